@@ -35,47 +35,6 @@ macro_rules! blank_after_a0 {
     };
 }
 
-impl FieldKind {
-    /// An ECMA-262 regular expression for required fields, which matches exactly the accepted texts of any
-    /// length. `None` for [`FieldKind::Email`], where `format: email` replaces it.
-    ///
-    /// Both expressions match blank characters, one character that is neither blank nor forbidden, and any
-    /// permitted characters. They list blank ([`is_blank`](crate::forms::text::is_blank)) and control
-    /// characters by code point, because the meaning of `\s` differs between languages. They never backtrack.
-    pub const fn pattern(self) -> Option<&'static str> {
-        match self {
-            FieldKind::Email => None,
-            FieldKind::Line => Some(concat!(
-                r"^[\u0020\u00a0",
-                blank_after_a0!(),
-                r"]*",
-                r"[^\u0000-\u0020\u007f-\u00a0",
-                blank_after_a0!(),
-                r"]",
-                r"[^\u0000-\u001f\u007f-\u009f]*$",
-            )),
-            FieldKind::Text => Some(concat!(
-                r"^[\u0009-\u000d\u0020\u0085\u00a0",
-                blank_after_a0!(),
-                r"]*",
-                r"[^\u0000\u0009-\u000d\u0020\u0085\u00a0",
-                blank_after_a0!(),
-                r"]",
-                r"[^\u0000]*$",
-            )),
-        }
-    }
-
-    /// The same for optional fields, where blank characters alone count as empty.
-    const fn optional_pattern(self) -> Option<&'static str> {
-        match self {
-            FieldKind::Email => None,
-            FieldKind::Line => Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"),
-            FieldKind::Text => Some(r"^[^\u0000]*$"),
-        }
-    }
-}
-
 /// One member of a form's JSON object. Every field is a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Field {
@@ -102,9 +61,37 @@ impl Field {
         if self.required { 1 } else { 0 }
     }
 
-    /// [`FieldKind::pattern`], or its variant for optional fields.
+    /// An ECMA-262 regular expression, which matches exactly the accepted texts of any length. `None` for
+    /// [`FieldKind::Email`], where `format: email` replaces it.
+    ///
+    /// The expressions of required fields match blank characters, one character that is neither blank nor
+    /// forbidden, and any permitted characters. In optional fields, blank characters alone count as empty.
+    /// The expressions list blank ([`is_blank`](crate::forms::text::is_blank)) and control characters by code
+    /// point, because the meaning of `\s` differs between languages. They never backtrack.
     pub const fn pattern(&self) -> Option<&'static str> {
-        if self.required { self.kind.pattern() } else { self.kind.optional_pattern() }
+        match (self.kind, self.required) {
+            (FieldKind::Email, _) => None,
+            (FieldKind::Line, true) => Some(concat!(
+                r"^[\u0020\u00a0",
+                blank_after_a0!(),
+                r"]*",
+                r"[^\u0000-\u0020\u007f-\u00a0",
+                blank_after_a0!(),
+                r"]",
+                r"[^\u0000-\u001f\u007f-\u009f]*$",
+            )),
+            (FieldKind::Line, false) => Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"),
+            (FieldKind::Text, true) => Some(concat!(
+                r"^[\u0009-\u000d\u0020\u0085\u00a0",
+                blank_after_a0!(),
+                r"]*",
+                r"[^\u0000\u0009-\u000d\u0020\u0085\u00a0",
+                blank_after_a0!(),
+                r"]",
+                r"[^\u0000]*$",
+            )),
+            (FieldKind::Text, false) => Some(r"^[^\u0000]*$"),
+        }
     }
 }
 
@@ -299,7 +286,7 @@ mod tests {
 
     /// Compares the three character classes of a pattern `^[…]*[^…][^…]*$` with predicates.
     fn check(kind: FieldKind, lead: fn(char) -> bool, first: fn(char) -> bool, rest: fn(char) -> bool) {
-        let pattern = kind.pattern().unwrap();
+        let pattern = Field { kind, ..LINE }.pattern().unwrap();
         let inner = pattern.strip_prefix('^').unwrap().strip_suffix("*$").unwrap();
         let classes: Vec<&str> =
             inner.split(']').map(|c| c.trim_start_matches('*')).filter(|c| !c.is_empty()).collect();

@@ -96,20 +96,9 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     bytes
 }
 
-/// The topic's name in identifiers. These names must not change, because receivers recognise duplicates by
-/// them.
-pub fn kind(topic: Topic) -> &'static str {
-    match topic {
-        Topic::Submission => "submission",
-        Topic::Digest => "digest",
-        Topic::Flood => "flood",
-        Topic::Test => "canary",
-    }
-}
-
 /// The Message-ID without angle brackets. It is the same in every attempt.
 fn message_id(notice: &Notification, domain: &str) -> String {
-    format!("{}.{}@{domain}", notice.id, kind(notice.topic))
+    format!("{}.{}@{domain}", notice.id, notice.topic.name())
 }
 
 /// The visitor's address, if it is valid. A Mailbox has no line breaks and is ASCII.

@@ -56,7 +56,7 @@ impl Maildir {
         let work = tokio::task::spawn_blocking(move || deliver(&path, &name, &message, look));
         match tokio::time::timeout(DEADLINE, work).await {
             Ok(Ok(Ok(delivered))) => Outcome::delivered(delivered),
-            Ok(Ok(Err(error))) => Outcome::failed(Cause::Channel, error.sentence()),
+            Ok(Ok(Err(error))) => Outcome::failed(Cause::Channel, error),
             Ok(Err(_)) => Outcome::failed(Cause::Channel, "the write was interrupted"),
             Err(_) => Outcome::failed(Cause::Channel, format!("the disk did not answer within {DEADLINE:?}")),
         }
@@ -68,38 +68,22 @@ impl Maildir {
 fn name(notice: &Notification, domain: &str) -> String {
     // An address literal may contain a colon, which ends the unique name in a Maildir.
     let domain = domain.replace(':', "\\072").replace('/', "\\057");
-    format!("{}.{}-{}.{domain}", notice.created_at.as_second(), notice.id, mail::kind(notice.topic))
+    format!("{}.{}-{}.{domain}", notice.created_at.as_second(), notice.id, notice.topic.name())
 }
 
-/// The failed operation, its path and the error.
-#[derive(Debug)]
-struct MaildirError {
-    doing: &'static str,
-    path: PathBuf,
-    error: io::Error,
-}
-
-impl MaildirError {
-    fn sentence(&self) -> String {
-        let path = self.path.display();
-        match self.error.kind() {
-            io::ErrorKind::StorageFull => format!("the disk is full: cannot {} {path}", self.doing),
-            io::ErrorKind::QuotaExceeded => {
-                format!("the disk quota is used up: cannot {} {path}", self.doing)
-            }
-            _ => format!("cannot {} {path}: {}", self.doing, self.error),
-        }
+/// Describes the error of a failed operation.
+fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> String {
+    let path = path.display();
+    move |error| match error.kind() {
+        io::ErrorKind::StorageFull => format!("the disk is full: cannot {doing} {path}"),
+        io::ErrorKind::QuotaExceeded => format!("the disk quota is used up: cannot {doing} {path}"),
+        _ => format!("cannot {doing} {path}: {error}"),
     }
-}
-
-fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> MaildirError {
-    let path = path.to_owned();
-    move |error| MaildirError { doing, path, error }
 }
 
 /// Delivers the message. `look` first searches for an existing copy, which takes time proportional to the
 /// number of messages.
-fn deliver(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, MaildirError> {
+fn deliver(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
         create_folder(folder).map_err(io_error("create the folder", folder))?;
@@ -159,7 +143,7 @@ fn contains_message(folder: &Path, name: &str) -> io::Result<bool> {
 
 /// Writes and syncs a new file. Skips the names of files that interrupted attempts left, because another
 /// process may still be writing them.
-fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, MaildirError> {
+fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, String> {
     let mut number = 0;
     let (path, mut file) = loop {
         let path = tmp.join(format!("{name}.{number}"));
@@ -177,7 +161,7 @@ fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, MaildirE
     written.map(|()| path)
 }
 
-fn move_into(written: &Path, target: &Path) -> Result<(), MaildirError> {
+fn move_into(written: &Path, target: &Path) -> Result<(), String> {
     let moved = fs::rename(written, target).map_err(io_error("move the message to", target));
     if moved.is_err() {
         let _ = fs::remove_file(written);

@@ -17,14 +17,19 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// The `type` member of a webhook's JSON.
-    pub const fn event(self) -> &'static str {
+    /// The name in identifiers. It must not change, because receivers recognise duplicates by it.
+    pub const fn name(self) -> &'static str {
         match self {
-            Topic::Submission => "submission.created",
-            Topic::Digest => "digest.created",
-            Topic::Flood => "flood.created",
-            Topic::Test => "canary.created",
+            Topic::Submission => "submission",
+            Topic::Digest => "digest",
+            Topic::Flood => "flood",
+            Topic::Test => "canary",
         }
+    }
+
+    /// The `type` member of a webhook's JSON.
+    pub fn event(self) -> String {
+        format!("{}.created", self.name())
     }
 }
 

@@ -3,14 +3,7 @@
 //!
 //! An attempt is one connection and one POST. The response's status decides about the outcome ([`answer`]).
 //! Redirects are never followed.
-//!
-//! # Verifying a signature
-//!
-//! A receiver joins the `webhook-id` header, the `webhook-timestamp` header and the raw body with full stops,
-//! computes HMAC-SHA-256 with the key (the text after `whsec_`, decoded from Base64), encodes the result in
-//! Base64, and compares it, in constant time, with each member of `webhook-signature` that begins with `v1,`.
-//! One match suffices; during a rotation of secrets there are two signatures. The receiver rejects timestamps
-//! that are more than five minutes off, and ignores a `webhook-id` that it has processed.
+//! docs/webhooks.md says how a receiver verifies a signature.
 
 #![expect(clippy::disallowed_methods, reason = "a signature has the time of the attempt")]
 
@@ -60,7 +53,7 @@ pub const DEADLINES: FetchTimeouts = FetchTimeouts {
 };
 
 pub struct Webhook {
-    options: WebhookOptions,
+    options: Box<WebhookOptions>,
     client: FetchClient,
     clock: fn() -> Timestamp,
 }
@@ -73,11 +66,11 @@ impl Webhook {
     fn with(options: WebhookOptions, resolver: NameResolver, clock: fn() -> Timestamp) -> Webhook {
         let WebhookOptions { allow_private, extra_roots, deadlines, .. } = &options;
         let client = FetchClient::new(resolver, *allow_private, extra_roots.as_ref(), *deadlines);
-        Webhook { options, client, clock }
+        Webhook { options: Box::new(options), client, clock }
     }
 
     pub async fn send(&self, notice: &Notification) -> Outcome {
-        let WebhookOptions { url, secrets, body, .. } = &self.options;
+        let WebhookOptions { url, secrets, body, .. } = &*self.options;
         let body = match body.render(notice) {
             Ok(body) => body,
             Err(fault) => return Outcome::failed(Cause::Notification, fault),

@@ -71,7 +71,7 @@ pub const fn is_invisible(c: char) -> bool {
 /// Whether a field with only this character counts as empty: white space, or an invisible character up to
 /// U+FFFF.
 ///
-/// The patterns in `/openapi.json` ([`FieldKind::pattern`](crate::forms::FieldKind::pattern)) match the same
+/// The patterns in `/openapi.json` ([`Field::pattern`](crate::forms::Field::pattern)) match the same
 /// characters. They cannot include characters beyond U+FFFF, because languages differ in how a regular
 /// expression writes these.
 pub fn is_blank(c: char) -> bool {

@@ -91,26 +91,10 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("redirect_to", "give the page that it leads to an entry in `aliases`"),
 ];
 
+#[rustfmt::skip]
 const KEYS: &[&str] = &[
-    "title",
-    "description",
-    "date",
-    "updated",
-    "draft",
-    "slug",
-    "aliases",
-    "tags",
-    "author",
-    "nav",
-    "nav_title",
-    "form",
-    "template",
-    "image",
-    "toc",
-    "kicker",
-    "cta",
-    "highlights",
-    "unlisted",
+    "title", "description", "date", "updated", "draft", "slug", "aliases", "tags", "author", "nav", "nav_title",
+    "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted",
 ];
 
 /// Splits a file into front matter and body, and parses the front matter. `place` is the file's name in

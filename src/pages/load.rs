@@ -490,15 +490,15 @@ fn lay_out(
     view: RelatedPages,
     shared: &Arc<SiteContext>,
 ) -> Result<RenderedPage, Fault> {
-    let context = TemplateContext { shared, document, view: &view };
+    let template = TemplateContext { shared, document, view: &view };
     let options = &shared.data.options;
     let path = encode(&document.path).into_owned();
     let twin_path = encode(&path::twin(&document.path)).into_owned();
     let url = format!("{}{path}", options.base_url);
-    let html = context.render_html()?;
+    let html = template.render_html()?;
     let is_list_of_tags = document.kind == PageKind::Tags;
     let tags: Vec<ListItem> = shared.data.tags.iter().filter(|_| is_list_of_tags).map(tag_entry).collect();
-    let markdown = twin::compose(&context, &url, if is_list_of_tags { &tags } else { &view.listing });
+    let markdown = twin::compose(&template, &url, if is_list_of_tags { &tags } else { &view.listing });
     let mut link = format!("<{twin_path}>; rel=\"alternate\"; type=\"text/markdown\"");
     if document.kind == PageKind::Home {
         for more in &options.home_links {

@@ -1,5 +1,6 @@
 //! `/openapi.json`: describes the two forms (OpenAPI 3.1.0), from the definitions that validation uses.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::forms::{CONFIRMATION, example};
@@ -7,6 +8,15 @@ use super::options::ResourceOptions;
 use super::text::{format_duration, has_page, rate_limit_clause};
 use crate::forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
 use crate::pages::{PageSummary, PagesOptions};
+
+/// The schemas and headers that do not depend on the forms.
+const COMPONENTS: &str = include_str!("components.json");
+
+#[derive(Default, Deserialize, Serialize)]
+struct Components {
+    schemas: Map<String, Value>,
+    headers: Map<String, Value>,
+}
 
 /// Includes every status that the forms' endpoints return.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
@@ -16,24 +26,12 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
         paths.insert(form.path.to_owned(), json!({ "post": operation(form, resources) }));
         schemas.insert(form.schema_name.to_owned(), schema(form.fields));
     }
-    schemas.insert(
-        "Ok".to_owned(),
-        json!({
-            "type": "object",
-            "properties": { "ok": { "type": "boolean", "const": true, "description": "Always true." } },
-            "required": ["ok"],
-            "additionalProperties": false,
-        }),
-    );
-    schemas.insert(
-        "Error".to_owned(),
-        json!({
-            "type": "object",
-            "properties": { "error": { "type": "string", "minLength": 1, "description": "A sentence that says what is wrong and what would be right." } },
-            "required": ["error"],
-            "additionalProperties": false,
-        }),
-    );
+    let mut components: Components = serde_json::from_str(COMPONENTS).unwrap_or_default();
+    schemas.append(&mut components.schemas);
+    components.schemas = schemas;
+    if resources.quotas.is_none() {
+        components.headers.retain(|name, _| !name.starts_with("RateLimit"));
+    }
     let operator = &options.operator;
     let mut contact = json!({ "name": operator.name, "url": format!("{}/", options.base_url) });
     if has_page(pages, "/contact/") {
@@ -58,7 +56,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
         "tags": [{ "name": "forms", "description": "The forms of the website." }],
         "externalDocs": guide,
         "paths": paths,
-        "components": { "schemas": schemas, "headers": headers(resources.quotas.is_some()) },
+        "components": components,
     });
     format!("{document:#}\n")
 }
@@ -69,10 +67,9 @@ fn operation(form: &Form, resources: &ResourceOptions) -> Value {
         let names: Vec<String> = alternative.iter().map(|field| format!("`{}`", field.name)).collect();
         description.push_str(&format!("\n\nAn object without `name` is read as an older shape with {}; the developer guide documents it.", names.join(", ")));
     }
-    let limited = resources.quotas.is_some();
     let mut responses = Map::new();
+    let always: &[&str] = if resources.quotas.is_some() { &["RateLimit", "RateLimit-Policy"] } else { &[] };
     let mut add = |status: &str, description: &str, schema: &str, more: &[&str]| {
-        let always: &[&str] = if limited { &["RateLimit", "RateLimit-Policy"] } else { &[] };
         let headers: Map<String, Value> = always
             .iter()
             .chain(more)
@@ -155,28 +152,4 @@ fn property(field: &Field) -> Value {
         property["pattern"] = pattern.into();
     }
     property
-}
-
-fn headers(limited: bool) -> Value {
-    let mut headers = json!({
-        "Allow": { "description": "The one method that is accepted.", "schema": { "type": "string", "const": "POST" } },
-    });
-    if limited {
-        headers["RateLimit"] = json!({
-            "description": "What is left of each policy, and after how many seconds the whole quota is there again, as a structured field.",
-            "schema": { "type": "string" },
-            "example": "\"minute\";r=29;t=2, \"hour\";r=299;t=12, \"network-minute\";r=299;t=1, \"network-hour\";r=2999;t=2",
-        });
-        headers["RateLimit-Policy"] = json!({
-            "description": "The policies, as a structured field.",
-            "schema": { "type": "string" },
-            "example": "\"minute\";q=30;w=60, \"hour\";q=300;w=3600, \"network-minute\";q=300;w=60, \"network-hour\";q=3000;w=3600",
-        });
-    }
-    headers["Retry-After"] = json!({
-        "description": "After how many seconds a request would be accepted.",
-        "schema": { "type": "integer", "minimum": 1 },
-        "example": 2,
-    });
-    headers
 }

@@ -100,7 +100,7 @@ fn a_file_that_cannot_be_moved_leaves_nothing_in_tmp() {
     let written = write_new(&folder.path().join("tmp"), NAME, b"x\r\n").expect("it can be written");
     let error =
         move_into(&written, &folder.path().join("gone").join(NAME)).expect_err("there is no such folder");
-    assert!(error.sentence().starts_with("cannot move the message to "), "{}", error.sentence());
+    assert!(error.starts_with("cannot move the message to "), "{}", error);
     assert_eq!(files(&folder.path().join("tmp")), [""; 0]);
 }
 
@@ -110,7 +110,7 @@ fn a_full_disk_is_called_a_full_disk() {
     for (number, words) in [(28, "the disk is full: cannot write /mail"), (122, "the disk quota is used up")]
     {
         let error = io_error("write", Path::new("/mail"))(io::Error::from_raw_os_error(number));
-        assert!(error.sentence().starts_with(words), "{}", error.sentence());
+        assert!(error.starts_with(words), "{}", error);
     }
 }
 

@@ -118,16 +118,13 @@ impl RedisOptions {
     /// Opens a connection and logs in. The caller applies timeouts, to this and to every call.
     pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        self.client()?.get_multiplexed_async_connection_with_config(&config).await
-    }
-
-    fn client(&self) -> RedisResult<Client> {
-        if self.is_tls() {
+        let client = if self.is_tls() {
             let certificates = TlsCertificates { client_tls: None, root_cert: self.ca.clone() };
             Client::build_with_tls(self.info.clone(), certificates)
         } else {
             Client::open(self.info.clone())
-        }
+        };
+        client?.get_multiplexed_async_connection_with_config(&config).await
     }
 }
 
