@@ -125,6 +125,11 @@ impl Form {
     pub fn named(name: &str) -> Option<&'static Form> {
         FORMS.into_iter().find(|form| form.name == name)
     }
+
+    /// The fields of both shapes.
+    pub fn all_fields(&self) -> impl Iterator<Item = &'static Field> {
+        self.fields.iter().chain(self.alternative.into_iter().flatten())
+    }
 }
 
 const EMAIL: Field = Field {

@@ -36,16 +36,13 @@ use crate::forms::email::Mailbox;
 use crate::forms::parse::{Entry, Extras};
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 
-/// The configuration of screening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreeningOptions {
-    /// Whether submissions are scored.
     pub enabled: bool,
     /// From how many points on a submission is held; 0 counts as 1. Points of [`Signal::Rate`] do not count.
     pub threshold: u32,
     /// From how many points on a submission that is not held is marked as suspicious; 0 counts as 1.
     pub suspicious_threshold: u32,
-    /// The maximum points of each signal.
     pub points: Points,
     /// The operator's additions to the built-in list of disposable domains, and exceptions from it.
     pub disposable: Domains,
@@ -110,11 +107,9 @@ impl Signal {
 /// The facts about a request that screening uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestSignals<'a> {
-    /// How much of its quota the source has used.
     pub rate: Rate,
     /// From how many other sources the same content came lately; see [`Repeats::observe`].
     pub repeats: u32,
-    /// Where a browser says that it was sent from.
     pub origin: Origin,
     /// The agent whose signature was verified (Web Bot Auth). Signals that only browsers send do not apply to
     /// it.
@@ -149,9 +144,7 @@ impl Rate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestFacts {
-    /// How much of its quota the source has used.
     pub rate: Rate,
-    /// Where a browser says that it was sent from.
     pub origin: Origin,
     /// Values that were sent besides the form's fields.
     pub extras: Extras,

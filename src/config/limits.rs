@@ -72,7 +72,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
 }
 
 fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisOptions> {
-    let shared = r.get(
+    let mut shared = r.get(
         key(
             "limits.shared_url",
             "",
@@ -116,7 +116,9 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
         ),
         value::duration(Duration::from_millis(1)..=Duration::from_mins(1)),
     );
-    let shared = shared.map(|shared| shared.trusting(ca).waiting(patience).hashing_with(secret));
+    if let Some(shared) = &mut shared {
+        (shared.ca, shared.timeout, shared.secret) = (ca, patience, secret);
+    }
     r.warn_if(
         shared.as_ref().is_some_and(|shared| shared.hash_secret() == HashSecret::Missing),
         "limits.shared_secret",

@@ -151,10 +151,8 @@ fn encoded_words(text: &str) -> String {
 /// The field's label, or its name if the form no longer has the field.
 fn label(notice: &Notification, name: &str) -> String {
     let form = notice.form.as_deref().and_then(Form::named);
-    let fields =
-        form.into_iter().flat_map(|form| form.fields.iter().chain(form.alternative.unwrap_or_default()));
-    let label = fields.into_iter().find_map(|field| (field.name == name).then_some(field.label));
-    label.map_or_else(|| visible(name), str::to_owned)
+    let field = form.and_then(|form| form.all_fields().find(|field| field.name == name));
+    field.map_or_else(|| visible(name), |field| field.label.to_owned())
 }
 
 /// Indents blocks, so that a visitor's text cannot imitate the server's lines.

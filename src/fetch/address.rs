@@ -56,12 +56,10 @@ pub fn permitted(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<V
     if found.is_empty() {
         return Err("the name has no address".to_owned());
     }
-    for address in found {
-        if let Some(reason) = refusal(host, *address, allow_private) {
-            return Err(reason);
-        }
+    match found.iter().find_map(|address| refusal(host, *address, allow_private)) {
+        Some(reason) => Err(reason),
+        None => Ok(found.to_vec()),
     }
-    Ok(found.to_vec())
 }
 
 fn refusal(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
@@ -128,20 +126,17 @@ fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
 /// contain a private address, and public servers do not need them.
 pub fn is_public(address: IpAddr) -> bool {
     match unmapped(address) {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
+        IpAddr::V4(address) => {
+            let bits = address.to_bits();
+            !SPECIAL_V4.iter().any(|(network, length)| (bits ^ network.to_bits()) >> (32 - length) == 0)
+        }
+        IpAddr::V6(address) => {
+            let bits = address.to_bits();
+            let is_in =
+                |(network, length): &(Ipv6Addr, u32)| (bits ^ network.to_bits()) >> (128 - length) == 0;
+            is_in(&GLOBAL_V6) && !SPECIAL_V6.iter().any(is_in)
+        }
     }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let bits = address.to_bits();
-    !SPECIAL_V4.iter().any(|(network, length)| (bits ^ network.to_bits()) >> (32 - length) == 0)
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let bits = address.to_bits();
-    let is_in = |(network, length): &(Ipv6Addr, u32)| (bits ^ network.to_bits()) >> (128 - length) == 0;
-    is_in(&GLOBAL_V6) && !SPECIAL_V6.iter().any(is_in)
 }
 
 #[cfg(test)]

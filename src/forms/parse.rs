@@ -25,10 +25,8 @@ pub struct Entry {
 impl Entry {
     /// Restores an entry from stored names and values. Omits names that the form does not have.
     pub fn restored(form: &'static Form, fields: Vec<(String, String)>) -> Entry {
-        let own = |name: String| {
-            let mut all = form.fields.iter().chain(form.alternative.into_iter().flatten());
-            all.find_map(|field| (field.name == name).then_some(field.name))
-        };
+        let own =
+            |name: String| form.all_fields().find_map(|field| (field.name == name).then_some(field.name));
         let fields = fields.into_iter().filter_map(|(name, value)| Some((own(name)?, value)));
         Entry { form, fields: fields.collect() }
     }
@@ -309,8 +307,7 @@ impl Visitor<'_> for KnownKey {
     }
 
     fn visit_str<E>(self, name: &str) -> Result<MemberName, E> {
-        let mut known = self.0.fields.iter().chain(self.0.alternative.into_iter().flatten());
-        Ok(match known.find(|field| field.name == name) {
+        Ok(match self.0.all_fields().find(|field| field.name == name) {
             Some(field) => MemberName::Field(field.name),
             None if name == HONEYPOT => MemberName::Honeypot,
             None if name == TIME_TO_FILL => MemberName::TimeToFill,

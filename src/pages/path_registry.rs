@@ -6,31 +6,24 @@ use super::link::LinkTarget;
 use super::parallel::in_parallel;
 use crate::fault::{Fault, closest};
 
-#[derive(Debug, Clone)]
-struct PathOwner {
-    /// The source file, or a description if there is none.
-    place: String,
-    /// Whether this is a generated resource, which a file in `static/` replaces.
-    is_replaceable: bool,
-}
-
 /// The owners of decoded paths.
 #[derive(Debug, Default)]
 pub(super) struct PathRegistry {
-    owners: HashMap<String, PathOwner>,
+    /// The owner's source file, or a description if there is none. `None` for a generated resource, which a
+    /// file in `static/` replaces.
+    owners: HashMap<String, Option<String>>,
     /// Further names of pages and files: valid link targets, but any owner may claim them.
     secondary: HashSet<String>,
 }
 
 impl PathRegistry {
     pub fn reserve(&mut self, path: &str) {
-        let owner = PathOwner { place: "a resource of the site".to_owned(), is_replaceable: true };
-        self.owners.insert(path.to_owned(), owner);
+        self.owners.insert(path.to_owned(), None);
     }
 
     /// Registers a file from `static/`, which may replace a generated resource.
     pub fn claim_static(&mut self, path: &str, place: &str, faults: &mut Vec<Fault>) {
-        if self.owners.get(path).is_some_and(|owner| owner.is_replaceable) {
+        if self.owners.get(path) == Some(&None) {
             self.owners.remove(path);
         }
         self.claim(path, place, None, faults);
@@ -39,15 +32,12 @@ impl PathRegistry {
     /// Registers a path for one owner. Reports a fault and returns `false` if the path has an owner.
     pub fn claim(&mut self, path: &str, place: &str, line: Option<usize>, faults: &mut Vec<Fault>) -> bool {
         if let Some(owner) = self.owners.get(path) {
-            let message = format!("the path `{path}` is taken by {}", owner.place);
-            faults.push(
-                Fault::error(place, line, message)
-                    .hint("give one of them another name; a page has `slug` for that"),
-            );
+            let owner = owner.as_deref().unwrap_or("a resource of the site");
+            let fault = Fault::error(place, line, format!("the path `{path}` is taken by {owner}"));
+            faults.push(fault.hint("give one of them another name; a page has `slug` for that"));
             return false;
         }
-        let owner = PathOwner { place: place.to_owned(), is_replaceable: false };
-        self.owners.insert(path.to_owned(), owner);
+        self.owners.insert(path.to_owned(), Some(place.to_owned()));
         true
     }
 
@@ -107,11 +97,8 @@ pub(super) fn check_links(
                 let message = format!("there is no anchor `#{fragment}` on `{path}`");
                 let mut anchors: Vec<&str> = anchors.iter().map(AsRef::as_ref).collect();
                 anchors.sort_unstable();
-                faults.push(with_suggestion(
-                    Fault::warning(*place, *line, message),
-                    closest(fragment, anchors),
-                    "#",
-                ));
+                let fault = Fault::warning(*place, *line, message);
+                faults.push(with_suggestion(fault, closest(fragment, anchors), "#"));
             }
         }
     }

@@ -92,15 +92,7 @@ impl Theme {
             return same.clone();
         }
         let (assets, mut faults) = (Arc::new(assets), Vec::new());
-        let environment = self.compile(assets.clone(), &mut faults);
-        Arc::new(CompiledTheme { files, assets, environment, faults })
-    }
-
-    fn compile(
-        &self,
-        assets: Arc<BTreeMap<String, String>>,
-        faults: &mut Vec<Fault>,
-    ) -> Environment<'static> {
+        let urls = assets.clone();
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -113,7 +105,7 @@ impl Theme {
             output.write_str(&text).map_err(Error::from)
         });
         environment.add_function("asset", move |name: String| -> Result<Value, Error> {
-            let url = assets.get(name.trim_start_matches('/').trim_start_matches("assets/"));
+            let url = urls.get(name.trim_start_matches('/').trim_start_matches("assets/"));
             url.map(|url| Value::from_safe_string(url.clone())).ok_or_else(|| {
                 Error::new(
                     ErrorKind::InvalidOperation,
@@ -130,7 +122,7 @@ impl Theme {
                 faults.push(template_fault(&error));
             }
         }
-        environment
+        Arc::new(CompiledTheme { files, assets, environment, faults })
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
         limited = rate_limit_clause(resources),
     );
     for form in FORMS {
-        let _ = write!(text, "\n{}", section(form, base, 2));
+        let _ = write!(text, "\n{}", section(form, base));
     }
     text.push_str(
         "\n## Answers\n\n\

@@ -16,15 +16,14 @@ pub fn page_forms(base_url: &str) -> Vec<pages::PageForm> {
             name: form.name,
             action: form.path,
             fields: form.fields,
-            markdown: section(form, base_url, 2),
+            markdown: section(form, base_url),
         })
         .collect()
 }
 
-/// A Markdown section that explains a form: address, fields, an example and the responses. `level` is the
-/// level of its heading.
-pub(super) fn section(form: &Form, base_url: &str, level: usize) -> String {
-    let mut text = format!("{} {}\n\n", "#".repeat(level), form.summary);
+/// A Markdown section that explains a form: address, fields, an example and the responses.
+pub(super) fn section(form: &Form, base_url: &str) -> String {
+    let mut text = format!("## {}\n\n", form.summary);
     let _ = write!(text, "{} {CONFIRMATION}\n\n", form.description);
     let _ = write!(
         text,

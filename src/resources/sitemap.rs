@@ -1,6 +1,8 @@
 //! `/sitemap-index.xml` and its sitemaps (sitemaps.org 0.9), and `/sitemap.md`.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
+
+use jiff::civil::Date;
 
 use super::text::{escape_xml, list_item};
 use crate::pages::{PageSummary, PagesOptions};
@@ -26,34 +28,33 @@ pub(super) fn parts(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
 
 /// The index of all sitemaps. A sitemap's date is that of its newest page.
 pub(super) fn index(pages: &[PageSummary], options: &PagesOptions) -> String {
-    let mut text =
-        format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
-    for (path, pages) in parts(pages) {
-        let latest = pages.iter().map(|page| page.updated).max().unwrap_or(options.today);
-        let location = escape_xml(&format!("{}{path}", options.base_url));
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "  <sitemap>\n    <loc>{location}</loc>\n    <lastmod>{latest}</lastmod>\n  </sitemap>"
-        );
-    }
-    text.push_str("</sitemapindex>\n");
-    text
+    let sitemaps = parts(pages)
+        .into_iter()
+        .map(|(path, pages)| (path, pages.iter().map(|page| page.updated).max().unwrap_or(options.today)));
+    list("sitemapindex", "sitemap", &options.base_url, sitemaps)
 }
 
 /// A sitemap of `pages`, one of [`parts`].
 pub(super) fn urls(pages: &[PageSummary], options: &PagesOptions) -> String {
-    let mut text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n");
-    for page in pages {
-        let location = escape_xml(&format!("{}{}", options.base_url, page.path));
-        let _ = writeln!(
-            text,
-            "  <url>\n    <loc>{location}</loc>\n    <lastmod>{}</lastmod>\n  </url>",
-            page.updated
-        );
+    let pages = pages.iter().map(|page| (&page.path, page.updated));
+    list("urlset", "url", &options.base_url, pages)
+}
+
+/// Paths with the dates of their last change, as elements `entry` in an element `root`.
+fn list(
+    root: &str,
+    entry: &str,
+    base_url: &str,
+    paths: impl Iterator<Item = (impl Display, Date)>,
+) -> String {
+    let mut text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{root} xmlns=\"{NAMESPACE}\">\n");
+    for (path, changed) in paths {
+        let location = escape_xml(&format!("{base_url}{path}"));
+        text.push_str(&format!(
+            "  <{entry}>\n    <loc>{location}</loc>\n    <lastmod>{changed}</lastmod>\n  </{entry}>\n"
+        ));
     }
-    text.push_str("</urlset>\n");
-    text
+    text + &format!("</{root}>\n")
 }
 
 /// The Markdown sitemap, which links to the pages' Markdown.

@@ -363,7 +363,8 @@ fn limits_are_shared_over_tls_with_an_authority_that_is_trusted() {
     })
     .expect("it is not trusted");
     let ca = std::fs::read(authority.file()).expect("it is there");
-    let trusting = options.trusting(Some(ca)).waiting(PATIENCE);
+    let mut trusting = options.waiting(PATIENCE);
+    trusting.ca = Some(ca);
     until(|| rate_limiter::test_connection(&trusting).ok()).expect("it is trusted");
     let gate = RateLimiter::new(&limits(quota(4, 8), quota(40, 80)), Some(&trusting));
     until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it is there");
@@ -403,7 +404,8 @@ fn without_a_password_a_shared_secret_hides_addresses() {
     let limits = limits(quota(4, 8), quota(40, 80));
     let gate = |secret: Option<&str>| {
         let options = rate_limiter::RedisOptions::parse(&url).expect("an address");
-        let options = options.waiting(PATIENCE).hashing_with(secret.map(str::to_owned));
+        let mut options = options.waiting(PATIENCE);
+        options.secret = secret.map(str::to_owned);
         let gate = RateLimiter::new(&limits, Some(&options));
         until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it is there");
         gate

@@ -47,8 +47,9 @@ pub struct RedisOptions {
     url: String,
     info: ConnectionInfo,
     /// Trusted authorities in PEM. None for the public ones.
-    ca: Option<Vec<u8>>,
-    secret: Option<String>,
+    pub ca: Option<Vec<u8>>,
+    /// Hashes sources. If it is `None`, the password does.
+    pub secret: Option<String>,
     /// How long a request waits for a reply.
     pub timeout: Duration,
 }
@@ -76,21 +77,9 @@ impl RedisOptions {
         }
     }
 
-    /// Trusts only these authorities (PEM) for the server's certificate.
-    #[must_use]
-    pub fn trusting(self, ca: Option<Vec<u8>>) -> RedisOptions {
-        RedisOptions { ca, ..self }
-    }
-
     #[must_use]
     pub fn waiting(self, timeout: Duration) -> RedisOptions {
         RedisOptions { timeout, ..self }
-    }
-
-    /// Hashes sources with this secret, or with the password if it is `None`.
-    #[must_use]
-    pub fn hashing_with(self, secret: Option<String>) -> RedisOptions {
-        RedisOptions { secret, ..self }
     }
 
     pub fn hash_secret(&self) -> HashSecret {
@@ -203,13 +192,14 @@ mod tests {
         let parse = |url| RedisOptions::parse(url).unwrap();
         assert_eq!(parse("redis://:a@h"), parse("redis://:a@h"));
         assert_ne!(parse("redis://:a@h"), parse("redis://:b@h"));
-        assert_ne!(parse("rediss://h"), parse("rediss://h").trusting(Some(b"PEM".to_vec())));
+        assert_ne!(parse("rediss://h"), RedisOptions { ca: Some(b"PEM".to_vec()), ..parse("rediss://h") });
     }
 
     #[test]
     fn a_configured_secret_comes_before_the_password() {
         let check = |url: &str, secret: Option<&str>, expected: HashSecret, text: &str| {
-            let options = RedisOptions::parse(url).unwrap().hashing_with(secret.map(str::to_owned));
+            let secret = secret.map(str::to_owned);
+            let options = RedisOptions { secret, ..RedisOptions::parse(url).unwrap() };
             assert_eq!((options.hash_secret(), options.hash_secret_text()), (expected, text), "{url}");
             assert!(!format!("{options:?} {options} {}", options.hash_secret()).contains("sesame"), "{url}");
         };
@@ -223,6 +213,6 @@ mod tests {
         check("redis://redis.example.com", Some("other sesame"), HashSecret::Configured, "other sesame");
         check("redis://redis.example.com", None, HashSecret::Missing, "");
         let base = RedisOptions::parse("redis://redis.example.com").unwrap();
-        assert_ne!(base.clone().hashing_with(Some("sesame".to_owned())), base);
+        assert_ne!(RedisOptions { secret: Some("sesame".to_owned()), ..base.clone() }, base);
     }
 }

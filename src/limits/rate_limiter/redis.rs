@@ -160,7 +160,7 @@ impl RedisClient {
                 Some(read)
             }
             Ok(Err(error)) => {
-                inner.open_breaker(&primary, RedisFault::from(&error));
+                inner.open_breaker(&primary, error.into());
                 inner.fall_back(Fallback::Failed)
             }
             Err(_) => {
@@ -217,12 +217,11 @@ impl Primary {
             let hash = cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut connection).await?;
             Ok::<_, RedisError>(Primary { connection, pool: Arc::default(), hash, slow: AtomicU32::new(0) })
         });
-        let primary =
-            opened.await.map_err(|_| RedisFault::Slow)?.map_err(|error| RedisFault::from(&error))?;
+        let primary = opened.await.map_err(|_| RedisFault::Slow)??;
         let began = Instant::now();
         // A server that accepts connections but responds too slowly must not make requests wait again.
         let probe = timeout(options.timeout, primary.call(&primary.connection, &Request::probe())).await;
-        probe.map_err(|_| RedisFault::Slow)?.map_err(|error| RedisFault::from(&error))?;
+        probe.map_err(|_| RedisFault::Slow)??;
         Ok((primary, began.elapsed()))
     }
 
@@ -322,7 +321,7 @@ impl Reconnector {
         match timeout(self.inner.options.timeout, primary.call(&primary.connection, &Request::probe())).await
         {
             Ok(Ok(_)) => primary.slow.store(0, Relaxed),
-            Ok(Err(error)) => self.inner.open_breaker(&primary, RedisFault::from(&error)),
+            Ok(Err(error)) => self.inner.open_breaker(&primary, error.into()),
             Err(_) => self.inner.record_timeout(&primary),
         }
     }
@@ -391,8 +390,8 @@ enum RedisFault {
     Refused(String),
 }
 
-impl From<&RedisError> for RedisFault {
-    fn from(error: &RedisError) -> RedisFault {
+impl From<RedisError> for RedisFault {
+    fn from(error: RedisError) -> RedisFault {
         use ServerErrorKind::{
             Ask, BusyLoading, ClusterDown, CrossSlot, MasterDown, Moved, NoPerm, ReadOnly, ResponseError,
         };
@@ -434,7 +433,7 @@ mod tests {
     #[test]
     fn an_error_names_the_remedy() {
         let check = |kind: ErrorKind, expected: &str| {
-            let said = RedisFault::from(&RedisError::from((kind, "x"))).to_string();
+            let said = RedisFault::from(RedisError::from((kind, "x"))).to_string();
             assert!(said.contains(expected), "{said}");
         };
         check(ErrorKind::AuthenticationFailed, "another user or password");
