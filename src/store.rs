@@ -58,7 +58,6 @@ use writer::Writer;
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     pub url: DatabaseUrl,
-    /// The configured channels.
     pub channels: Vec<Route>,
 }
 
@@ -158,7 +157,6 @@ impl Store {
         self.channels.clone()
     }
 
-    /// The configured channels.
     pub fn channels(&self) -> Arc<Vec<Route>> {
         self.channels.load_full()
     }

@@ -25,12 +25,10 @@ pub struct Submission {
     /// When the server accepted it, in milliseconds.
     pub received_at: Timestamp,
     pub status: Status,
-    /// Set while it is held.
     pub held: Option<Hold>,
     /// The stored verdict of screening. None if the submission is not processed yet, or was stored by a
     /// version without screening.
     pub screening: Option<Screening>,
-    /// When the operator last released it.
     pub released_at: Option<Timestamp>,
     /// The host whose key signed the request, such as `agent.example.com`. None for unsigned requests.
     pub agent: Option<String>,
@@ -65,13 +63,7 @@ impl Submission {
     pub fn decrypt(&mut self, identity: &AgeIdentity) -> Result<(), EncryptionError> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         let plain = identity.decrypt(sealed)?;
-        let object: Map<String, Value> =
-            serde_json::from_slice(&plain).map_err(|_| EncryptionError::Damaged)?;
-        let fields = object.into_iter().map(|(name, value)| match value {
-            Value::String(text) => Ok((name, text)),
-            _ => Err(EncryptionError::Damaged),
-        });
-        self.fields = fields.collect::<Result<_, _>>()?;
+        self.fields = parse_fields(&plain).map_err(|_| EncryptionError::Damaged)?;
         self.sealed = None;
         Ok(())
     }
@@ -80,6 +72,17 @@ impl Submission {
     pub fn received_at_text(&self) -> String {
         format!("{:.3}", self.received_at)
     }
+}
+
+/// Parses a JSON object of texts, as [`Submission::fields_json`] formats it. An error says what is wrong.
+pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'static str> {
+    let fields: Map<String, Value> =
+        serde_json::from_slice(json).map_err(|_| "fields are not a JSON object")?;
+    let text = |(name, value)| match value {
+        Value::String(text) => Ok((name, text)),
+        _ => Err("a field is not text"),
+    };
+    fields.into_iter().map(text).collect()
 }
 
 /// Omits the values: logs must not contain what visitors write.
@@ -101,20 +104,17 @@ impl fmt::Debug for Submission {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub since: Timestamp,
-    /// The reason, for the operator.
     pub because: String,
 }
 
 /// The part of screening's verdict that the inbox stores. A release does not remove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screening {
-    /// The sum of all points.
     pub score: u32,
     /// Most points first. Sealing removes the details.
     pub reasons: Vec<ScreeningReason>,
     /// Whether screening held it. False if only the operator did.
     pub withheld: bool,
-    /// Whether it is marked as suspicious.
     pub suspicious: bool,
 }
 
@@ -148,7 +148,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every status.
     pub const ALL: [Status; 5] =
         [Status::Kept, Status::Waiting, Status::Delivered, Status::Held, Status::Parked];
 

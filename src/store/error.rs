@@ -10,75 +10,48 @@ use super::url::DatabaseUrl;
 /// Why an operation of the store failed. No variant contains data of visitors.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The queue is full; nothing was stored.
     #[error("too many submissions wait to be written")]
     Overloaded,
-    /// `Store::close` was called.
     #[error("the inbox is closed")]
     Closed,
     /// There is no database, or an empty one.
     #[error("there is no inbox at {0}")]
     Missing(DatabaseUrl),
-    /// The file is not a database, or that of another program.
     #[error("{0} is not an inbox of frontdesk")]
     NotAnInbox(DatabaseUrl),
-    /// A later version of this program wrote the database.
     #[error("{url} was made by a newer frontdesk (layout {found}, this one knows {known})")]
-    TooNew {
-        url: DatabaseUrl,
-        found: i64,
-        /// The latest layout that this program supports.
-        known: i64,
-    },
-    /// An earlier version wrote the database, and it is only read here.
+    TooNew { url: DatabaseUrl, found: i64, known: i64 },
     #[error("{0} has an older layout, and is brought up to date when the server starts")]
     TooOld(DatabaseUrl),
     /// The database does not guarantee to sync its commits, for instance because its file system has no
     /// shared memory.
     #[error("the database cannot keep what it confirms ({setting} is {found})")]
-    NotDurable {
-        /// The setting of the database.
-        setting: &'static str,
-        found: String,
-    },
-    /// The database file was removed or replaced while it was open.
+    NotDurable { setting: &'static str, found: String },
     #[error("the database file was removed or replaced")]
     Moved,
-    /// Another program kept the database locked for too long.
     #[error("the database is locked by another program")]
     Locked,
     /// A write takes so long that its outcome is unknown.
     #[error("the database does not answer in time")]
     Slow,
-    /// The disk that holds the database is full.
     #[error("the disk is full")]
     Full,
-    /// The database is read-only.
     #[error("the database is read-only")]
     ReadOnly,
-    /// Encryption to the operator's key failed.
     #[error("a submission could not be encrypted")]
     NotSealed,
     /// A row of the intake is faulty, and a retry does not help; the cause.
     #[error("it cannot be processed: {0}")]
     Unprocessable(String),
-    /// A row cannot be read as a submission.
     #[error("the inbox is damaged: {0}")]
     Damaged(&'static str),
-    /// The file or its folder cannot be created or opened.
     #[error("cannot use {}: {error}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        error: Arc<io::Error>,
-    },
+    Io { path: PathBuf, error: Arc<io::Error> },
     /// The PostgreSQL server is unreachable, refuses us, or has ended the connection.
     #[error("no connection to {server}: {reason}")]
     Unreachable { server: Server, reason: String },
-    /// Another error of PostgreSQL, by its SQLSTATE code.
     #[error("the database fails (PostgreSQL {0})")]
     Postgres(String),
-    /// Another error of SQLite, in SQLite's fixed words.
     #[error("the database fails: {reason} (SQLite {code})")]
     Database {
         /// SQLite's extended result code.

@@ -56,7 +56,6 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
-    /// Every state.
     pub const ALL: [DeliveryState; 5] = [
         DeliveryState::Waiting,
         DeliveryState::Sending,
@@ -95,7 +94,6 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// The time of the next attempt or, during an attempt, the end of its lease.
     pub due_at: Option<Timestamp>,
-    /// Set while the channel is paused or switched off.
     pub obstacle: Option<Obstacle>,
     /// Oldest first.
     pub attempts: Vec<Attempt>,
@@ -115,7 +113,6 @@ pub struct Attempt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptEnd {
     pub at: Timestamp,
-    /// Whether the receiver accepted the notification.
     pub delivered: bool,
     /// The receiver's reply or the error.
     pub answer: String,
@@ -144,7 +141,6 @@ pub struct Lease {
 /// The number of attempts that a channel may start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Capacity {
-    /// All attempts.
     pub any: usize,
     /// Maximum number of retries among them.
     pub retries: usize,
@@ -153,7 +149,6 @@ pub struct Capacity {
 /// A channel and its destination. The store compares the destination with the stored one to notice a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelTarget {
-    /// The channel's name.
     pub name: String,
     /// The URL, or host and port, or path.
     pub destination: String,
@@ -186,9 +181,7 @@ pub struct Claims {
 /// When the next deliveries are due. A time in the past means that the capacity was exhausted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextDue {
-    /// The next first attempt.
     pub first: Option<Timestamp>,
-    /// The next retry.
     pub retry: Option<Timestamp>,
 }
 

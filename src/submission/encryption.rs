@@ -78,42 +78,14 @@ impl fmt::Debug for Recipient {
 /// Why an identity file cannot be used. No variant carries anything of the file.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// The file could not be read.
     #[error("cannot read {}: {error}", path.display())]
     Io { path: PathBuf, error: Arc<io::Error> },
-    /// The file is encrypted with a passphrase.
-    #[error("{} is protected by a passphrase; open it first: `age -d`", .0.display())]
-    Encrypted(PathBuf),
-    /// The file is an SSH private key.
-    #[error("{} is an SSH key; only the keys that `age-keygen` makes are supported", .0.display())]
-    Ssh(PathBuf),
-    /// The identity belongs to a plugin, such as one for hardware keys.
-    #[error("{}:{line}: the identity needs a plugin of age; only the keys that `age-keygen` makes are supported", path.display())]
-    Plugin {
-        path: PathBuf,
-        /// Counted from 1.
-        line: usize,
-    },
-    /// The file contains a public key.
-    #[error("{}:{line}: this is a public key; opening needs the secret half, AGE-SECRET-KEY-1…", path.display())]
-    Public {
-        path: PathBuf,
-        /// Counted from 1.
-        line: usize,
-    },
-    /// A line is neither an identity nor a comment.
-    #[error("{}:{line}: this is no identity; one is AGE-SECRET-KEY-1… as `age-keygen` writes it", path.display())]
-    Unknown {
-        path: PathBuf,
-        /// Counted from 1.
-        line: usize,
-    },
-    /// The file has no identity.
-    #[error("{} holds no identity; `age-keygen -o FILE` makes one", .0.display())]
-    None(PathBuf),
-    /// The file exceeds 64 KiB.
-    #[error("{} is too large to be an identity file", .0.display())]
-    TooLarge(PathBuf),
+    /// The whole file is of no use.
+    #[error("{} {problem}", path.display())]
+    File { path: PathBuf, problem: &'static str },
+    /// A line is neither an identity nor a comment. Lines are counted from 1.
+    #[error("{}:{line}: {problem}", path.display())]
+    Line { path: PathBuf, line: usize, problem: &'static str },
 }
 
 /// One or more private keys.
@@ -147,14 +119,15 @@ impl fmt::Debug for AgeIdentity {
 }
 
 fn parse(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
+    let unusable = |problem| Err(IdentityError::File { path: path.to_owned(), problem });
     if text.len() > MAX_IDENTITY_FILE_BYTES {
-        return Err(IdentityError::TooLarge(path.to_owned()));
+        return unusable("is too large to be an identity file");
     }
     if text.starts_with(b"age-encryption.org/") || text.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {
-        return Err(IdentityError::Encrypted(path.to_owned()));
+        return unusable("is protected by a passphrase; open it first: `age -d`");
     }
     if text.starts_with(b"-----BEGIN ") {
-        return Err(IdentityError::Ssh(path.to_owned()));
+        return unusable("is an SSH key; only the keys that `age-keygen` makes are supported");
     }
     let mut identities = Vec::new();
     for (line, text) in (1..).zip(text.split(|byte| *byte == b'\n')) {
@@ -163,31 +136,31 @@ fn parse(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
             continue;
         }
         let identity = std::str::from_utf8(text).ok().and_then(PrivateKey::parse);
-        identities.push(identity.ok_or_else(|| unsupported(path, line, text))?);
+        identities.push(identity.ok_or_else(|| IdentityError::Line {
+            path: path.to_owned(),
+            line,
+            problem: problem_of(text),
+        })?);
     }
     if identities.is_empty() {
-        return Err(IdentityError::None(path.to_owned()));
+        return unusable("holds no identity; `age-keygen -o FILE` makes one");
     }
     Ok(AgeIdentity(identities))
 }
 
-/// The error for a line that is not an identity.
-fn unsupported(path: &Path, line: usize, text: &[u8]) -> IdentityError {
-    let path = path.to_owned();
-    if text.starts_with(b"AGE-PLUGIN-") {
-        IdentityError::Plugin { path, line }
-    } else if text.starts_with(b"age1") {
-        IdentityError::Public { path, line }
+/// Why a line is not an identity.
+fn problem_of(line: &[u8]) -> &'static str {
+    if line.starts_with(b"AGE-PLUGIN-") {
+        "the identity needs a plugin of age; only the keys that `age-keygen` makes are supported"
+    } else if line.starts_with(b"age1") {
+        "this is a public key; opening needs the secret half, AGE-SECRET-KEY-1…"
     } else {
-        IdentityError::Unknown { path, line }
+        "this is no identity; one is AGE-SECRET-KEY-1… as `age-keygen` writes it"
     }
 }
 
-/// A new identity and its recipient, as `age-keygen` prints them: `AGE-SECRET-KEY-1…` and `age1…`.
 #[cfg(test)]
-pub(crate) fn generate_key_texts() -> (String, String) {
-    x25519::generate_key_texts()
-}
+pub(crate) use x25519::generate_key_texts;
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,6 @@ pub enum Outcome {
 /// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptFailure {
-    /// Decides what happens next.
     pub cause: Cause,
     /// The error or the receiver's reply, for the operator: `450 4.2.1 greylisted`. A receiver may quote what
     /// a visitor wrote, so this is stored in the inbox and never logged.

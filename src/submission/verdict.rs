@@ -86,7 +86,6 @@ impl Signal {
         }
     }
 
-    /// The signal of that name.
     pub fn named(name: &str) -> Option<Signal> {
         Signal::ALL.into_iter().find(|signal| signal.name() == name)
     }
@@ -95,11 +94,9 @@ impl Signal {
 /// The verdict of screening on a submission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreeningVerdict {
-    /// The points of all reasons.
     pub score: u32,
     /// Those signals that added points, most points first.
     pub reasons: Vec<ScreeningReason>,
-    /// Whether it is to be held.
     pub hold: bool,
     /// Whether it is to be marked as suspicious; never with `hold`.
     #[serde(default)]
@@ -111,7 +108,6 @@ pub struct ScreeningVerdict {
 /// A signal that added points.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreeningReason {
-    /// Which one.
     pub signal: Signal,
     /// How many, at least one.
     pub points: u32,

@@ -111,7 +111,7 @@ impl PgConnection {
             let runtime = match runtime {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    let _ = channels.opened.send(Err(Failed::Io(error)));
+                    let _ = channels.opened.send(Err(error.to_string()));
                     return;
                 }
             };
@@ -133,8 +133,7 @@ impl PgConnection {
             .map_err(|error| unreachable(error.to_string()))?;
         let client = match opened.recv_timeout(bound + GRACE) {
             Ok(Ok(client)) => client,
-            Ok(Err(Failed::Postgres(error))) => return Err(opening(&error, server)),
-            Ok(Err(Failed::Io(error))) => return Err(unreachable(error.to_string())),
+            Ok(Err(reason)) => return Err(unreachable(reason)),
             Err(_) => return Err(unreachable("no answer in time".to_owned())),
         };
         Ok(PgConnection {
@@ -233,23 +232,18 @@ impl PgConnection {
     }
 }
 
-/// Errors during connecting name only the configured user and database.
-fn opening(error: &Error, server: &Server) -> StoreError {
-    let reason = match error.as_db_error() {
+/// The reason of an error during connecting, which names only the configured user and database.
+fn reason(error: &Error) -> String {
+    match error.as_db_error() {
         Some(error) => error.message().to_owned(),
         None => std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string),
-    };
-    StoreError::Unreachable { server: server.clone(), reason }
-}
-
-enum Failed {
-    Io(io::Error),
-    Postgres(Error),
+    }
 }
 
 /// The channels between the driving thread and the users of the connection.
 struct DriverChannels {
-    opened: SyncSender<Result<Client, Failed>>,
+    /// The client, or why there is no connection.
+    opened: SyncSender<Result<Client, String>>,
     warned: Arc<AtomicBool>,
     heard: Option<OnNotification>,
     /// Closed when the last user is gone.
@@ -260,22 +254,18 @@ async fn drive<T>(config: &Config, tls: T, bound: Duration, told: DriverChannels
 where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
 {
-    match timeout(bound, config.connect(tls)).await {
-        // If the caller has stopped waiting, it drops the client, and that ends the connection.
+    // If the caller has stopped waiting, it drops the client, and that ends the connection.
+    let failure = match timeout(bound, config.connect(tls)).await {
         Ok(Ok((client, connection))) => {
             if told.opened.send(Ok(client)).is_ok() {
                 attend(connection, told).await;
             }
+            return;
         }
-        Ok(Err(error)) => {
-            let _ = told.opened.send(Err(Failed::Postgres(error)));
-        }
-        Err(_) => {
-            let _ = told
-                .opened
-                .send(Err(Failed::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"))));
-        }
-    }
+        Ok(Err(error)) => reason(&error),
+        Err(_) => "no answer in time".to_owned(),
+    };
+    let _ = told.opened.send(Err(failure));
 }
 
 async fn attend<S, T>(mut connection: Connection<S, T>, told: DriverChannels)

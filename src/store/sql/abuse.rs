@@ -16,9 +16,7 @@ use crate::store::error::StoreError;
 pub struct RefusedRequests {
     /// The source; `None` for sources that are not counted one by one.
     pub source: Option<Source>,
-    /// The name of the form.
     pub form: &'static str,
-    /// The number of requests.
     pub count: u64,
 }
 
@@ -84,12 +82,10 @@ pub(super) fn day(time: Timestamp) -> i64 {
     rows::day(time.as_millisecond())
 }
 
-/// Submissions, holds and refused requests over a period.
+/// Submissions, holds by screening and refused requests over a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abuse {
-    /// The number of submissions.
     pub submissions: usize,
-    /// How many of them screening held.
     pub held: usize,
     /// How many of the held ones the operator released: the false positives.
     pub released: usize,
@@ -97,13 +93,11 @@ pub struct Abuse {
     pub refused: usize,
     /// How many of the refused requests came from sources that are not counted one by one.
     pub refused_others: usize,
-    /// The number of sources.
     pub source_count: usize,
     /// The sources with the most requests, in descending order.
     pub sources: Vec<RefusedSource>,
     /// The signals for which submissions were held, the most frequent first.
     pub signals: Vec<SignalCount>,
-    /// The number of agents.
     pub agent_count: usize,
     /// The agents with the most submissions, in descending order.
     pub agents: Vec<AgentCount>,
@@ -114,33 +108,24 @@ pub struct Abuse {
 pub struct RefusedSource {
     /// As in [`Submission::source`](crate::submission::Submission::source).
     pub source: String,
-    /// The number of its submissions.
     pub submissions: usize,
-    /// How many of them screening held.
     pub held: usize,
-    /// The number of its refused requests.
     pub refused: usize,
 }
 
 /// How often screening held submissions because of a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalCount {
-    /// The signal's name.
     pub signal: String,
-    /// The number of submissions.
     pub held: usize,
-    /// How many of them the operator released.
     pub released: usize,
 }
 
-/// The submissions of one agent.
+/// The submissions of one agent, named by the host that vouches for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentCount {
-    /// The host that vouches for the agent.
     pub agent: String,
-    /// The number of its submissions.
     pub submissions: usize,
-    /// How many of them screening held.
     pub held: usize,
 }
 

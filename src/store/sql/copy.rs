@@ -21,25 +21,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The size of a copied inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// The number of submissions.
     pub submissions: usize,
-    /// The number of rows in all tables.
     pub rows: usize,
 }
 
 /// Why an inbox was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// One of the databases fails.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A server or a command uses the inbox.
     #[error("the inbox at {0} is in use")]
     InUse(DatabaseUrl),
-    /// The target has submissions.
     #[error("the inbox at {0} is not empty")]
     Occupied(DatabaseUrl),
-    /// Source and target are the same.
     #[error("both are the inbox at {0}")]
     Same(DatabaseUrl),
     /// The copy differs from the source; it was not committed.

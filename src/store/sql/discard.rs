@@ -51,9 +51,7 @@ impl fmt::Display for SourcePrefix {
 /// A summary of the submissions that a [`HeldFilter`] selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldSummary {
-    /// The number of submissions.
     pub submissions: usize,
-    /// The number of their sources.
     pub sources: usize,
     /// When the first and the last of them were received.
     pub received: Option<(Timestamp, Timestamp)>,
@@ -197,7 +195,6 @@ impl ExpiryStep {
 /// The outcome of one step of an expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
-    /// The number of removed submissions.
     pub removed: usize,
     /// The submission after which the next step continues; `None` after the last step.
     pub after: Option<Uuid>,

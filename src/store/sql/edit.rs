@@ -15,7 +15,6 @@ use crate::submission::delivery::Route;
 /// The numbers of removed rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
-    /// Removed submissions.
     pub submissions: usize,
     pub deliveries: usize,
     /// Deliveries among them that had arrived at their receivers, which still have them.

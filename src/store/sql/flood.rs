@@ -132,9 +132,7 @@ pub(super) fn forget(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError
 /// A form that is flooded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flood {
-    /// The form's name.
     pub form: String,
-    /// How many submissions the flood holds.
     pub held: usize,
 }
 

@@ -16,8 +16,8 @@ use crate::forms::source::Source;
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::Route;
-use crate::submission::reasons_json;
 use crate::submission::verdict::ScreeningReason;
+use crate::submission::{parse_fields, reasons_json};
 
 /// How long it is stored which submission a request repeated, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
@@ -28,9 +28,7 @@ pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, 
 
 /// An accepted submission that is to be appended to the intake.
 pub struct Accepting {
-    /// The parsed form. Its values are stored in `fields` or `sealed`.
     pub entry: Entry,
-    /// The sender's `Idempotency-Key`.
     pub idempotency_key: Option<String>,
     /// The sender's address. Stored as a keyed hash.
     pub source: Source,
@@ -116,19 +114,14 @@ const TAKEN: usize = 9;
 /// A row of the intake.
 pub struct PendingRow {
     row: Row,
-    /// The submission's id.
     pub id: Uuid,
     /// Unix time in milliseconds.
     pub received_at: i64,
-    /// Whether the fields are encrypted.
     pub is_sealed: bool,
-    /// Hash of the source.
     pub source: Hash,
-    /// Hash of the source's network.
     pub network: Hash,
     /// Hash of the idempotency key.
     pub key: Option<Hash>,
-    /// Hash of the content.
     pub content: Hash,
 }
 
@@ -148,14 +141,12 @@ impl PendingRow {
         })
     }
 
-    /// The form's name.
     pub fn form(&self) -> Result<&str, StoreError> {
         self.row.text(FORM)
     }
 
-    /// The fields' names and values.
     pub fn fields(&self) -> Result<Vec<(String, String)>, StoreError> {
-        rows::fields(self.row.text(FIELDS)?)
+        parse_fields(self.row.text(FIELDS)?.as_bytes()).map_err(StoreError::Damaged)
     }
 
     /// The evidence for screening, as JSON.
@@ -163,7 +154,6 @@ impl PendingRow {
         self.row.text(TAKEN + 1)
     }
 
-    /// The agent that signed the request.
     pub fn agent(&self) -> Result<Option<String>, StoreError> {
         self.row.get(AGENT)
     }
@@ -172,48 +162,36 @@ impl PendingRow {
 /// Why a submission is held back from delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldCause {
-    /// It is not held.
     None,
     /// It arrived in a flood, and is released when that ends.
     Flood,
     /// Screening holds it.
     Screening,
-    /// The operator holds it.
     Operator,
 }
 
 /// A processed row of the intake that becomes a submission.
 pub struct NewSubmission<'a> {
-    /// The row of the intake.
     pub row: &'a PendingRow,
     /// The content's hash, as [`Transaction::originals`] looks it up.
     pub content: Hash,
-    /// Whether it is held: never by the operator.
+    /// Never [`HoldCause::Operator`].
     pub hold: HoldCause,
-    /// The rank of its deliveries.
     pub rank: i64,
-    /// The points of screening.
     pub score: u32,
-    /// The reasons for these points.
     pub reasons: Vec<ScreeningReason>,
-    /// Why it is held, for the operator.
     pub held_because: Option<String>,
-    /// Whether it is marked as suspicious.
     pub is_suspicious: bool,
 }
 
 /// A stored submission that a new one may repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original {
-    /// The submission's id.
     pub id: Uuid,
     /// Unix time in milliseconds.
     pub received_at: i64,
-    /// Whether it is held.
     pub hold: HoldCause,
-    /// Whether it is marked as suspicious.
     pub is_suspicious: bool,
-    /// Hash of the source.
     pub source: Hash,
     /// Whether it has been delivered, or would be delivered by a configured channel once it is not held. Also
     /// true if no configured channel takes its form.

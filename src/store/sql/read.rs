@@ -38,9 +38,7 @@ impl fmt::Debug for InboxReader {
 /// The submissions whose id has a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdMatch {
-    /// No submission.
     None,
-    /// One submission.
     One(Box<Submission>),
     /// Several submissions; the newest of them, in descending order.
     Several(Vec<Uuid>),
@@ -49,16 +47,13 @@ pub enum IdMatch {
 /// The state of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelState {
-    /// The channel's name.
     pub name: String,
     /// Why it does not deliver, if it is paused or switched off.
     pub obstacle: Option<Obstacle>,
-    /// The number of deliveries in each state.
     pub deliveries: Vec<(DeliveryState, usize)>,
 }
 
 impl ChannelState {
-    /// The number of deliveries in a state.
     pub fn count(&self, state: DeliveryState) -> usize {
         self.deliveries.iter().filter(|(other, _)| *other == state).map(|(_, count)| count).sum()
     }

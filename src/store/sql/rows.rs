@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Cell, Dialect, Row};
 use crate::store::error::StoreError;
 use crate::submission::verdict::{ScreeningReason, Signal};
-use crate::submission::{Hold, Screening, Status, Submission};
+use crate::submission::{Hold, Screening, Status, Submission, parse_fields};
 
 pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
@@ -34,11 +34,8 @@ pub(super) const SUBMISSION: &str = concat!(
 /// Selects submissions, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only this submission.
     pub id: Option<Uuid>,
-    /// Only submissions of this form.
     pub form: Option<String>,
-    /// Only submissions with this status.
     pub status: Option<Status>,
     /// Only submissions with a delivery for this channel.
     pub channel: Option<String>,
@@ -46,9 +43,7 @@ pub struct Filter {
     pub from: Option<Timestamp>,
     /// Only submissions that were received before this time.
     pub until: Option<Timestamp>,
-    /// Only submissions that arrived before this one.
     pub before: Option<Uuid>,
-    /// Only submissions that arrived after this one.
     pub after: Option<Uuid>,
     /// The most submissions.
     pub limit: Option<usize>,
@@ -121,8 +116,7 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
 
 /// Reads the columns of [`SUBMISSION`].
 pub(super) fn submission(row: &Row) -> Result<Submission, StoreError> {
-    let text: String = row.get(3).map_err(|_| StoreError::Damaged("fields are not text"))?;
-    let fields = fields(&text)?;
+    let fields = row.text(3).map_err(|_| StoreError::Damaged("fields are not text"))?;
     let source: [u8; 16] = row.get(4)?;
     let status: String = row.get(9)?;
     let held_at: Option<i64> = row.get(7)?;
@@ -138,7 +132,7 @@ pub(super) fn submission(row: &Row) -> Result<Submission, StoreError> {
         agent: row.get(14)?,
         error: row.get(15)?,
         held: held.map(|since| Hold { since, because: because.unwrap_or_default() }),
-        fields,
+        fields: parse_fields(fields.as_bytes()).map_err(StoreError::Damaged)?,
         sealed: row.get(6)?,
         source: Uuid::from_bytes(source).simple().to_string(),
         repeats: u64::try_from(row.get::<i64>(5)?).unwrap_or_default(),
@@ -164,19 +158,6 @@ pub(super) fn reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreError> {
         reasons.extend(Signal::named(name).map(|signal| ScreeningReason { signal, points, detail }));
     }
     Ok(reasons)
-}
-
-/// Parses a JSON object of texts.
-pub(crate) fn fields(text: &str) -> Result<Vec<(String, String)>, StoreError> {
-    let fields: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(text).map_err(|_| StoreError::Damaged("fields are not a JSON object"))?;
-    fields
-        .into_iter()
-        .map(|(name, value)| match value {
-            serde_json::Value::String(text) => Ok((name, text)),
-            _ => Err(StoreError::Damaged("a field is not text")),
-        })
-        .collect()
 }
 
 /// The day of a time in milliseconds, counted from 1970-01-01 in UTC.

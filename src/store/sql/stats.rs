@@ -42,7 +42,6 @@ pub struct Queue {
     pub pending_since: Option<Timestamp>,
     /// Submissions that could not be processed.
     pub set_aside: usize,
-    /// Held submissions.
     pub held: usize,
     /// Channels with a backlog, or that are paused or switched off, by name.
     pub channels: Vec<ChannelQueue>,
@@ -51,15 +50,12 @@ pub struct Queue {
 /// The backlog of one channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelQueue {
-    /// The channel's name.
     pub name: String,
     /// Deliveries that wait for an attempt or are being sent.
     pub waiting: usize,
-    /// Parked deliveries.
     pub parked: usize,
     /// When the oldest submission with a waiting delivery was received.
     pub oldest: Option<Timestamp>,
-    /// Whether it is paused after repeated failures.
     pub is_paused: bool,
     /// Whether it is switched off because its target is gone.
     pub is_off: bool,
@@ -128,7 +124,6 @@ fn received_at(id: Uuid) -> Result<Timestamp, StoreError> {
 pub struct DailyCount {
     /// The day of arrival in UTC.
     pub day: Date,
-    /// The form's name.
     pub form: String,
     pub status: Status,
     /// Their number; at least one.

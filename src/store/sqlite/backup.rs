@@ -31,11 +31,9 @@ const DIGEST: &str = "backup-digest";
 /// The contents of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// The number of submissions.
     pub submissions: u64,
     /// When the newest submission was received.
     pub newest: Option<Timestamp>,
-    /// The size of the file.
     pub bytes: u64,
 }
 
@@ -51,32 +49,22 @@ pub struct Restored {
 /// Why a backup could not be made, verified or restored. The previous files are unchanged.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The target exists.
     #[error("{} is there already", .0.display())]
     Exists(PathBuf),
-    /// The target is the inbox or a file that belongs to it.
     #[error("{} is the inbox itself", .0.display())]
     IsTheInbox(PathBuf),
-    /// Another process writes a backup to the same path.
     #[error("another backup to {} is under way", .0.display())]
     UnderWay(PathBuf),
-    /// A server or another process uses the inbox.
     #[error("the inbox at {} is in use", .0.display())]
     InUse(PathBuf),
     /// An inbox exists, and replacing it was not allowed.
     #[error("there is an inbox at {} already, with {submissions} submissions", database.display())]
-    Occupied {
-        database: PathBuf,
-        /// Its number of submissions.
-        submissions: u64,
-    },
+    Occupied { database: PathBuf, submissions: u64 },
     /// A file exists that is not readable as an inbox, and replacing it was not allowed.
     #[error("there is a file at {} already, and it cannot be read: {error}", database.display())]
     Unreadable { database: PathBuf, error: StoreError },
-    /// The file was changed since it was written.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: &'static str },
-    /// Another error of a database or a file.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -15,7 +15,6 @@ use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305, d
 /// Why a text could not be encrypted or decrypted. No variant quotes the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptionError {
-    /// The text has more than [`super::MAX_PLAIN_BYTES`].
     #[error("a sealed text may have 1 MiB at most")]
     TooLarge,
     /// The file is encrypted to other keys. Damage to the encrypted file key in the header has the same

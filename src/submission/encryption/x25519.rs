@@ -134,18 +134,8 @@ fn decode(text: &str, prefix: Hrp) -> Option<SecretKey> {
     Some(SecretKey::init_with_mut(|key| key.iter_mut().zip(bytes).for_each(|(to, from)| *to = from)))
 }
 
-/// A new identity and its recipient, as `age-keygen` prints them.
 #[cfg(test)]
-pub(super) fn generate_key_texts() -> (String, String) {
-    let mut secret = SecretKey::default();
-    aws_lc_rs::rand::fill(secret.expose_secret_mut()).unwrap();
-    let private = agreement::PrivateKey::from_private_key(&X25519, secret.expose_secret()).unwrap();
-    let public = PublicKey::of(&private).unwrap();
-    (
-        tests::encode::<Bech32>(PRIVATE_PREFIX, secret.expose_secret()).to_uppercase(),
-        tests::encode::<Bech32>(PUBLIC_PREFIX, &public.0),
-    )
-}
+pub(crate) use tests::generate_key_texts;
 
 #[cfg(test)]
 mod tests {
@@ -161,6 +151,18 @@ mod tests {
         let mut text = String::new();
         bech32::encode_to_fmt::<C, _>(&mut text, prefix, bytes).unwrap();
         text
+    }
+
+    /// A new identity and its recipient, as `age-keygen` prints them: `AGE-SECRET-KEY-1…` and `age1…`.
+    pub(crate) fn generate_key_texts() -> (String, String) {
+        let mut secret = SecretKey::default();
+        aws_lc_rs::rand::fill(secret.expose_secret_mut()).unwrap();
+        let private = agreement::PrivateKey::from_private_key(&X25519, secret.expose_secret()).unwrap();
+        let public = PublicKey::of(&private).unwrap();
+        (
+            encode::<Bech32>(PRIVATE_PREFIX, secret.expose_secret()).to_uppercase(),
+            encode::<Bech32>(PUBLIC_PREFIX, &public.0),
+        )
     }
 
     #[test]
