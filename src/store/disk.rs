@@ -8,8 +8,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -128,13 +127,15 @@ fn in_units(bytes: u64) -> String {
 #[derive(Debug)]
 pub struct DiskMonitor {
     folder: PathBuf,
-    min_free: Mutex<MinFree>,
-    /// The last sample; a size of zero means none.
-    free: AtomicU64,
-    size: AtomicU64,
-    /// The reserve in bytes at the last sample.
-    reserve: AtomicU64,
+    state: Mutex<MonitorState>,
     is_low: AtomicBool,
+}
+
+#[derive(Debug)]
+struct MonitorState {
+    min_free: MinFree,
+    /// The last sample, and the reserve in bytes.
+    last: Option<(Space, u64)>,
 }
 
 impl DiskMonitor {
@@ -144,14 +145,8 @@ impl DiskMonitor {
     }
 
     fn new(folder: PathBuf, min_free: MinFree) -> DiskMonitor {
-        DiskMonitor {
-            folder,
-            min_free: Mutex::new(min_free),
-            free: AtomicU64::new(0),
-            size: AtomicU64::new(0),
-            reserve: AtomicU64::new(0),
-            is_low: AtomicBool::new(false),
-        }
+        let state = Mutex::new(MonitorState { min_free, last: None });
+        DiskMonitor { folder, state, is_low: AtomicBool::new(false) }
     }
 
     /// Samples the file system of `folder` now, and then once a second on a thread that ends with the
@@ -172,7 +167,7 @@ impl DiskMonitor {
 
     /// Replaces the reserve from the next sample on.
     pub fn reconfigure(&self, min_free: MinFree) {
-        *self.min_free() = min_free;
+        self.state().min_free = min_free;
     }
 
     /// Whether less than the reserve was free at a sample. Stays true until a sixteenth more than the reserve
@@ -183,24 +178,25 @@ impl DiskMonitor {
 
     /// The last sample, and the reserve in bytes. `None` if the file system could not be sampled.
     pub fn last(&self) -> Option<(Space, u64)> {
-        let space = Space { free: self.free.load(Relaxed), size: self.size.load(Relaxed) };
-        (space.size > 0).then(|| (space, self.reserve.load(Relaxed)))
+        self.state().last
     }
 
     fn sample(&self) {
         match Space::of(&self.folder) {
             Ok(space) => self.note(space),
             // For example, the folder was removed: the writer logs that and refuses submissions.
-            Err(_) => self.size.store(0, Relaxed),
+            Err(_) => self.state().last = None,
         }
     }
 
     /// Stores a sample, and logs when free space falls below the reserve or has recovered.
     fn note(&self, space: Space) {
-        let reserve = self.min_free().bytes(space.size);
-        self.free.store(space.free, Relaxed);
-        self.size.store(space.size, Relaxed);
-        self.reserve.store(reserve, Relaxed);
+        let reserve = {
+            let mut state = self.state();
+            let reserve = state.min_free.bytes(space.size);
+            state.last = (space.size > 0).then_some((space, reserve));
+            reserve
+        };
         let was_low = self.is_low();
         let is_low = space.free < if was_low { reserve.saturating_add(reserve / 16) } else { reserve };
         self.is_low.store(is_low, Relaxed);
@@ -223,8 +219,8 @@ impl DiskMonitor {
         }
     }
 
-    fn min_free(&self) -> MutexGuard<'_, MinFree> {
-        self.min_free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, MonitorState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

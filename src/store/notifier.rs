@@ -107,19 +107,14 @@ impl ServerListener {
         let timeout = timeout.min(SERVER_CHECK_INTERVAL);
         let began = Instant::now();
         self.connect();
-        let left = timeout.saturating_sub(began.elapsed());
-        let Some((heard, _)) = &self.heard else {
-            std::thread::sleep(left);
-            return is_due;
+        let heard = match &self.heard {
+            Some((heard, _)) => heard.recv_timeout(timeout.saturating_sub(began.elapsed())),
+            None => Err(RecvTimeoutError::Disconnected),
         };
-        match heard.recv_timeout(left) {
-            Ok(()) => true,
-            Err(RecvTimeoutError::Timeout) => is_due,
-            Err(RecvTimeoutError::Disconnected) => {
-                std::thread::sleep(timeout.saturating_sub(began.elapsed()));
-                is_due
-            }
+        if heard == Err(RecvTimeoutError::Disconnected) {
+            std::thread::sleep(timeout.saturating_sub(began.elapsed()));
         }
+        heard.is_ok() || is_due
     }
 }
 

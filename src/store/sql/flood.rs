@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::deliver::millis;
+use super::read::InboxReader;
 use super::transaction::Transaction;
 use super::{Row, Sql, Value, edit, values};
 use crate::store::error::StoreError;
@@ -136,10 +137,11 @@ pub struct Flood {
     pub held: usize,
 }
 
-/// The floods that hold submissions, by form.
-pub(crate) fn floods(sql: &dyn Sql) -> Result<Vec<Flood>, StoreError> {
-    let rows =
-        sql.query("SELECT form, count(*) FROM submission WHERE flood = 1 GROUP BY form ORDER BY form", &[])?;
-    let read = |row: &Row| Ok(Flood { form: row.get(0)?, held: row.count(1)? });
-    rows.iter().map(read).collect()
+impl InboxReader {
+    /// The floods that hold submissions, by form.
+    pub fn floods(&self) -> Result<Vec<Flood>, StoreError> {
+        let floods = "SELECT form, count(*) FROM submission WHERE flood = 1 GROUP BY form ORDER BY form";
+        let read = |row: &Row| Ok(Flood { form: row.get(0)?, held: row.count(1)? });
+        self.sql.query(floods, &[])?.iter().map(read).collect()
+    }
 }

@@ -234,10 +234,14 @@ impl Transaction<'_> {
         most: usize,
         ids: &RangeInclusive<Uuid>,
     ) -> Result<(Vec<PendingRow>, bool), StoreError> {
-        let tx = self.sql;
-        let most = size_of_batch(tx, most, ids)?;
-        let limit = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = tx.query(&oldest_rows(tx.dialect()), values![limit, ids.start(), ids.end()])?;
+        let most = size_of_batch(self.sql, most, ids)?;
+        // As [`PendingRow::read`] reads them.
+        let oldest = format!(
+            "SELECT {TAKEN_OVER}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
+             ORDER BY id LIMIT ?1 {}",
+            self.sql.dialect().lock_free_rows()
+        );
+        let rows = self.sql.query(&oldest, values![most, ids.start(), ids.end()])?;
         let has_more = rows.len() == most;
         Ok((rows.into_iter().map(PendingRow::read).collect::<Result<_, _>>()?, has_more))
     }
@@ -465,20 +469,10 @@ fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Resul
         "SELECT i.id, {} FROM intake i WHERE i.error IS NULL AND i.id >= ?2 AND i.id <= ?3 ORDER BY i.id LIMIT ?1",
         rows::size_of(tx.dialect(), "i")
     );
-    let limit = i64::try_from(most).unwrap_or(i64::MAX);
-    let rows = tx.query(&sizes, values![limit, ids.start(), ids.end()])?;
+    let rows = tx.query(&sizes, values![most, ids.start(), ids.end()])?;
     let sizes = rows.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
     let fitting = rows::fitting(&sizes, BATCH_BYTES);
     Ok(if fitting == sizes.len() { most } else { fitting })
-}
-
-/// The oldest rows that are neither set aside nor locked, as [`PendingRow::read`] reads them.
-fn oldest_rows(dialect: Dialect) -> String {
-    let lock = dialect.lock_free_rows();
-    format!(
-        "SELECT {TAKEN_OVER}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
-         ORDER BY id LIMIT ?1 {lock}"
-    )
 }
 
 /// The submissions that have been delivered, and those that a configured channel will deliver soon.

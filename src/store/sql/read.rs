@@ -3,16 +3,14 @@
 #![expect(clippy::disallowed_methods, reason = "a command waits for the intake")]
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::has_nothing_to_deliver;
-use super::flood::{self, Flood};
 use super::rows::{Filter, SUBMISSION, condition, submission, time};
-use super::{Cell, Row, Sql, bound, values};
+use super::{Bind, Cell, Row, Sql, bound, values};
 use crate::store::error::StoreError;
 use crate::store::url::DatabaseUrl;
 use crate::store::{postgres, sqlite};
@@ -27,12 +25,6 @@ const MAX_CANDIDATES: i64 = 5;
 /// An inbox that is open for reading.
 pub struct InboxReader {
     pub(super) sql: Box<dyn Sql>,
-}
-
-impl fmt::Debug for InboxReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InboxReader").finish_non_exhaustive()
-    }
 }
 
 /// The submissions whose id has a prefix.
@@ -170,25 +162,23 @@ impl InboxReader {
 
     /// The number of waiting deliveries that were due before that time, by channel.
     pub fn overdue(&self, before: Timestamp) -> Result<Vec<(String, usize)>, StoreError> {
-        let rows = self.sql.query(
-            "SELECT channel, count(*) FROM delivery WHERE state = 'waiting' AND due_at < ?1 GROUP BY channel ORDER BY channel",
-            values![before.as_millisecond()],
-        )?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
-    }
-
-    /// The floods that hold submissions, by form.
-    pub fn floods(&self) -> Result<Vec<Flood>, StoreError> {
-        flood::floods(&*self.sql)
+        self.count_by_channel("state = 'waiting' AND due_at < ?1", before.as_millisecond())
     }
 
     /// The number of unfinished deliveries with at least this many failures, by channel.
     pub fn failing(&self, failures: u32) -> Result<Vec<(String, usize)>, StoreError> {
-        let rows = self.sql.query(
-            "SELECT channel, count(*) FROM delivery WHERE due_at IS NOT NULL AND failures > 0 AND failures >= ?1
-             GROUP BY channel ORDER BY channel",
-            values![failures],
-        )?;
+        self.count_by_channel("due_at IS NOT NULL AND failures > 0 AND failures >= ?1", failures)
+    }
+
+    fn count_by_channel(
+        &self,
+        condition: &str,
+        value: impl Bind,
+    ) -> Result<Vec<(String, usize)>, StoreError> {
+        let counts = format!(
+            "SELECT channel, count(*) FROM delivery WHERE {condition} GROUP BY channel ORDER BY channel"
+        );
+        let rows = self.sql.query(&counts, values![value])?;
         rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
     }
 
@@ -240,15 +230,6 @@ pub struct Listing<'a> {
     filter: Filter,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,
-}
-
-impl fmt::Debug for Listing<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listing")
-            .field("filter", &self.filter)
-            .field("left", &self.left)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Listing<'_> {

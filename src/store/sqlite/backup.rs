@@ -301,28 +301,20 @@ fn is_unreadable(code: i32) -> bool {
 
 /// [`BackupError::Occupied`] if there is an inbox, or a file that may be one.
 fn refuse_occupied(database: &Path) -> Result<()> {
-    let submissions = match open(database) {
-        Ok((connection, layout)) => {
-            connection.query_row(&format!("SELECT count(*) FROM {}", accepted(layout)), [], |row| {
-                row.get::<_, i64>(0)
-            })
-        }
-        Err(BackupError::Store(StoreError::Missing(_))) => return Ok(()),
-        Err(BackupError::Damaged { reason, .. }) => {
-            let error = StoreError::Damaged(reason);
-            return Err(BackupError::Unreadable { database: database.to_owned(), error });
-        }
-        Err(BackupError::Store(error)) => {
-            return Err(BackupError::Unreadable { database: database.to_owned(), error });
-        }
-        Err(error) => return Err(error),
-    };
-    let database = database.to_owned();
-    match submissions {
+    let unreadable = |error| BackupError::Unreadable { database: database.to_owned(), error };
+    let counted = open(database).and_then(|(connection, layout)| {
+        let count = format!("SELECT count(*) FROM {}", accepted(layout));
+        Ok(connection.query_row(&count, [], |row| row.get::<_, i64>(0))?)
+    });
+    match counted {
         Ok(count) => {
-            Err(BackupError::Occupied { database, submissions: u64::try_from(count).unwrap_or_default() })
+            let submissions = u64::try_from(count).unwrap_or_default();
+            Err(BackupError::Occupied { database: database.to_owned(), submissions })
         }
-        Err(error) => Err(BackupError::Unreadable { database, error: error.into() }),
+        Err(BackupError::Store(StoreError::Missing(_))) => Ok(()),
+        Err(BackupError::Damaged { reason, .. }) => Err(unreadable(StoreError::Damaged(reason))),
+        Err(BackupError::Store(error)) => Err(unreadable(error)),
+        Err(error) => Err(error),
     }
 }
 
