@@ -6,9 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::deliver::millis;
-use super::read::InboxReader;
 use super::transaction::Transaction;
-use super::{Row, Sql, Value, edit, values};
+use super::{Sql, Value, edit, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::submission::delivery::Route;
@@ -135,13 +134,4 @@ pub(super) fn forget(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError
 pub struct Flood {
     pub form: String,
     pub held: usize,
-}
-
-impl InboxReader {
-    /// The floods that hold submissions, by form.
-    pub fn floods(&self) -> Result<Vec<Flood>, StoreError> {
-        let floods = "SELECT form, count(*) FROM submission WHERE flood = 1 GROUP BY form ORDER BY form";
-        let read = |row: &Row| Ok(Flood { form: row.get(0)?, held: row.count(1)? });
-        self.sql.query(floods, &[])?.iter().map(read).collect()
-    }
 }

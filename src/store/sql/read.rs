@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::has_nothing_to_deliver;
+use super::flood::Flood;
 use super::rows::{Filter, SUBMISSION, condition, submission, time};
 use super::{Bind, Cell, Row, Sql, bound, values};
 use crate::store::error::StoreError;
@@ -168,6 +169,13 @@ impl InboxReader {
     /// The number of unfinished deliveries with at least this many failures, by channel.
     pub fn failing(&self, failures: u32) -> Result<Vec<(String, usize)>, StoreError> {
         self.count_by_channel("due_at IS NOT NULL AND failures > 0 AND failures >= ?1", failures)
+    }
+
+    /// The floods that hold submissions, by form.
+    pub fn floods(&self) -> Result<Vec<Flood>, StoreError> {
+        let floods = "SELECT form, count(*) FROM submission WHERE flood = 1 GROUP BY form ORDER BY form";
+        let read = |row: &Row| Ok(Flood { form: row.get(0)?, held: row.count(1)? });
+        self.sql.query(floods, &[])?.iter().map(read).collect()
     }
 
     fn count_by_channel(
