@@ -1,5 +1,34 @@
 //! Submissions as the inbox stores them.
 
+/// Defines an enum whose values have a name in the database, in listings and in the log.
+macro_rules! named_enum {
+    ($(#[$about:meta])* pub enum $enum:ident { $($(#[$each:meta])* $value:ident = $name:literal,)+ }) => {
+        $(#[$about])*
+        pub enum $enum {
+            $($(#[$each])* $value,)+
+        }
+
+        impl $enum {
+            /// All values, in the order of their definition.
+            pub const ALL: [$enum; [$($name),+].len()] = [$($enum::$value),+];
+
+            pub const fn name(self) -> &'static str {
+                match self { $($enum::$value => $name),+ }
+            }
+
+            pub fn named(name: &str) -> Option<$enum> {
+                $enum::ALL.into_iter().find(|value| value.name() == name)
+            }
+        }
+
+        impl std::fmt::Display for $enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
 pub mod delivery;
 pub mod encryption;
 pub mod outcome;
@@ -131,44 +160,20 @@ pub fn reasons_json(reasons: &[ScreeningReason]) -> Value {
     reasons.iter().map(object).collect()
 }
 
-/// The state of a submission, derived from its deliveries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// Stored only: no channel is configured for its form.
-    Kept,
-    /// At least one delivery is pending.
-    Waiting,
-    /// Every channel has received it.
-    Delivered,
-    /// It waits for its release.
-    Held,
-    /// At least one delivery is a dead letter: all attempts failed, or the channel refused it for good. The
-    /// operator decides what happens next.
-    Parked,
-}
-
-impl Status {
-    pub const ALL: [Status; 5] =
-        [Status::Kept, Status::Waiting, Status::Delivered, Status::Held, Status::Parked];
-
-    /// The name in the database and in listings.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Status::Kept => "kept",
-            Status::Waiting => "waiting",
-            Status::Delivered => "delivered",
-            Status::Held => "held",
-            Status::Parked => "parked",
-        }
-    }
-
-    pub fn named(name: &str) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named_enum! {
+    /// The state of a submission, derived from its deliveries.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Status {
+        /// Stored only: no channel is configured for its form.
+        Kept = "kept",
+        /// At least one delivery is pending.
+        Waiting = "waiting",
+        /// Every channel has received it.
+        Delivered = "delivered",
+        /// It waits for its release.
+        Held = "held",
+        /// At least one delivery is a dead letter: all attempts failed, or the channel refused it for good.
+        /// The operator decides what happens next.
+        Parked = "parked",
     }
 }

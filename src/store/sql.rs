@@ -22,6 +22,9 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 
+/// A trivial change, which tests whether writes succeed.
+pub(super) const TOUCH: &str = "UPDATE meta SET value = value WHERE name = 'secret'";
+
 /// A connection to a database, or a transaction on it.
 pub(crate) trait Sql: Send {
     /// The dialect of the database.

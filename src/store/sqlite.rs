@@ -27,7 +27,7 @@ use super::notifier;
 use super::sql::intake;
 use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::{self, Change, Transaction};
-use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, placeholders};
+use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, TOUCH, Value, placeholders};
 #[cfg(test)]
 use super::test_recorder as recorder;
 use super::url::DatabaseUrl;
@@ -60,11 +60,11 @@ const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
 /// The database of a process, open for writing.
 pub(super) struct SqliteWriter {
     connection: Connection,
-    files: DatabaseFiles,
+    pub(super) files: DatabaseFiles,
     secret: Secret,
     path: PathBuf,
     /// The number of rows that the last commit changed.
-    changed: u64,
+    pub(super) changed: u64,
 }
 
 impl SqliteWriter {
@@ -102,7 +102,7 @@ impl SqliteWriter {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         intake::remove_unresolved(&*transaction, unresolved)?;
         if jobs.is_empty() && changes.is_empty() {
-            Sql::execute(&*transaction, "UPDATE meta SET value = value WHERE name = 'secret'", &[])?;
+            Sql::execute(&*transaction, TOUCH, &[])?;
         }
         let accepted = jobs.iter().map(|job| ids.next(job.received_at)).collect::<Vec<_>>();
         intake::append(&*transaction, &self.secret, jobs, &accepted)?;
@@ -126,16 +126,6 @@ impl SqliteWriter {
             notifier::notify(&self.path);
         }
         Ok(accepted)
-    }
-
-    /// The number of rows that the last commit changed.
-    pub(super) fn changed(&self) -> u64 {
-        self.changed
-    }
-
-    /// The open files.
-    pub(super) fn files(&self) -> DatabaseFiles {
-        self.files.clone()
     }
 
     /// Copies the rest of the log into the database. If that fails, the next commit returns the error.

@@ -543,8 +543,7 @@ impl Desk {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        let write = "UPDATE meta SET value = value WHERE name = 'secret'";
-        self.runtime.block_on(self.store.change(move |tx| tx.sql.execute(write, &[]).map(drop)))
+        self.runtime.block_on(self.store.change(|tx| tx.sql.execute(sql::TOUCH, &[]).map(drop)))
     }
 
     /// All of them at the same time.

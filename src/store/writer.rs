@@ -215,14 +215,10 @@ impl WriterThread {
 
     /// Work after a commit, while no caller waits.
     fn follow_up(&mut self) {
-        match &mut self.database {
-            Some(DatabaseWriter::Sqlite(database)) => {
-                let (changed, files) = (database.changed(), || Some(database.files()));
-                if self.copier.as_mut().is_some_and(|copier| copier.is_due(changed, files)) {
-                    database.copy_log();
-                }
-            }
-            Some(DatabaseWriter::Postgres(_)) | None => {}
+        if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database)
+            && copier.is_due(database.changed, || Some(database.files.clone()))
+        {
+            database.copy_log();
         }
     }
 

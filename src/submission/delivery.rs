@@ -1,7 +1,5 @@
 //! Deliveries of submissions to channels, and the records that the worker and the store exchange.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -40,49 +38,20 @@ impl Route {
     }
 }
 
-/// The state of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DeliveryState {
-    /// It is sent when it is due.
-    Waiting,
-    /// An attempt is in progress.
-    Sending,
-    /// The receiver has accepted it.
-    Delivered,
-    /// Its submission is held.
-    Held,
-    /// A dead letter: only the operator can retry it.
-    Parked,
-}
-
-impl DeliveryState {
-    pub const ALL: [DeliveryState; 5] = [
-        DeliveryState::Waiting,
-        DeliveryState::Sending,
-        DeliveryState::Delivered,
-        DeliveryState::Held,
-        DeliveryState::Parked,
-    ];
-
-    /// The name in the database and in listings.
-    pub const fn name(self) -> &'static str {
-        match self {
-            DeliveryState::Waiting => "waiting",
-            DeliveryState::Sending => "sending",
-            DeliveryState::Delivered => "delivered",
-            DeliveryState::Held => "held",
-            DeliveryState::Parked => "parked",
-        }
-    }
-
-    pub fn named(name: &str) -> Option<DeliveryState> {
-        DeliveryState::ALL.into_iter().find(|state| state.name() == name)
-    }
-}
-
-impl fmt::Display for DeliveryState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named_enum! {
+    /// The state of a delivery.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum DeliveryState {
+        /// It is sent when it is due.
+        Waiting = "waiting",
+        /// An attempt is in progress.
+        Sending = "sending",
+        /// The receiver has accepted it.
+        Delivered = "delivered",
+        /// Its submission is held.
+        Held = "held",
+        /// A dead letter: only the operator can retry it.
+        Parked = "parked",
     }
 }
 

@@ -29,36 +29,24 @@ pub struct AttemptFailure {
     pub retry_after: Option<Duration>,
 }
 
-/// The party to which a failure is attributed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The channel: no connection, a refused login, an exhausted daily quota. Any other notification would
-    /// have failed as well.
-    Channel,
-    /// The channel or this notification: the error, such as HTTP 403 or 500, does not say which.
-    Unclear,
-    /// A temporary refusal (SMTP 450, HTTP 429). The receiver may accept the next notification within
-    /// seconds.
-    Deferred,
-    /// This notification: the receiver works, and refused it this time.
-    Notification,
-    /// This notification: the receiver will never accept it, so it becomes a dead letter at once.
-    Refused,
-    /// The receiver is gone for good (HTTP 410), so the channel is switched off.
-    Gone,
-}
-
-impl Cause {
-    /// The outcome's name in the log and in docs/deliveries.md.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Cause::Channel => "channel",
-            Cause::Unclear => "unclear",
-            Cause::Deferred => "deferred",
-            Cause::Notification => "notice",
-            Cause::Refused => "refused",
-            Cause::Gone => "gone",
-        }
+named_enum! {
+    /// The party to which a failure is attributed. docs/deliveries.md explains the names.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Cause {
+        /// The channel: no connection, a refused login, an exhausted daily quota. Any other notification
+        /// would have failed as well.
+        Channel = "channel",
+        /// The channel or this notification: the error, such as HTTP 403 or 500, does not say which.
+        Unclear = "unclear",
+        /// A temporary refusal (SMTP 450, HTTP 429). The receiver may accept the next notification within
+        /// seconds.
+        Deferred = "deferred",
+        /// This notification: the receiver works, and refused it this time.
+        Notification = "notice",
+        /// This notification: the receiver will never accept it, so it becomes a dead letter at once.
+        Refused = "refused",
+        /// The receiver is gone for good (HTTP 410), so the channel is switched off.
+        Gone = "gone",
     }
 }
 

@@ -4,90 +4,44 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-/// A feature of a submission that is more frequent in spam.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Signal {
-    /// The source has used up most of its quota.
-    Rate,
-    /// The form has had more submissions than its quota, and this one's network is part of that flood. It is
-    /// held until the flood ends. Screening never adds this signal; processing does.
-    FormRate,
-    /// Other sources have sent the same content lately.
-    Repeated,
-    /// It contains many links, or little else.
-    Links,
-    /// A link uses a URL shortener, which hides its target.
-    Shortener,
-    /// Links are written in forum or HTML markup.
-    Markup,
-    /// The e-mail address is disposable.
-    Disposable,
-    /// The address or a link belongs to a domain that the operator blocks. This alone holds.
-    Listed,
-    /// The hidden field was filled in.
-    Honeypot,
-    /// The form was filled in faster than a person does.
-    TimeToFill,
-    /// A browser sent it from another or an unknown site.
-    Origin,
-    /// It contains phrases of mass offers.
-    Offer,
-    /// It promises money and asks to continue in a messenger or by phone.
-    Lure,
-    /// Words are disguised: invisible characters, letters of other scripts, digits for letters.
-    Disguise,
-    /// It is written in capitals.
-    Shouting,
-    /// The name is a web address or random letters.
-    Name,
-}
-
-impl Signal {
-    /// All signals, in the order of the documentation.
-    pub const ALL: [Signal; 16] = [
-        Signal::Rate,
-        Signal::FormRate,
-        Signal::Repeated,
-        Signal::Links,
-        Signal::Shortener,
-        Signal::Markup,
-        Signal::Disposable,
-        Signal::Listed,
-        Signal::Honeypot,
-        Signal::TimeToFill,
-        Signal::Origin,
-        Signal::Offer,
-        Signal::Lure,
-        Signal::Disguise,
-        Signal::Shouting,
-        Signal::Name,
-    ];
-
-    /// The name that is stored and shown, such as `form-rate`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Signal::Rate => "rate",
-            Signal::FormRate => "form-rate",
-            Signal::Repeated => "repeated",
-            Signal::Links => "links",
-            Signal::Shortener => "shortener",
-            Signal::Markup => "markup",
-            Signal::Disposable => "disposable",
-            Signal::Listed => "listed",
-            Signal::Honeypot => "honeypot",
-            Signal::TimeToFill => "time-to-fill",
-            Signal::Origin => "origin",
-            Signal::Offer => "offer",
-            Signal::Lure => "lure",
-            Signal::Disguise => "disguise",
-            Signal::Shouting => "shouting",
-            Signal::Name => "name",
-        }
-    }
-
-    pub fn named(name: &str) -> Option<Signal> {
-        Signal::ALL.into_iter().find(|signal| signal.name() == name)
+named_enum! {
+    /// A feature of a submission that is more frequent in spam.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Signal {
+        /// The source has used up most of its quota.
+        Rate = "rate",
+        /// The form has had more submissions than its quota, and this one's network is part of that flood.
+        /// It is held until the flood ends. Screening never adds this signal; processing does.
+        FormRate = "form-rate",
+        /// Other sources have sent the same content lately.
+        Repeated = "repeated",
+        /// It contains many links, or little else.
+        Links = "links",
+        /// A link uses a URL shortener, which hides its target.
+        Shortener = "shortener",
+        /// Links are written in forum or HTML markup.
+        Markup = "markup",
+        /// The e-mail address is disposable.
+        Disposable = "disposable",
+        /// The address or a link belongs to a domain that the operator blocks. This alone holds.
+        Listed = "listed",
+        /// The hidden field was filled in.
+        Honeypot = "honeypot",
+        /// The form was filled in faster than a person does.
+        TimeToFill = "time-to-fill",
+        /// A browser sent it from another or an unknown site.
+        Origin = "origin",
+        /// It contains phrases of mass offers.
+        Offer = "offer",
+        /// It promises money and asks to continue in a messenger or by phone.
+        Lure = "lure",
+        /// Words are disguised: invisible characters, letters of other scripts, digits for letters.
+        Disguise = "disguise",
+        /// It is written in capitals.
+        Shouting = "shouting",
+        /// The name is a web address or random letters.
+        Name = "name",
     }
 }
 

@@ -17,7 +17,7 @@ use crate::store::fingerprint::Secret;
 use crate::store::ids::Ids;
 use crate::store::sql::intake::{Accepting, UnresolvedCommit};
 use crate::store::sql::transaction::{self, Change, Transaction};
-use crate::store::sql::{Sql, intake, values};
+use crate::store::sql::{Sql, TOUCH, intake, values};
 
 /// How often a batch is retried because the connection was lost or another replica was faster.
 const MAX_TRIES: usize = 8;
@@ -74,7 +74,7 @@ impl PostgresWriter {
         let (connection, secret) = open_to_write(server)?;
         // Prepare the statement now, so that acceptance sends only rows.
         connection.prepare_insert(intake::INTAKE)?;
-        let backend = backend(&connection)?;
+        let backend = (&connection as &dyn Sql).one(BACKEND, &[])?.get(0)?;
         Ok(PostgresWriter { connection, secret, server: server.clone(), backend })
     }
 
@@ -120,7 +120,7 @@ impl PostgresWriter {
                 Err(CommitError::Unknown(error)) => match self.resolve_commit(&ids) {
                     Ok(true) => return Ok(ids),
                     Ok(false) => last = error,
-                    Err(Unresolved { backend }) => {
+                    Err(backend) => {
                         let doubt = |id| UnresolvedCommit { id, backend: Some(backend.clone()) };
                         unresolved.extend(ids.into_iter().map(doubt));
                         return Err(error);
@@ -161,21 +161,25 @@ impl PostgresWriter {
         let left = sql.transaction(|| {
             let left = self.remove(unresolved)?;
             if changes.is_empty() {
-                sql.execute("UPDATE meta SET value = value WHERE name = 'secret'", &[])?;
-                let _ = self.connection.was_warned();
-                return Ok(left);
+                sql.execute(TOUCH, &[])?;
+            } else {
+                let ahead = transaction::clock_ahead(sql)?;
+                transaction::apply(&Transaction { sql, secret: &self.secret, ahead }, changes)?;
             }
-            let ahead = transaction::clock_ahead(sql)?;
-            transaction::apply(&Transaction { sql, secret: &self.secret, ahead }, changes)?;
             let _ = self.connection.was_warned();
             Ok(left)
         })?;
         // A delivery that only this server knows as claimed must not be sent: after a failover, another
         // replica would send it again.
+        self.refuse_warned(left)
+    }
+
+    /// Fails if the server has sent a warning about the commit.
+    fn refuse_warned<T>(&self, committed: T) -> Result<T, StoreError> {
         if self.connection.was_warned() {
             Err(self.connection.unreachable("the commit is in doubt"))
         } else {
-            Ok(left)
+            Ok(committed)
         }
     }
 
@@ -208,7 +212,7 @@ impl PostgresWriter {
         }
         // Clear warnings about earlier statements.
         let _ = self.connection.was_warned();
-        let mut accepted = if unresolved.is_empty() {
+        let accepted = if unresolved.is_empty() {
             intake::append(sql, &self.secret, jobs, ids).map(|()| Vec::new())
         } else {
             sql.transaction(|| {
@@ -217,10 +221,7 @@ impl PostgresWriter {
                 Ok(left)
             })
         };
-        if accepted.is_ok() && self.connection.was_warned() {
-            accepted = Err(self.connection.unreachable("the commit is in doubt"));
-        }
-        accepted.map_err(|error| match error {
+        accepted.and_then(|left| self.refuse_warned(left)).map_err(|error| match error {
             // The server did not reply in time, and may still commit; or its reply is not reliable.
             error if self.connection.is_lost() => CommitError::Unknown(error),
             error @ StoreError::Unreachable { .. } => CommitError::Unknown(error),
@@ -231,8 +232,9 @@ impl PostgresWriter {
     }
 
     /// Looks for submissions whose commit was not confirmed. Returns whether they are committed as durably as
-    /// confirmed ones. Reconnects if possible.
-    fn resolve_commit(&mut self, ids: &[Uuid]) -> Result<bool, Unresolved> {
+    /// confirmed ones; the server process that executed the commit if that is unknown. Reconnects if
+    /// possible.
+    fn resolve_commit(&mut self, ids: &[Uuid]) -> Result<bool, String> {
         let before = self.backend.clone();
         let began = Instant::now();
         let mut is_new = false;
@@ -257,16 +259,15 @@ impl PostgresWriter {
                 Ok(None) | Err(_) => std::thread::sleep(RESOLVE_INTERVAL),
             }
         }
-        Err(Unresolved { backend: before })
+        Err(before)
     }
 
     /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have. Needed
     /// because a server shows rows that no standby has, after a restart or when the waiting session was
     /// ended. Returns whether it has waited; `None` on a timeout.
     fn commit_once_more(&self, patience: Duration) -> Option<bool> {
-        let touch = "UPDATE meta SET value = value WHERE name = 'secret'";
         let _ = self.connection.was_warned();
-        let touched = super::connection::wait(self.connection.client().batch_execute(touch), patience)?;
+        let touched = super::connection::wait(self.connection.client.batch_execute(TOUCH), patience)?;
         Some(touched.is_ok() && !self.connection.was_warned())
     }
 
@@ -288,13 +289,4 @@ impl PostgresWriter {
     fn is_alive(&self, backend: &str) -> Result<bool, StoreError> {
         (&self.connection as &dyn Sql).exists(IS_ALIVE, values![backend])
     }
-}
-
-/// The outcome of a commit by this server process is unknown.
-struct Unresolved {
-    backend: String,
-}
-
-fn backend(sql: &dyn Sql) -> Result<String, StoreError> {
-    sql.one(BACKEND, &[])?.get(0)
 }

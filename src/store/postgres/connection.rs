@@ -54,7 +54,7 @@ pub(crate) type OnNotification = Box<dyn FnMut() + Send>;
 
 /// A connection. It ends when this is dropped.
 pub(crate) struct PgConnection {
-    client: Client,
+    pub(super) client: Client,
     server: Server,
     patience: Duration,
     /// Whether the server has sent a warning since the last check.
@@ -180,10 +180,6 @@ impl PgConnection {
         let arrays: Vec<String> =
             types.zip(1..).map(|(name, number)| format!("?{number}::{name}[]")).collect();
         self.prepare(&format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", ")))
-    }
-
-    pub(super) fn client(&self) -> &Client {
-        &self.client
     }
 
     /// Whether the server has sent a warning since the last call. Above all, it warns when it stops waiting
