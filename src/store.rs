@@ -61,6 +61,13 @@ pub struct StoreOptions {
     pub channels: Vec<Route>,
 }
 
+impl StoreOptions {
+    /// An inbox without channels.
+    pub fn new(url: impl Into<DatabaseUrl>) -> StoreOptions {
+        StoreOptions { url: url.into(), channels: Vec::new() }
+    }
+}
+
 /// An inbox that is open for writing. Clones share one writer, which ends with the last of them.
 #[derive(Clone)]
 pub struct Store {

@@ -48,17 +48,27 @@ pub(crate) enum Dialect {
 impl Dialect {
     /// Locks the rows of a query. SQLite needs no row locks, because it has one writer.
     pub(super) fn lock(self) -> &'static str {
-        match self {
-            Dialect::Sqlite => "",
-            Dialect::Postgres => "FOR UPDATE",
-        }
+        if self == Dialect::Postgres { "FOR UPDATE" } else { "" }
     }
 
     /// The same, and skips rows that another replica has locked.
     pub(super) fn lock_free_rows(self) -> &'static str {
+        if self == Dialect::Postgres { "FOR UPDATE SKIP LOCKED" } else { "" }
+    }
+
+    /// A table with the partial index that SQLite is to use. PostgreSQL chooses by itself.
+    pub(super) fn indexed(self, table: &str, index: &str) -> String {
         match self {
-            Dialect::Sqlite => "",
-            Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
+            Dialect::Sqlite => format!("{table} INDEXED BY {index}"),
+            Dialect::Postgres => table.to_owned(),
+        }
+    }
+
+    /// A table of the reasons of screening, from the column of that name.
+    pub(super) fn reasons(self, table: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("json_each({table}.reasons)"),
+            Dialect::Postgres => format!("json_array_elements({table}.reasons)"),
         }
     }
 

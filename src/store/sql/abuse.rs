@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::read::InboxReader;
 use super::rows::{self, id_before};
 use super::transaction::Transaction;
-use super::{Dialect, Sql, values};
+use super::{Sql, values};
 use crate::forms::source::Source;
 use crate::store::error::StoreError;
 
@@ -178,10 +178,7 @@ impl InboxReader {
                 refused: row.count(3)?,
             });
         }
-        let reasons = match self.sql.dialect() {
-            Dialect::Sqlite => "json_each(submission.reasons)",
-            Dialect::Postgres => "json_array_elements(submission.reasons)",
-        };
+        let reasons = self.sql.dialect().reasons("submission");
         let signals = format!(
             "SELECT reason.value ->> 'signal', count(DISTINCT submission.id),
                     count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END)

@@ -82,12 +82,9 @@ impl InboxReader {
     }
 }
 
-/// The table with the partial index of held submissions, which PostgreSQL chooses by itself.
-fn held_table(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => "submission AS s INDEXED BY submission_held",
-        Dialect::Postgres => "submission AS s",
-    }
+/// The table with the partial index of held submissions.
+fn held_table(dialect: Dialect) -> String {
+    dialect.indexed("submission AS s", "submission_held")
 }
 
 /// A condition on `submission s`: the filter selects submissions by what holds them.
@@ -97,14 +94,11 @@ fn is_selected_by_hold(filter: &HeldFilter) -> &'static str {
 
 /// The table, the condition and the values of its parameters, without the condition of
 /// [`is_selected_by_hold`].
-fn selection(dialect: Dialect, filter: &HeldFilter) -> (&'static str, String, Vec<Cell>) {
+fn selection(dialect: Dialect, filter: &HeldFilter) -> (String, String, Vec<Cell>) {
     let mut values = Vec::new();
     let mut condition = "s.held_at IS NOT NULL".to_owned();
     if let Some(signal) = filter.signal {
-        let reasons = match dialect {
-            Dialect::Sqlite => "json_each(s.reasons)",
-            Dialect::Postgres => "json_array_elements(s.reasons)",
-        };
+        let reasons = dialect.reasons("s");
         // A flood may hold a submission again that screening had held for other reasons.
         let in_flood = if signal == Signal::FormRate { "s.flood = 1 OR " } else { "" };
         values.push(Cell::Text(signal.name().to_owned()));
@@ -240,10 +234,7 @@ impl Transaction<'_> {
         // Ids begin with the time of arrival, so the oldest come first.
         let oldest = format!(
             "SELECT s.id FROM {} WHERE s.held_at IS NULL AND s.id > ?1 AND s.id < ?2 ORDER BY s.id LIMIT {}",
-            match tx.dialect() {
-                Dialect::Sqlite => "submission AS s INDEXED BY submission_not_held",
-                Dialect::Postgres => "submission AS s",
-            },
+            tx.dialect().indexed("submission AS s", "submission_not_held"),
             step.rows,
         );
         let rows = tx.query(&oldest, values![after, id_before(before)])?;

@@ -53,36 +53,24 @@ pub struct Filter {
 pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
-    let mut with = |part: &dyn Fn(usize) -> String, value: Cell| {
+    // Each part has one `?`.
+    let mut with = |part: &str, value: Cell| {
         values.push(value);
-        parts.push(part(values.len()));
+        parts.push(part.replace('?', &format!("?{}", values.len())));
     };
-    if let Some(form) = &filter.form {
-        with(&|n| format!("s.form = ?{n}"), Cell::Text(form.clone()));
+    let of_channel = "EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = ?)";
+    for (part, text) in [("s.form = ?", &filter.form), (of_channel, &filter.channel)] {
+        text.iter().for_each(|text| with(part, Cell::Text(text.clone())));
     }
-    if let Some(id) = filter.id {
-        with(&|n| format!("s.id = ?{n}"), Cell::Blob(id.into_bytes().to_vec()));
-    }
-    if let Some(before) = filter.before {
-        with(&|n| format!("s.id < ?{n}"), Cell::Blob(before.into_bytes().to_vec()));
-    }
-    if let Some(after) = filter.after {
-        with(&|n| format!("s.id > ?{n}"), Cell::Blob(after.into_bytes().to_vec()));
-    }
-    if let Some(channel) = &filter.channel {
-        with(
-            &|n| format!("EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = ?{n})"),
-            Cell::Text(channel.clone()),
-        );
+    for (part, id) in [("s.id = ?", filter.id), ("s.id < ?", filter.before), ("s.id > ?", filter.after)] {
+        id.iter().for_each(|id| with(part, Cell::Blob(id.as_bytes().to_vec())));
     }
     // Ids begin with the time of arrival, so they limit the search.
-    if let Some(from) = filter.from.map(Timestamp::as_millisecond) {
-        with(&|n| format!("s.id >= ?{n}"), Cell::Blob(id_before(from).to_vec()));
-        with(&|n| format!("s.received_at >= ?{n}"), Cell::Integer(from));
-    }
-    if let Some(until) = filter.until.map(Timestamp::as_millisecond) {
-        with(&|n| format!("s.id < ?{n}"), Cell::Blob(id_before(until).to_vec()));
-        with(&|n| format!("s.received_at < ?{n}"), Cell::Integer(until));
+    for (comparison, time) in [(">=", filter.from), ("<", filter.until)] {
+        if let Some(time) = time.map(Timestamp::as_millisecond) {
+            with(&format!("s.id {comparison} ?"), Cell::Blob(id_before(time).to_vec()));
+            with(&format!("s.received_at {comparison} ?"), Cell::Integer(time));
+        }
     }
     if let Some(status) = filter.status {
         parts.push(

@@ -152,9 +152,9 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
     const PER_MINUTE: usize = 20;
     for (attacker, source) in ATTACKERS {
         let folder = tempfile::tempdir().expect("a folder");
-        let url = folder.path().join("inbox.db").into();
-        let store =
-            Store::open(&StoreOptions { url, channels: vec![Route::new("box")] }).expect("it can be made");
+        let mut options = StoreOptions::new(folder.path().join("inbox.db"));
+        options.channels = vec![Route::new("box")];
+        let store = Store::open(&options).expect("it can be made");
         let form_quota = LimitOptions::default().form_quota();
         let intake = Intake::start(store.clone(), IntakeOptions { form_quota, ..IntakeOptions::default() })
             .expect("a thread");

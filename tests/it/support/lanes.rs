@@ -55,8 +55,7 @@ impl Lanes {
             let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
             site.compress(usize::MAX);
             let inbox = folder.path().join(format!("inbox-{fast_path}.sqlite"));
-            let store =
-                Store::open(&StoreOptions { url: inbox.into(), channels: Vec::new() }).expect("a store");
+            let store = Store::open(&StoreOptions::new(inbox)).expect("a store");
             let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
             AppState::new(site, intake, WebOptions { fast_path, ..WebOptions::default() })
         };
