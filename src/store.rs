@@ -8,7 +8,6 @@
 
 pub mod disk;
 mod error;
-mod events;
 mod fingerprint;
 mod ids;
 pub(crate) mod lock;
@@ -34,7 +33,6 @@ use crate::submission::delivery::{ChannelTarget, ClaimRequest, Claims, Lease, Ro
 use crate::submission::outcome::Outcome;
 use crate::submission::schedule::NextStep;
 pub use error::StoreError;
-pub use events::Events;
 pub use fingerprint::{Hash, of_day};
 pub use postgres::server::Server;
 pub use sql::abuse::{Abuse, AgentCount, RefusedRequests, RefusedSource, SignalCount};
@@ -52,6 +50,7 @@ pub use sql::stats::{ChannelQueue, DailyCount, Queue};
 pub use sql::transaction::Transaction;
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, replaced_by_restores, restore, verify};
 pub use url::DatabaseUrl;
+pub use writer::Events;
 use writer::Writer;
 
 /// The database of a store, and the channels for which it queues submissions.

@@ -1,13 +1,14 @@
 //! The thread that writes: commits all waiting requests together, then reports the outcome to each caller.
 
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
+use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use super::error::StoreError;
-use super::events::Events;
 use super::ids::Ids;
 use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::Change;
@@ -16,6 +17,42 @@ use super::sqlite::files::create_folder;
 use super::url::DatabaseUrl;
 use super::write_queue::WriteQueue;
 use super::{postgres, sqlite};
+
+/// Wakes threads and tasks of this process after commits.
+#[derive(Default)]
+pub struct Events {
+    /// Submissions were accepted.
+    pub accepted: WakeUp,
+    /// A batch of the intake was processed.
+    pub processed: watch::Sender<()>,
+    /// Deliveries may have been queued.
+    pub queued: Notify,
+    /// Submissions are held because of a flood.
+    pub flooded: Notify,
+}
+
+/// Wakes one thread. A wake-up before the thread waits is not lost.
+#[derive(Default)]
+pub struct WakeUp {
+    is_set: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl WakeUp {
+    /// Wakes the thread.
+    pub fn notify(&self) {
+        *self.is_set.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for a wake-up since the last call, or until the timeout.
+    pub fn wait(&self, timeout: Duration) {
+        let is_set = self.is_set.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(is_set, timeout, |is_set| !*is_set);
+        let (mut is_set, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *is_set = false;
+    }
+}
 
 /// The writer threads and their queues.
 pub(super) struct Writer {
@@ -185,22 +222,15 @@ impl WriterThread {
             for change in batch.changes {
                 change.answer(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
             }
-            match outcome {
-                Ok(accepted) => {
-                    if !batch.jobs.is_empty() {
-                        self.events.accepted.notify();
-                    }
-                    // The caller may have stopped waiting.
-                    for (answer, id) in batch.answers.into_iter().zip(accepted) {
-                        let _ = answer.send(Ok(id));
-                    }
-                    self.follow_up();
-                }
-                Err(error) => {
-                    for answer in batch.answers {
-                        let _ = answer.send(Err(error.clone()));
-                    }
-                }
+            if outcome.is_ok() && !batch.jobs.is_empty() {
+                self.events.accepted.notify();
+            }
+            for (at, answer) in batch.answers.into_iter().enumerate() {
+                // The caller may have stopped waiting.
+                let _ = answer.send(outcome.as_ref().map(|accepted| accepted[at]).map_err(Clone::clone));
+            }
+            if outcome.is_ok() {
+                self.follow_up();
             }
         }
     }
@@ -228,26 +258,21 @@ impl WriterThread {
         jobs: &[Accepting],
         changes: &mut [Box<dyn Change>],
     ) -> Result<Vec<Uuid>, StoreError> {
-        match self.try_commit(jobs, changes) {
-            Err(StoreError::Moved) => self.try_commit(jobs, changes),
-            outcome => outcome,
+        let mut is_retry = false;
+        loop {
+            let database = match &mut self.database {
+                Some(database) => database,
+                none => none.insert(DatabaseWriter::open(&self.url)?),
+            };
+            let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
+            // After a lock or a full disk, the connection remains usable.
+            if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
+                self.database = None;
+            }
+            if is_retry || !matches!(outcome, Err(StoreError::Moved)) {
+                return outcome;
+            }
+            is_retry = true;
         }
-    }
-
-    fn try_commit(
-        &mut self,
-        jobs: &[Accepting],
-        changes: &mut [Box<dyn Change>],
-    ) -> Result<Vec<Uuid>, StoreError> {
-        let database = match &mut self.database {
-            Some(database) => database,
-            none => none.insert(DatabaseWriter::open(&self.url)?),
-        };
-        let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
-        // After a lock or a full disk, the connection remains usable.
-        if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
-            self.database = None;
-        }
-        outcome
     }
 }

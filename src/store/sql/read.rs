@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a command waits for the intake")]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -38,7 +38,7 @@ pub enum IdMatch {
 }
 
 /// The state of a channel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelState {
     pub name: String,
     /// Why it does not deliver, if it is paused or switched off.
@@ -107,58 +107,40 @@ impl InboxReader {
 
     /// The deliveries of a submission with their attempts, by the channels' names.
     pub fn deliveries(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
-        self.sql.snapshot(|| self.deliveries_at_once(id))
-    }
-
-    fn deliveries_at_once(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
-        let rows = self.sql.query(
+        let deliveries =
             "SELECT d.channel, d.state, d.due_at, c.off_at, c.paused_at, c.answer
-             FROM delivery d LEFT JOIN channel c ON c.name = d.channel WHERE d.submission = ?1 ORDER BY d.channel",
-            values![id],
-        )?;
-        let mut deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, StoreError>>()?;
-        for delivery in &mut deliveries {
-            let rows = self.sql.query(
-                "SELECT number, began_at, ended_at, delivered, answer FROM attempt
-                 WHERE submission = ?1 AND channel = ?2 ORDER BY number",
-                values![id, delivery.channel],
-            )?;
-            delivery.attempts = rows.iter().map(attempt).collect::<Result<_, StoreError>>()?;
-        }
-        Ok(deliveries)
+             FROM delivery d LEFT JOIN channel c ON c.name = d.channel WHERE d.submission = ?1 ORDER BY d.channel";
+        let attempts = "SELECT number, began_at, ended_at, delivered, answer FROM attempt
+             WHERE submission = ?1 AND channel = ?2 ORDER BY number";
+        self.sql.snapshot(|| {
+            let rows = self.sql.query(deliveries, values![id])?;
+            let mut deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
+            for delivery in &mut deliveries {
+                let rows = self.sql.query(attempts, values![id, delivery.channel])?;
+                delivery.attempts = rows.iter().map(attempt).collect::<Result<_, _>>()?;
+            }
+            Ok(deliveries)
+        })
     }
 
     /// The channels that have deliveries or are paused or switched off, by name.
     pub fn channels(&self) -> Result<Vec<ChannelState>, StoreError> {
-        let mut states: Vec<ChannelState> = Vec::new();
+        let mut states = BTreeMap::new();
+        let state_of = |name: &String| ChannelState { name: name.clone(), ..ChannelState::default() };
         let counts =
             "SELECT channel, state, count(*) FROM delivery GROUP BY channel, state ORDER BY channel, state";
         for row in self.sql.query(counts, &[])? {
-            let (channel, state): (String, String) = (row.get(0)?, row.get(1)?);
-            let state = DeliveryState::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?;
-            let count = row.count(2)?;
-            match states.last_mut() {
-                Some(last) if last.name == channel => last.deliveries.push((state, count)),
-                _ => states.push(ChannelState {
-                    name: channel,
-                    obstacle: None,
-                    deliveries: vec![(state, count)],
-                }),
+            let (name, count) = (row.get::<String>(0)?, row.count(2)?);
+            let channel = states.entry(name.clone()).or_insert_with(|| state_of(&name));
+            channel.deliveries.push((delivery_state(row.text(1)?)?, count));
+        }
+        for row in self.sql.query("SELECT name, off_at, paused_at, answer FROM channel", &[])? {
+            let (name, obstacle) = (row.get::<String>(0)?, obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?);
+            if obstacle.is_some() {
+                states.entry(name.clone()).or_insert_with(|| state_of(&name)).obstacle = obstacle;
             }
         }
-        for row in self.sql.query("SELECT name, off_at, paused_at, answer FROM channel ORDER BY name", &[])? {
-            let name: String = row.get(0)?;
-            let obstacle = obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?;
-            match states.iter_mut().find(|state| state.name == name) {
-                Some(state) => state.obstacle = obstacle,
-                None if obstacle.is_some() => {
-                    states.push(ChannelState { name, obstacle, deliveries: Vec::new() });
-                }
-                None => {}
-            }
-        }
-        states.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(states)
+        Ok(states.into_values().collect())
     }
 
     /// The number of waiting deliveries that were due before that time, by channel.
@@ -273,15 +255,18 @@ impl Iterator for Listing<'_> {
 }
 
 fn delivery(row: &Row) -> Result<Delivery, StoreError> {
-    let state: String = row.get(1)?;
     let due_at: Option<i64> = row.get(2)?;
     Ok(Delivery {
         channel: row.get(0)?,
-        state: DeliveryState::named(&state).ok_or(StoreError::Damaged("a state is unknown"))?,
+        state: delivery_state(row.text(1)?)?,
         due_at: due_at.map(time).transpose()?,
         obstacle: obstacle(row.get(3)?, row.get(4)?, row.get(5)?)?,
         attempts: Vec::new(),
     })
+}
+
+fn delivery_state(name: &str) -> Result<DeliveryState, StoreError> {
+    DeliveryState::named(name).ok_or(StoreError::Damaged("a state is unknown"))
 }
 
 fn obstacle(

@@ -1,5 +1,7 @@
 //! Counts submissions and deliveries: the backlog, and arrivals by day, form and status.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -61,41 +63,33 @@ pub struct ChannelQueue {
     pub is_off: bool,
 }
 
-impl Queue {
-    fn channel(&mut self, name: String) -> &mut ChannelQueue {
-        let place =
-            self.channels.binary_search_by(|channel| channel.name.cmp(&name)).unwrap_or_else(|place| {
-                self.channels.insert(place, ChannelQueue { name, ..ChannelQueue::default() });
-                place
-            });
-        &mut self.channels[place]
-    }
-}
-
 impl InboxReader {
     /// Counts the backlog.
     pub fn queue(&self) -> Result<Queue, StoreError> {
         let [first, again, parked, held] = counts(self.sql.dialect());
         let mut queue = Queue::default();
+        let mut channels = BTreeMap::<String, ChannelQueue>::new();
         for sql in [first, again] {
             for row in self.sql.query(&sql, &[])? {
-                let channel = queue.channel(row.get(0)?);
+                let channel = channels.entry(row.get(0)?).or_default();
                 channel.waiting += row.count(1)?;
                 let received_at = received_at(id(&row, 2)?)?;
                 channel.oldest = channel.oldest.into_iter().chain([received_at]).min();
             }
         }
         for row in self.sql.query(&parked, &[])? {
-            queue.channel(row.get(0)?).parked = row.count(1)?;
+            channels.entry(row.get(0)?).or_default().parked = row.count(1)?;
         }
         // There are few channels.
         let obstacles =
             "SELECT name, off_at IS NOT NULL FROM channel WHERE off_at IS NOT NULL OR paused_at IS NOT NULL";
         for row in self.sql.query(obstacles, &[])? {
-            let channel = queue.channel(row.get(0)?);
+            let channel = channels.entry(row.get(0)?).or_default();
             channel.is_off = row.get(1)?;
             channel.is_paused = !channel.is_off;
         }
+        queue.channels =
+            channels.into_iter().map(|(name, channel)| ChannelQueue { name, ..channel }).collect();
         queue.held = self.sql.one(&held, &[])?.count(0)?;
         let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL), min(received_at) FILTER (WHERE error IS NULL), count(error) FROM intake", &[])?;
         queue.set_aside = intake.count(2)?;
