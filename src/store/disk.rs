@@ -17,7 +17,6 @@ use crate::store::url::DatabaseUrl;
 /// The longest body in bytes that is accepted when space is low.
 pub const SMALL_BODY_BYTES: usize = 4 * 1024;
 
-/// How often the file system is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The automatic reserve is the file system's size divided by `AUTO_SHARE`, at most `AUTO_MOST` bytes.
@@ -30,9 +29,7 @@ pub enum MinFree {
     /// 5 % of the file system, at most 1 GiB.
     #[default]
     Auto,
-    /// No reserve.
     Off,
-    /// This many bytes.
     Bytes(u64),
 }
 
@@ -47,12 +44,10 @@ impl MinFree {
     }
 }
 
-/// The space of a file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Free bytes available to unprivileged users (`f_bavail`).
+    /// Bytes available to unprivileged users (`f_bavail`).
     pub free: u64,
-    /// Total bytes.
     pub size: u64,
 }
 
@@ -70,9 +65,7 @@ impl Space {
 /// A shortage: less than twice the reserve is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// Free and total space.
     pub space: Space,
-    /// The reserve in bytes.
     pub reserve: u64,
 }
 

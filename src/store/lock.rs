@@ -20,7 +20,6 @@ use super::sqlite::files::with_suffix;
 use super::url::DatabaseUrl;
 
 /// The lock of an inbox. Dropping it releases the lock.
-#[derive(Debug)]
 pub(crate) enum Lock {
     /// Closing the file releases the lock.
     File { _file: File },
@@ -102,7 +101,7 @@ mod tests {
     #[test]
     fn a_missing_folder_is_an_error_and_is_not_created() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Lock::try_take(&folder.path().join("data/inbox.sqlite")).unwrap_err();
+        let error = Lock::try_take(&folder.path().join("data/inbox.sqlite")).map(drop).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(!folder.path().join("data").exists());
     }

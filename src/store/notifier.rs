@@ -42,7 +42,6 @@ pub(super) fn notify(database: &Path) {
 const STAMP_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Listens for commits of any process.
-#[derive(Debug)]
 pub(crate) enum ChangeListener {
     File(FileListener),
     Server(Box<ServerListener>),
@@ -68,7 +67,6 @@ impl ChangeListener {
 }
 
 /// Listens to the notifications of a PostgreSQL server.
-#[derive(Debug)]
 pub(crate) struct ServerListener {
     server: Server,
     /// `None` while there is no connection.
@@ -119,7 +117,6 @@ impl ServerListener {
 }
 
 /// Watches the time stamps of a file.
-#[derive(Debug)]
 pub(crate) struct FileListener {
     database: PathBuf,
     /// `None` if all inotify instances of the user are in use; by default the kernel allows 128.

@@ -27,18 +27,15 @@ pub(super) const TOUCH: &str = "UPDATE meta SET value = value WHERE name = 'secr
 
 /// A connection to a database, or a transaction on it.
 pub(crate) trait Sql: Send {
-    /// The dialect of the database.
     fn dialect(&self) -> Dialect;
     /// Executes a statement, and returns the number of affected rows.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
-    /// Returns all rows of a query.
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
     /// Inserts rows. `into` names the table and its columns, `columns` is their number, and `values` holds
     /// the rows one after the other.
     fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError>;
 }
 
-/// The kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -93,7 +90,6 @@ impl dyn Sql + '_ {
         self.row(sql, values)?.ok_or(StoreError::Damaged("a row is missing"))
     }
 
-    /// Whether a query returns any row.
     pub(super) fn exists(&self, sql: &str, values: &[Value<'_>]) -> Result<bool, StoreError> {
         Ok(!self.query(sql, values)?.is_empty())
     }
@@ -211,7 +207,6 @@ pub(super) fn placeholders(rows: usize, columns: usize) -> String {
     text + ")"
 }
 
-/// A parameter of a statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
     Null,
@@ -221,7 +216,6 @@ pub(crate) enum Value<'a> {
     Blob(&'a [u8]),
 }
 
-/// A type that can be a parameter.
 pub(super) trait Bind {
     fn bind(&self) -> Value<'_>;
 }
@@ -285,11 +279,9 @@ impl<T: Bind + ?Sized> Bind for &T {
     }
 }
 
-/// A row of a result.
 #[derive(Clone, Debug)]
 pub(crate) struct Row(pub(super) Vec<Cell>);
 
-/// A value of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
     Null,
@@ -318,7 +310,6 @@ impl Row {
     }
 }
 
-/// A type that a value can be read as.
 pub(super) trait Read: Sized {
     fn read(cell: &Cell) -> Option<Self>;
 }

@@ -44,18 +44,14 @@ named_enum! {
     pub enum DeliveryState {
         /// It is sent when it is due.
         Waiting = "waiting",
-        /// An attempt is in progress.
         Sending = "sending",
-        /// The receiver has accepted it.
         Delivered = "delivered",
-        /// Its submission is held.
         Held = "held",
         /// A dead letter: only the operator can retry it.
         Parked = "parked",
     }
 }
 
-/// The delivery of one submission to one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The channel's name. Deliveries to a channel that is no longer configured remain.
@@ -68,7 +64,6 @@ pub struct Delivery {
     pub attempts: Vec<Attempt>,
 }
 
-/// One attempt to deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// Counts all attempts of a delivery, from 1.
@@ -78,7 +73,6 @@ pub struct Attempt {
     pub end: Option<AttemptEnd>,
 }
 
-/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptEnd {
     pub at: Timestamp,

@@ -8,7 +8,6 @@ pub const LONGEST_ATTEMPT: Duration = Duration::from_mins(2);
 /// Maximum length of a stored reply, in characters.
 pub const MAX_ANSWER_CHARS: usize = 300;
 
-/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The receiver has accepted the notification: a 250 after the message's end, a 2xx, a file in `new/`.
@@ -18,7 +17,6 @@ pub enum Outcome {
     Failed(AttemptFailure),
 }
 
-/// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptFailure {
     pub cause: Cause,

@@ -45,7 +45,6 @@ named_enum! {
     }
 }
 
-/// The verdict of screening on a submission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreeningVerdict {
     pub score: u32,

@@ -25,10 +25,8 @@ const MAX_TRIES: usize = 8;
 const MAX_RETRY_TIME: Duration = Duration::from_secs(12);
 /// How long to look for rows whose commit the server has not confirmed.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(8);
-/// The pause between two looks.
 const RESOLVE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The database, open for writing.
 pub(crate) struct PostgresWriter {
     connection: PgConnection,
     secret: Secret,

@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -63,12 +62,6 @@ pub(crate) struct PgConnection {
     prepared: RefCell<HashMap<String, Statement>>,
     /// Dropping this ends the driving thread.
     _alive: oneshot::Sender<Infallible>,
-}
-
-impl fmt::Debug for PgConnection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PgConnection").field("server", &self.server).finish_non_exhaustive()
-    }
 }
 
 impl PgConnection {

@@ -19,7 +19,6 @@ use crate::submission::verdict::Signal;
 pub struct HeldFilter {
     /// Only submissions for which screening gave this signal.
     pub signal: Option<Signal>,
-    /// Only submissions that were received before.
     pub before: Option<Timestamp>,
     /// Only submissions of sources whose hash has this prefix.
     pub source: Option<SourcePrefix>,

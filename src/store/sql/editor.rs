@@ -28,7 +28,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Retry {
     /// The submissions. The filter's limit is ignored.
     pub which: Filter,
-    /// Only deliveries of this channel.
     pub channel: Option<String>,
     /// Whether to leave out deliveries that wait for their next attempt.
     pub parked_only: bool,
@@ -181,7 +180,6 @@ impl Editor {
         self.wipe(erased)
     }
 
-    /// Removes the records of repeats whose original no longer exists.
     fn remove_orphaned_repeats(&self) -> Result<(), StoreError> {
         let orphaned = format!(
             "SELECT r.id FROM repeat r WHERE r.id > ?1 AND NOT EXISTS (SELECT 1 FROM submission s WHERE s.id = r.submission)

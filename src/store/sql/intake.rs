@@ -165,7 +165,6 @@ pub enum HoldCause {
     None,
     /// It arrived in a flood, and is released when that ends.
     Flood,
-    /// Screening holds it.
     Screening,
     Operator,
 }
@@ -303,7 +302,6 @@ impl Transaction<'_> {
         Ok(deliveries.len() / 6)
     }
 
-    /// Records which submission each request repeats.
     pub fn insert_repeats(&self, repeats: &[(Uuid, Uuid)]) -> Result<(), StoreError> {
         let values: Vec<Value<'_>> = repeats
             .iter()
@@ -379,7 +377,6 @@ impl Transaction<'_> {
         rows.iter().map(|row| Ok((row.get(1)?, row.get(0)?))).collect()
     }
 
-    /// Adds to the number of repeats of a submission.
     pub fn count_repeats(&self, id: Uuid, times: i64) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1", times)
     }
@@ -398,7 +395,6 @@ impl Transaction<'_> {
         edit::release(self.sql, id, rows::time(at)?, channels).map(drop)
     }
 
-    /// Marks a submission as suspicious, or removes the mark.
     pub fn mark(&self, id: Uuid, is_suspicious: bool) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET suspicious = ?2 WHERE id = ?1", is_suspicious)
     }
@@ -417,7 +413,6 @@ impl Transaction<'_> {
         )
     }
 
-    /// Sets the rank of a submission's deliveries.
     pub fn set_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,

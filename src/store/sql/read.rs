@@ -92,7 +92,6 @@ impl InboxReader {
         Ok(listing)
     }
 
-    /// The submission with that id.
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
         let row = self.sql.row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id])?;
         row.as_ref().map(submission).transpose()

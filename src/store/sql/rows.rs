@@ -37,7 +37,6 @@ pub struct Filter {
     pub id: Option<Uuid>,
     pub form: Option<String>,
     pub status: Option<Status>,
-    /// Only submissions with a delivery for this channel.
     pub channel: Option<String>,
     /// Only submissions that were received at this time or later.
     pub from: Option<Timestamp>,
@@ -45,7 +44,6 @@ pub struct Filter {
     pub until: Option<Timestamp>,
     pub before: Option<Uuid>,
     pub after: Option<Uuid>,
-    /// The most submissions.
     pub limit: Option<usize>,
 }
 

@@ -28,7 +28,6 @@ use crate::store::lock::{self, Lock};
 /// The row of `meta` that holds a backup's digest. An inbox in use has none.
 const DIGEST: &str = "backup-digest";
 
-/// The contents of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
     pub submissions: u64,
@@ -37,7 +36,6 @@ pub struct Backup {
     pub bytes: u64,
 }
 
-/// The outcome of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The contents of the restored inbox. A server makes the file a little larger when it opens it.
@@ -473,7 +471,6 @@ fn sync_folder_of(file: &Path) -> Result<()> {
     Ok(files::sync_folder(folder)?)
 }
 
-/// Whether a file has that name.
 fn is_there(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
