@@ -8,13 +8,13 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::error::StoreError;
-use super::postgres::connection::{ConnectionOptions, PgConnection};
+use super::postgres::BRIEF;
+use super::postgres::connection::PgConnection;
 use super::sql::Sql;
 use super::sqlite::files::with_suffix;
 use super::url::DatabaseUrl;
@@ -27,9 +27,6 @@ pub(crate) enum Lock {
     Server(Box<PgConnection>),
 }
 
-/// An advisory lock is taken without waiting.
-const LOCKING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(5) };
-
 impl Lock {
     /// Takes the lock of an inbox; `None` if it is taken. With a PostgreSQL server it is an advisory lock of
     /// the session.
@@ -37,7 +34,7 @@ impl Lock {
         match place {
             DatabaseUrl::Sqlite(path) => Lock::try_take(path).map_err(|error| StoreError::io(path, error)),
             DatabaseUrl::Postgres(server) => {
-                let link = PgConnection::open(server, LOCKING)?;
+                let link = PgConnection::open(server, BRIEF)?;
                 let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
                 let sql: &dyn Sql = &link;
                 let is_taken: bool = sql.one(taken, &[])?.get(0)?;

@@ -22,7 +22,8 @@ use rustix::fs::{AtFlags, CWD, Timestamps, UTIME_NOW, inotify, utimensat};
 use rustix::io::Errno;
 use tokio::sync::Notify;
 
-use super::postgres::connection::{ConnectionOptions, OnNotification, PgConnection};
+use super::postgres::BRIEF;
+use super::postgres::connection::{OnNotification, PgConnection};
 use super::postgres::server::Server;
 use super::sql::Sql;
 use super::url::DatabaseUrl;
@@ -76,8 +77,6 @@ pub(crate) struct ServerListener {
 /// How often to return true without a notification: replicas announce at most ten commits a second, and none
 /// when they end.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// Statements of this connection are short.
-const LISTENING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(5) };
 
 impl ServerListener {
     fn listen(server: &Server) -> ServerListener {
@@ -95,7 +94,7 @@ impl ServerListener {
             // One pending notification is enough.
             let _ = sender.try_send(());
         });
-        let link = PgConnection::open_listening(&self.server, LISTENING, Some(ring));
+        let link = PgConnection::open_listening(&self.server, BRIEF, Some(ring));
         let link = link.and_then(|link| link.execute("LISTEN frontdesk", &[]).map(|_| link));
         self.heard = link.ok().map(|link| (heard, link));
     }

@@ -37,6 +37,9 @@ const READABLE_FROM: i64 = 3;
 const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };
 /// A change by the operator may concern all rows.
 const EDITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_mins(5) };
+/// A connection that listens or holds a lock.
+pub(super) const BRIEF: ConnectionOptions =
+    ConnectionOptions { writes: true, statement: Duration::from_secs(5) };
 const READING: ConnectionOptions = ConnectionOptions { writes: false, statement: Duration::from_mins(5) };
 
 /// Opens the database read-only. [`StoreError::Missing`] if it has no inbox.

@@ -24,21 +24,15 @@ impl DatabaseUrl {
     }
 }
 
-impl From<&Path> for DatabaseUrl {
-    fn from(path: &Path) -> DatabaseUrl {
-        DatabaseUrl::Sqlite(path.to_owned())
+impl<P: AsRef<Path> + ?Sized> From<&P> for DatabaseUrl {
+    fn from(path: &P) -> DatabaseUrl {
+        DatabaseUrl::Sqlite(path.as_ref().to_owned())
     }
 }
 
 impl From<PathBuf> for DatabaseUrl {
     fn from(path: PathBuf) -> DatabaseUrl {
         DatabaseUrl::Sqlite(path)
-    }
-}
-
-impl From<&PathBuf> for DatabaseUrl {
-    fn from(path: &PathBuf) -> DatabaseUrl {
-        DatabaseUrl::Sqlite(path.clone())
     }
 }
 

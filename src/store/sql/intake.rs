@@ -62,41 +62,34 @@ pub(crate) fn append(
     accepting: &[Accepting],
     ids: &[Uuid],
 ) -> Result<(), StoreError> {
-    /// The columns that are computed from the submission.
-    struct Computed {
-        source: Hash,
-        sender: Option<Hash>,
-        content: Hash,
-        key: Option<Hash>,
-        network: Hash,
-    }
-    let compute = |new: &Accepting| Computed {
-        source: secret.source(new.source),
-        sender: new.entry.get("email").map(|email| secret.sender(email)),
-        content: secret.content(&new.entry),
-        key: new
-            .idempotency_key
-            .as_ref()
-            .map(|key| secret.idempotency_key(new.entry.form().name, new.source, key)),
-        network: secret.network(new.source),
+    let hashes = |new: &Accepting| {
+        let (entry, source) = (&new.entry, new.source);
+        let key = new.idempotency_key.as_ref();
+        [
+            Some(secret.source(source)),
+            entry.get("email").map(|email| secret.sender(email)),
+            Some(secret.content(entry)),
+            key.map(|key| secret.idempotency_key(entry.form().name, source, key)),
+            Some(secret.network(source)),
+        ]
     };
-    let computed: Vec<Computed> = accepting.iter().map(compute).collect();
+    let hashes: Vec<[Option<Hash>; 5]> = accepting.iter().map(hashes).collect();
     let mut all = Vec::with_capacity(accepting.len() * 13);
-    for ((new, computed), id) in accepting.iter().zip(&computed).zip(ids) {
+    for ((new, [source, sender, content, key, network]), id) in accepting.iter().zip(&hashes).zip(ids) {
         all.extend([
-            Value::Blob(id.as_bytes()),
+            id.bind(),
             Value::Text(new.entry.form().name),
             Value::Integer(new.received_at.as_millisecond()),
             new.fields.bind(),
             new.sealed.bind(),
-            computed.source.bind(),
-            computed.sender.bind(),
+            source.bind(),
+            sender.bind(),
             new.evidence.bind(),
             new.agent.bind(),
-            Value::Integer(i64::try_from(new.channels).unwrap_or(i64::MAX)),
-            computed.content.bind(),
-            computed.key.bind(),
-            computed.network.bind(),
+            new.channels.bind(),
+            content.bind(),
+            key.bind(),
+            network.bind(),
         ]);
     }
     tx.insert(INTAKE, 13, &all)

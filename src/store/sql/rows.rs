@@ -58,10 +58,14 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
     };
     let of_channel = "EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = ?)";
     for (part, text) in [("s.form = ?", &filter.form), (of_channel, &filter.channel)] {
-        text.iter().for_each(|text| with(part, Cell::Text(text.clone())));
+        if let Some(text) = text {
+            with(part, Cell::Text(text.clone()));
+        }
     }
     for (part, id) in [("s.id = ?", filter.id), ("s.id < ?", filter.before), ("s.id > ?", filter.after)] {
-        id.iter().for_each(|id| with(part, Cell::Blob(id.as_bytes().to_vec())));
+        if let Some(id) = id {
+            with(part, Cell::Blob(id.as_bytes().to_vec()));
+        }
     }
     // Ids begin with the time of arrival, so they limit the search.
     for (comparison, time) in [(">=", filter.from), ("<", filter.until)] {
