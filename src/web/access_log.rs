@@ -13,8 +13,6 @@ use crate::pages::path;
 /// The tracing target of the access log. `log.requests` enables it, independent of the log level.
 pub const ACCESS_LOG_TARGET: &str = "frontdesk_requests";
 
-/// A request and its response.
-#[derive(Debug)]
 pub(super) struct ServedRequest<'a> {
     pub(super) method: &'a str,
     /// Without the query, still percent-encoded.

@@ -11,7 +11,6 @@ mod key;
 mod replays;
 pub mod signature;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +40,6 @@ pub const FETCH_TIMEOUTS: FetchTimeouts = FetchTimeouts {
 /// The default of [`AgentOptions::key_timeout`].
 pub const KEY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The configuration of agent verification.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
     /// The origins of the allowed key directories, as URLs without a path.
@@ -58,7 +56,6 @@ pub struct AgentOptions {
     pub key_timeout: Duration,
 }
 
-/// Verifies agents.
 pub struct Agents {
     directories: Vec<Arc<Directory>>,
     client: Arc<FetchClient>,
@@ -139,11 +136,5 @@ impl Agents {
             }
             why => why,
         }
-    }
-}
-
-impl fmt::Debug for Agents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agents").field("directories", &self.directories).finish_non_exhaustive()
     }
 }

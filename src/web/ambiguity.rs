@@ -24,16 +24,12 @@ pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
     {
         return Some(bad_request("it names no valid host"));
     }
-    if head.version == Version::HTTP_2 && head.headers.values().any(|value| is_padded(value.as_bytes())) {
+    // Malformed in HTTP/2 (RFC 9113 §8.2.1); HTTP/1 parsers trim it.
+    let is_padded = |value: &HeaderValue| value.as_bytes().trim_ascii().len() != value.len();
+    if head.version == Version::HTTP_2 && head.headers.values().any(is_padded) {
         return Some(bad_request("a field's value begins or ends with white space"));
     }
     None
-}
-
-/// Whether a value has white space at an end, which is malformed in HTTP/2 (RFC 9113 §8.2.1). HTTP/1 parsers
-/// trim it.
-fn is_padded(value: &[u8]) -> bool {
-    value.trim_ascii().len() != value.len()
 }
 
 /// Whether the transfer coding is supported: none, or exactly `chunked` (RFC 9112 §7). hyper checks the last
@@ -66,7 +62,6 @@ pub(super) fn names_host(value: &[u8]) -> bool {
     }
 }
 
-/// Closes the connection after this response.
 fn with_close(mut answer: HttpResponse) -> HttpResponse {
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer

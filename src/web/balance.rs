@@ -17,15 +17,12 @@ const SLACK: usize = 1;
 /// Transfers connections from one worker to others. The receivers end when all balancers are dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Balancer {
-    /// The index of this worker.
     own: usize,
-    /// Open connections by worker.
     open: Arc<[AtomicUsize]>,
     workers: Arc<[UnboundedSender<(AcceptedConn, ConnGuard)>]>,
 }
 
 /// An accepted connection from which nothing has been read.
-#[derive(Debug)]
 pub(super) struct AcceptedConn {
     pub(super) scheme: Scheme,
     /// Not registered with a runtime.
@@ -39,7 +36,6 @@ pub(super) struct AcceptedConn {
 pub(super) type TransferredConns = UnboundedReceiver<(AcceptedConn, ConnGuard)>;
 
 /// Counts a connection as open at its worker until it is dropped.
-#[derive(Debug)]
 pub(super) struct ConnGuard {
     worker: usize,
     open: Arc<[AtomicUsize]>,

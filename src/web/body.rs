@@ -17,11 +17,9 @@ use crate::forms::MAX_BODY_BYTES;
 /// is still sending would see a connection reset instead of the response.
 const MAX_DRAINED: usize = 8 << 20;
 
-/// Maximum time for discarding a body.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// The body of a request. The memory that it takes is charged to its connection.
-#[derive(Debug)]
 pub(super) struct RequestBody {
     body: Incoming,
     slot: Arc<Slot>,
@@ -32,7 +30,6 @@ impl RequestBody {
         Self { body, slot: slot.clone() }
     }
 
-    /// Whether the whole body has been read.
     pub(super) fn is_read(&self) -> bool {
         self.body.is_end_stream()
     }

@@ -47,14 +47,6 @@ impl ForwardedHeader {
         }
         0
     }
-
-    /// Parses the address in a list member, if there is one.
-    fn address(self, member: &[u8]) -> Option<IpAddr> {
-        match self {
-            Self::XForwardedFor => node(member),
-            Self::Forwarded => forwarded_for(member),
-        }
-    }
 }
 
 /// The client of a request on a connection from `peer`.
@@ -100,7 +92,11 @@ pub fn forwarded(headers: &HeaderMap, proxies: &[Network], header: ForwardedHead
             if member.is_empty() {
                 continue;
             }
-            let Some(address) = header.address(member) else { return client };
+            let address = match header {
+                ForwardedHeader::XForwardedFor => node(member),
+                ForwardedHeader::Forwarded => forwarded_for(member),
+            };
+            let Some(address) = address else { return client };
             client = Some(address);
             if !is_trusted(address, proxies) {
                 return client;

@@ -24,7 +24,6 @@ struct OpenConns {
     all: usize,
     by_source: HashMap<Source, Vec<Arc<Slot>>>,
     by_network: HashMap<SourceNetwork, usize>,
-    /// When idle connections were last evicted.
     evicted_at: Option<Instant>,
     /// Sources that are refused until a time, because their connections held the most memory.
     blocked: HashMap<Source, Instant>,
@@ -91,7 +90,6 @@ impl OpenConns {
 }
 
 /// The memory of one connection, and its source.
-#[derive(Debug)]
 pub(super) struct Holding {
     pub(super) source: Source,
     pub(super) bytes: usize,
@@ -145,7 +143,6 @@ impl Connections {
         }
     }
 
-    /// Removes sources whose block has ended.
     pub(super) fn unblock(&self, now: Instant) {
         self.lock().blocked.retain(|_, until| now < *until);
     }
@@ -156,7 +153,6 @@ impl Connections {
 }
 
 /// The permit of one connection. Dropping it frees its place in the limits.
-#[derive(Debug)]
 pub(super) struct ConnPermit {
     connections: Arc<Connections>,
     source: Option<Source>,

@@ -129,7 +129,6 @@ pub(super) trait Observer {
 }
 
 /// A stream that reports reads and writes to an observer.
-#[derive(Debug)]
 pub(super) struct Observed<S, O> {
     /// Bytes that were already read from the stream. They are read again first.
     unread: Bytes,

@@ -11,7 +11,6 @@ use crate::pages::file::EncodedBody;
 use crate::pages::negotiate::{Codings, Encoding, Media};
 use crate::pages::{File, Site, SiteEntry, path};
 
-/// A response to GET, without headers that depend on the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedResponse {
     /// 200, 308, 404 and so on.
@@ -22,7 +21,6 @@ pub struct RecordedResponse {
 }
 
 impl RecordedResponse {
-    /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -57,7 +55,6 @@ pub enum UrlResponses {
     Moved(RecordedResponse),
 }
 
-/// All responses of a site.
 #[derive(Debug)]
 pub struct Description {
     /// The responses by decoded path, sorted.
@@ -98,21 +95,19 @@ fn responses(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses
     let encoded = |media, file: &File| {
         let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);
         let prepared = encodings.filter(|encoding| file.has(*encoding));
-        EncodedResponses(
-            prepared.map(|encoding| (encoding, respond(site, path, true, media, encoding))).collect(),
-        )
+        let responses = prepared.map(|encoding| (encoding, respond(site, path, true, media, encoding)));
+        EncodedResponses(responses.collect())
     };
+    let neither = || respond(site, path, true, None, Encoding::Identity);
     let negotiated = |html, markdown| UrlResponses::Negotiated {
         html: encoded(Some(Media::Html), html),
         markdown: encoded(Some(Media::Markdown), markdown),
-        neither: respond(site, path, true, None, Encoding::Identity),
+        neither: neither(),
     };
     match entry {
         Some(SiteEntry::Page(page)) => negotiated(&page.html, &page.markdown),
         Some(SiteEntry::File(file, _)) => UrlResponses::Single(encoded(None, file)),
-        Some(SiteEntry::Redirect(_)) => {
-            UrlResponses::Moved(respond(site, path, true, None, Encoding::Identity))
-        }
+        Some(SiteEntry::Redirect(_)) => UrlResponses::Moved(neither()),
         None => negotiated(&site.not_found().html, &site.not_found().markdown),
     }
 }

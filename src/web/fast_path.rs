@@ -16,6 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::mem::{MaybeUninit, take};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::buf::Chain;
@@ -45,7 +46,6 @@ use crate::pages::path;
 const MAX_COPIED: usize = 4096;
 
 /// Buffers and caches that the connections of one worker share.
-#[derive(Debug)]
 pub(super) struct FastPath {
     /// The bytes that were just read from a connection.
     request: RefCell<Box<[u8]>>,
@@ -68,9 +68,7 @@ impl FastPath {
 }
 
 /// Why the fast path no longer serves a connection.
-#[derive(Debug)]
 pub(super) enum Exit {
-    /// The connection is closed.
     Closed,
     /// hyper must serve the requests that begin with these bytes.
     Fallback(Bytes),
@@ -82,7 +80,7 @@ pub(super) struct FastPathConn<'a> {
     pub(super) fast_path: &'a FastPath,
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
-    pub(super) timer: &'a ConnTimer,
+    pub(super) timer: &'a Rc<ConnTimer>,
     /// When this changes, hyper takes over, because it announces the end of the connection in its responses.
     pub(super) phase: &'a watch::Receiver<ShutdownPhase>,
     /// Whether to close the connection after the requests that have arrived.
@@ -91,7 +89,6 @@ pub(super) struct FastPathConn<'a> {
     pub(super) unserved: Bytes,
 }
 
-/// Why polling a connection has stopped.
 enum PollOutcome {
     Exit(Exit),
     /// The socket is full: this rest of a response is unsent.
@@ -107,7 +104,7 @@ impl FastPathConn<'_> {
                 PollOutcome::Unsent(rest) => {
                     let unread = if self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
                     let held = self.unserved.len() + rest.first_ref().len() + unread;
-                    let _charge = self.timer.slot().charge(held);
+                    let _charge = self.timer.slot.charge(held);
                     match self.send(stream, rest).await {
                         Ok(()) => continue,
                         Err(_) => return Exit::Closed,
@@ -189,7 +186,6 @@ impl FastPathConn<'_> {
         self.phase.has_changed().unwrap_or(true)
     }
 
-    /// Hands `unserved` over to hyper.
     fn fall_back(&self, unserved: &[u8]) -> PollOutcome {
         self.timer.on_first_byte();
         PollOutcome::Exit(Exit::Fallback(Bytes::copy_from_slice(unserved)))

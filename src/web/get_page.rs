@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 
 use super::metrics::{Class, Representation, RequestLabels};
-use super::response::{HttpResponse, method_not_allowed, text, unknown_endpoint};
+use super::response::{HttpResponse, method_not_allowed, negotiated_text, text, unknown_endpoint};
 use super::selection::{ResponseKind, Selection};
 use crate::pages::file::{EncodedBody, File};
 use crate::pages::negotiate::{self, Codings, Media};
@@ -18,7 +18,6 @@ use crate::pages::{Page, Role, Site, SiteEntry};
 pub(super) const API: &str = "/api/";
 
 /// The response to a request for anything but the forms.
-#[derive(Debug)]
 pub(super) enum Choice<'a> {
     /// A representation in memory, or 304 for it.
     Send(Selection<'a>),
@@ -38,10 +37,8 @@ pub(super) enum Choice<'a> {
 
 /// The headers of a request that select the response. Each is read only when it matters.
 pub(super) trait RequestPreferences {
-    /// The representation that `Accept` prefers.
     fn media(&self) -> Option<Media>;
 
-    /// The content codings in `Accept-Encoding`.
     fn codings(&self) -> Codings;
 
     /// Whether `If-Match` is present and does not name this body's validator.
@@ -59,29 +56,30 @@ pub(super) fn choose<'a>(
     preferences: &impl RequestPreferences,
 ) -> (Choice<'a>, RequestLabels) {
     let entry = site.get(path);
-    let class = class(entry);
-    match entry {
-        None if path.starts_with(API) => (Choice::UnknownEndpoint, RequestLabels::other(class)),
+    let mut representation = Representation::Other;
+    let choice = match entry {
+        None if path.starts_with(API) => Choice::UnknownEndpoint,
         None => {
             let media = preferences.media();
-            let choice = representation_of(site.not_found(), media).map_or(Choice::NotFound, |file| {
+            representation = media.into();
+            representation_of(site.not_found(), media).map_or(Choice::NotFound, |file| {
                 Choice::Send(Selection::new(file, ResponseKind::NotFound, true, || preferences.codings()))
-            });
-            (choice, RequestLabels { class, representation: media.into() })
+            })
         }
-        Some(_) if !is_read => (Choice::ReadOnly, RequestLabels::other(class)),
+        Some(_) if !is_read => Choice::ReadOnly,
         Some(SiteEntry::Page(page)) => {
             let media = preferences.media();
-            let choice = representation_of(page, media)
-                .map_or(Choice::NotAcceptable(page), |file| Choice::conditional(file, true, preferences));
-            (choice, RequestLabels { class, representation: media.into() })
+            representation = media.into();
+            representation_of(page, media)
+                .map_or(Choice::NotAcceptable(page), |file| Choice::conditional(file, true, preferences))
         }
         Some(SiteEntry::File(file, _)) => {
-            let labels = RequestLabels { class, representation: label_of(file) };
-            (Choice::conditional(file, false, preferences), labels)
+            representation = label_of(file);
+            Choice::conditional(file, false, preferences)
         }
-        Some(SiteEntry::Redirect(to)) => (Choice::Redirect(to), RequestLabels::other(class)),
-    }
+        Some(SiteEntry::Redirect(to)) => Choice::Redirect(to),
+    };
+    (choice, RequestLabels { class: class(entry), representation })
 }
 
 fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
@@ -168,7 +166,10 @@ impl<'a> Choice<'a> {
     pub(super) fn into_response(self, site: &Site, query: Option<&str>) -> HttpResponse {
         match self {
             Self::Send(selection) => selection.into_response(),
-            Self::NotFound => not_found(),
+            Self::NotFound => negotiated_text(
+                StatusCode::NOT_FOUND,
+                "There is nothing at this address. All pages: /sitemap.md\n",
+            ),
             Self::UnknownEndpoint => unknown_endpoint(),
             Self::NotAcceptable(page) => not_acceptable(site, page),
             Self::PreconditionFailed(vary) => precondition_failed(vary),
@@ -176,14 +177,6 @@ impl<'a> Choice<'a> {
             Self::ReadOnly => method_not_allowed("GET, HEAD"),
         }
     }
-}
-
-/// Plain-text 404 for clients that accept neither HTML nor Markdown.
-fn not_found() -> HttpResponse {
-    let mut response =
-        text(StatusCode::NOT_FOUND, "There is nothing at this address. All pages: /sitemap.md\n");
-    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
-    response
 }
 
 /// 406 with the address of each representation (RFC 9110 §15.5.7).
@@ -197,14 +190,12 @@ text/html      {base}{path}
 text/markdown  {base}{twin}
 "
     );
-    let mut response = text(StatusCode::NOT_ACCEPTABLE, body);
-    let headers = response.headers_mut();
-    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    let mut response = negotiated_text(StatusCode::NOT_ACCEPTABLE, body);
     let links = format!(
         "<{path}>; rel=\"alternate\"; type=\"text/html\", <{twin}>; rel=\"alternate\"; type=\"text/markdown\""
     );
     if let Ok(links) = HeaderValue::from_str(&links) {
-        headers.insert(LINK, links);
+        response.headers_mut().insert(LINK, links);
     }
     response
 }
@@ -227,9 +218,8 @@ fn redirect(to: &str, query: Option<&str>) -> HttpResponse {
         Some(query) => format!("{to}?{query}"),
         None => to.to_owned(),
     };
-    let mut response = text(StatusCode::PERMANENT_REDIRECT, format!("This page is at {to}\n"));
+    let mut response = negotiated_text(StatusCode::PERMANENT_REDIRECT, format!("This page is at {to}\n"));
     let headers = response.headers_mut();
-    headers.insert(VARY, HeaderValue::from_static("Accept"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Ok(location) = HeaderValue::from_str(&location) {
         headers.insert(LOCATION, location);
@@ -237,7 +227,6 @@ fn redirect(to: &str, query: Option<&str>) -> HttpResponse {
     response
 }
 
-/// The values of all fields with this name.
 fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     headers.get_all(name).iter().map(HeaderValue::as_bytes)
 }

@@ -4,6 +4,7 @@ pub(super) mod timer;
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
@@ -22,7 +23,6 @@ use super::socket::Scheme;
 use super::state::ShutdownPhase;
 use super::worker::{ConnContext, WorkerState};
 
-/// Maximum number of header fields of a request.
 const MAX_FIELDS: usize = 100;
 
 /// Serves requests until the connection ends. `unserved` are the bytes that were already read from the
@@ -31,7 +31,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut conn: ConnContext<'_>,
     mut unserved: Bytes,
     mut stream: S,
-    timer: ConnTimer,
+    timer: Rc<ConnTimer>,
 ) {
     // During shutdown every response must announce that it is the last one; only hyper does that.
     if conn.options.fast_path && *conn.phase.borrow() == ShutdownPhase::Serving {
@@ -45,12 +45,11 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Box::pin(serve_hyper(conn, stream, timer)).await;
 }
 
-/// Serves requests until one is not plain.
 async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut ConnContext<'_>,
     unserved: Bytes,
     stream: &mut S,
-    timer: &ConnTimer,
+    timer: &Rc<ConnTimer>,
 ) -> Exit {
     let is_closing = Cell::new(false);
     let phase = conn.phase.clone();
@@ -80,8 +79,11 @@ async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     })
 }
 
-/// Serves any requests.
-async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'_>, stream: S, timer: ConnTimer) {
+async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(
+    conn: ConnContext<'_>,
+    stream: S,
+    timer: Rc<ConnTimer>,
+) {
     let ConnContext { worker: WorkerState { app, .. }, scheme, peer, mut phase, slot, .. } = conn;
     let _charge = slot.charge(cost::HTTP1 + if scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 });
     let observed = phase.clone();

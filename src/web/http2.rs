@@ -127,7 +127,6 @@ async fn respond(
 }
 
 /// The state that the stream, the requests and the deadline check of one connection share, on one thread.
-#[derive(Debug)]
 struct Http2Conn {
     /// When the first byte must have arrived; none once it has.
     first_byte: Cell<Option<Instant>>,
@@ -171,7 +170,6 @@ impl Http2Conn {
         self.slot.closing() == Some(Closing::Now)
     }
 
-    /// Registers a new request.
     fn begin_request(self: &Rc<Self>) -> ActiveRequest {
         let number = self.deadlines.borrow_mut().exchange_began(Instant::now());
         self.memory.borrow_mut().request_began();
@@ -185,7 +183,9 @@ impl Observer for Rc<Http2Conn> {
         self.first_byte.set(None);
         self.memory.borrow_mut().received(bytes.len());
         let mut guard = self.guard.borrow_mut();
-        guard.charge_frames(bytes, now).map_err(io::Error::other)?;
+        if guard.charge_frames(bytes, now) {
+            return Err(io::Error::other("too many frames that no request explains"));
+        }
         self.deadlines.borrow_mut().receives_header(guard.open_block(), now);
         Ok(())
     }
@@ -202,7 +202,6 @@ impl Observer for Rc<Http2Conn> {
 }
 
 /// A request in progress. It is dropped when hyper has taken the response, or when the client cancels.
-#[derive(Debug)]
 struct ActiveRequest {
     conn: Rc<Http2Conn>,
     number: u64,
@@ -232,8 +231,6 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// A response body that is sent in chunks.
-#[derive(Debug)]
 struct ChunkedBody {
     bytes: Bytes,
     active_request: ActiveRequest,
@@ -265,7 +262,6 @@ impl Body for ChunkedBody {
     }
 }
 
-/// Runs each request on the thread of its connection.
 #[derive(Debug, Clone, Copy)]
 struct OnThisThread;
 

@@ -78,7 +78,6 @@ pub(super) fn run(
     })
 }
 
-/// Spawns the tasks of this thread's connections.
 struct ConnTasks {
     worker: WorkerState,
     phase: watch::Receiver<ShutdownPhase>,
@@ -87,7 +86,6 @@ struct ConnTasks {
 }
 
 impl ConnTasks {
-    /// Serves a connection until it ends.
     fn spawn(self: &Rc<Self>, accepted: AcceptedConn, guard: ConnGuard) {
         let tasks = self.clone();
         tokio::task::spawn_local(async move {
@@ -97,7 +95,6 @@ impl ConnTasks {
     }
 }
 
-/// Accepts connections until [`ShutdownPhase::Stopping`].
 async fn accept(
     tasks: &Rc<ConnTasks>,
     scheme: Scheme,

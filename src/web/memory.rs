@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::conn_limits::{Connections, Holding};
-use super::metrics::process::resident_memory;
+use super::metrics::process::{resident_memory, size};
 use super::slot::{Closing, Slot};
 use super::state::AppState;
 use crate::limits::{Source, SourceNetwork};
@@ -52,7 +52,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A warning that still holds is repeated after this time.
 const WARN_EVERY: Duration = Duration::from_mins(10);
 
-/// The action that a measurement requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// There is enough memory, or enough connections are being closed.
@@ -67,7 +66,8 @@ enum Action {
 /// and the limit; all in bytes.
 fn decide(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let expected = resident.saturating_sub(closing);
-    let excess = if expected > mark(limit) { expected - target(limit) } else { 0 };
+    // Aim below the mark, because open connections continue to grow.
+    let excess = if expected > mark(limit) { expected + reserve(limit) - mark(limit) } else { 0 };
     let surplus = held.saturating_sub(closing).saturating_sub(limit / ALLOWANCE);
     match excess.min(surplus) {
         0 if resident > limit && closing == 0 => Action::Warn,
@@ -84,12 +84,6 @@ fn reserve(limit: u64) -> u64 {
 /// The resident memory above which connections are closed, in bytes.
 fn mark(limit: u64) -> u64 {
     limit - reserve(limit)
-}
-
-/// The resident memory that closing connections aims at, in bytes. Lower than [`mark`], because open
-/// connections continue to grow.
-fn target(limit: u64) -> u64 {
-    limit - 2 * reserve(limit)
 }
 
 /// The connections to be closed so that `bytes` are freed. One after the other is taken from the network that
@@ -165,7 +159,6 @@ pub(super) fn watch(app: &AppState, connections: &Connections, stop: &Receiver<(
     }
 }
 
-/// The memory of the selected connections, in bytes.
 fn sum(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
     holdings.iter().filter(|holding| which(&holding.slot)).map(|holding| holding.bytes as u64).sum()
 }
@@ -222,7 +215,6 @@ impl Log {
     }
 }
 
-/// Whether a warning may be repeated.
 fn is_over(warned_at: Option<Instant>, now: Instant) -> bool {
     warned_at.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY)
 }
@@ -230,7 +222,7 @@ fn is_over(warned_at: Option<Instant>, now: Instant) -> bool {
 /// The default limit: a share of the memory of the control group (version 2) or the machine, whichever is
 /// less. None if neither can be read.
 pub fn default_limit() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| size(&text, "MemTotal"));
     let group = fs::read_to_string("/proc/self/cgroup").ok();
     let group = group.and_then(|text| limit_of(Path::new("/sys/fs/cgroup"), group_of(&text)?));
     machine.into_iter().chain(group).min().map(share_of)
@@ -240,13 +232,6 @@ pub fn default_limit() -> Option<u64> {
 /// little for a small site, as much as the site needs, but an eighth stays free.
 fn share_of(memory: u64) -> u64 {
     (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
-}
-
-/// `MemTotal` of `/proc/meminfo`, in bytes.
-fn total(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 /// The path of the control group in `/proc/self/cgroup` (cgroups(7), version 2).
@@ -296,7 +281,7 @@ mod tests {
         check(161, 0, 0, Action::Warn);
         for (limit, least) in [(64, 48), (128, 96), (160, 128), (256, 224), (1024, 896)] {
             assert_eq!(mark(limit * MB), least * MB, "{limit}");
-            assert_eq!(limit * MB - target(limit * MB), 2 * (limit - least) * MB, "{limit}");
+            assert_eq!(2 * reserve(limit * MB), 2 * (limit - least) * MB, "{limit}");
         }
     }
 
@@ -353,8 +338,8 @@ mod tests {
 
     #[test]
     fn the_limit_is_that_of_the_control_group_or_the_machine() {
-        assert_eq!(total("MemTotal:        2048 kB\nMemFree: 1 kB\n"), Some(2 * MB));
-        assert_eq!(total("MemFree: 1 kB\n"), None);
+        assert_eq!(size("MemTotal:        2048 kB\nMemFree: 1 kB\n", "MemTotal"), Some(2 * MB));
+        assert_eq!(size("MemFree: 1 kB\n", "MemTotal"), None);
         for (memory, share) in [(4096, 2048), (512, 256), (160, 120), (128, 112)] {
             assert_eq!(share_of(memory * MB), share * MB, "{memory}");
         }

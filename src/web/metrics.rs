@@ -40,7 +40,6 @@ macro_rules! label {
 }
 
 label! {
-    /// The class of a request's target.
     Class {
         /// A page with content negotiation.
         Page = "page",
@@ -48,9 +47,7 @@ label! {
         Twin = "twin",
         /// A generated resource, for example `llms.txt`.
         Resource = "resource",
-        /// A static file.
         Asset = "asset",
-        /// A form's endpoint.
         Form = "form",
         /// An alias of a page.
         Redirect = "redirect",
@@ -60,7 +57,6 @@ label! {
 }
 
 label! {
-    /// The representation in a response.
     Representation {
         Html = "html",
         Markdown = "markdown",
@@ -70,7 +66,6 @@ label! {
 }
 
 label! {
-    /// The result of a form submission.
     SubmissionResult {
         /// It is stored, as a submission or as a repeat of one.
         Accepted = "accepted",
@@ -123,7 +118,6 @@ label! {
     }
 }
 
-/// The labels of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestLabels {
     pub(super) class: Class,
@@ -173,22 +167,17 @@ const BOUNDS: [(u64, &str); 16] = [
     (15_000_000_000, "15"),
 ];
 
-const CLASSES: usize = Class::ALL.len();
-const REPRESENTATIONS: usize = Representation::ALL.len();
-const RESULTS: usize = SubmissionResult::ALL.len();
-const REASONS: usize = CloseReason::ALL.len();
-
 /// The counters of one worker. Aligned to 128 bytes, because processors prefetch pairs of cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
-    requests: [[[AtomicU64; STATUSES.len() + 1]; REPRESENTATIONS]; CLASSES],
+    requests: [[[AtomicU64; STATUSES.len() + 1]; Representation::ALL.len()]; Class::ALL.len()],
     /// By bucket; the last counts durations above all bounds.
-    durations: [[AtomicU64; BOUNDS.len() + 1]; CLASSES],
+    durations: [[AtomicU64; BOUNDS.len() + 1]; Class::ALL.len()],
     /// The sum of all durations in nanoseconds.
-    took: [AtomicU64; CLASSES],
-    submissions: [[AtomicU64; RESULTS]; FORMS.len()],
-    close_reasons: [AtomicU64; REASONS],
+    took: [AtomicU64; Class::ALL.len()],
+    submissions: [[AtomicU64; SubmissionResult::ALL.len()]; FORMS.len()],
+    close_reasons: [AtomicU64; CloseReason::ALL.len()],
     opened: AtomicU64,
     closed: AtomicU64,
 }
@@ -229,13 +218,11 @@ impl Metrics {
         Self { shared, own }
     }
 
-    /// Records a reload of the site and its configuration.
     pub fn record_reload(&self, is_done: bool, at: Timestamp) {
         self.shared.reloads[usize::from(!is_done)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);
     }
 
-    /// Counts a response that was ready after `took`.
     pub(super) fn record_request(&self, labels: RequestLabels, status: StatusCode, took: Duration) {
         let (class, representation) = (labels.class as usize, labels.representation as usize);
         let place = STATUS_INDEXES.get(usize::from(status.as_u16())).copied().unwrap_or(u8::MAX);
@@ -247,14 +234,12 @@ impl Metrics {
         self.own.took[class].fetch_add(nanoseconds, Relaxed);
     }
 
-    /// Counts a form submission.
     pub(super) fn record_submission(&self, form: &Form, result: SubmissionResult) {
         if let Some(place) = FORMS.iter().position(|other| other.name == form.name) {
             self.own.submissions[place][result as usize].fetch_add(1, Relaxed);
         }
     }
 
-    /// Counts a connection that the server closed.
     pub(super) fn record_close(&self, reason: CloseReason) {
         self.own.close_reasons[reason as usize].fetch_add(1, Relaxed);
     }
@@ -265,20 +250,16 @@ impl Metrics {
         OpenConn(self.own.clone())
     }
 
-    /// The sum of a counter over all shards.
     fn sum(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
         let shards = self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner);
         shards.iter().map(|shard| of(shard).load(Relaxed)).sum()
     }
 
-    /// The sums of an array of counters over all shards.
     fn sums<const N: usize>(&self, of: impl Fn(&Shard) -> &[AtomicU64; N]) -> [u64; N] {
         array::from_fn(|place| self.sum(|shard| &of(shard)[place]))
     }
 }
 
-/// Counts a connection as open until it is dropped.
-#[derive(Debug)]
 pub(super) struct OpenConn(Arc<Shard>);
 
 impl Drop for OpenConn {

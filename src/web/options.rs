@@ -8,10 +8,8 @@ use super::tls;
 use super::trusted_proxies::Network;
 use crate::store::DatabaseUrl;
 
-/// How requests are served.
 #[derive(Debug, Clone)]
 pub struct WebOptions {
-    /// Threads that serve requests.
     pub workers: usize,
     /// Maximum number of open connections; further ones are closed at once.
     pub max_connections: usize,
@@ -33,7 +31,6 @@ pub struct WebOptions {
     pub first_byte_timeout: Duration,
     /// Limit from the first byte of a request to the end of its header.
     pub header_timeout: Duration,
-    /// Limit for reading the body of a form.
     pub body_timeout: Duration,
     /// Limit between two requests on a connection, and between two reads of a response; on average, a client
     /// must read 16 KiB a second. Connections of trusted proxies may be idle for longer.
@@ -50,7 +47,6 @@ pub struct WebOptions {
     pub confirm_timeout: Duration,
     /// Whether plain HTTP/1.1 requests take the fast path instead of hyper. The responses are the same.
     pub fast_path: bool,
-    /// Whether to log each request.
     pub log_requests: bool,
     /// The database that `/metrics` counts in.
     pub inbox: DatabaseUrl,

@@ -29,7 +29,6 @@ use crate::store::disk::SMALL_BODY_BYTES;
 /// How long refused requests are counted in memory before they are stored.
 const PRESSURE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Responds to a request for the endpoint of `form`.
 pub(super) async fn respond(
     app: &Arc<AppState>,
     snapshot: &Snapshot,
@@ -50,17 +49,13 @@ pub(super) async fn respond(
         let result = match decision.admission {
             Admission::Allowed => {
                 let sender = Sender { peer, source, rate: rate(decision.statuses.as_ref()) };
-                let result = submit(app, snapshot, form, &sender, head, body).await;
-                if let Err(Refusal::OverBudget(_)) = &result {
-                    record_refusal(app, source, form);
-                }
-                result
+                submit(app, snapshot, form, &sender, head, body).await
             }
-            Admission::Refused { retry_after, .. } => {
-                record_refusal(app, source, form);
-                Err(Refusal::TooMany(whole_seconds(retry_after)))
-            }
+            Admission::Refused { retry_after, .. } => Err(Refusal::TooMany(whole_seconds(retry_after))),
         };
+        if let Err(Refusal::TooMany(_) | Refusal::OverBudget(_)) = &result {
+            record_refusal(app, source, form);
+        }
         app.metrics.record_submission(
             form,
             result.as_ref().map_or_else(Refusal::label, |()| SubmissionResult::Accepted),
@@ -84,7 +79,6 @@ fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// The sender of a submission.
 struct Sender {
     peer: Peer,
     source: Source,
@@ -176,19 +170,17 @@ async fn wait_for_confirmation(
     id: uuid::Uuid,
     request: impl Fn() -> RequestId,
 ) -> Result<(), Refusal> {
-    match snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await {
-        Ok(true) => Ok(()),
-        Ok(false) => {
-            let request = request();
-            tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; delivery continues");
-            Err(Refusal::NotConfirmed(request))
-        }
-        Err(error) => {
-            let request = request();
-            tracing::error!(%request, form = form.name, %id, %error, "cannot determine whether a submission was delivered; delivery continues");
-            Err(Refusal::NotConfirmed(request))
-        }
+    let confirmed = snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await;
+    if let Ok(true) = confirmed {
+        return Ok(());
     }
+    let request = request();
+    if let Err(error) = confirmed {
+        tracing::error!(%request, form = form.name, %id, %error, "cannot determine whether a submission was delivered; delivery continues");
+    } else {
+        tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; delivery continues");
+    }
+    Err(Refusal::NotConfirmed(request))
 }
 
 /// Identifies a submission that a client may send again (draft-ietf-httpapi-idempotency-key-header).

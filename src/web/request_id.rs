@@ -11,7 +11,6 @@ use super::trusted_proxies::{self, Network, is_trusted};
 /// Carries the id in requests from trusted proxies, and in responses with status 500.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static(trusted_proxies::X_REQUEST_ID);
 
-/// Maximum length of an id from a proxy.
 const MAX_LENGTH: usize = 64;
 
 /// An id of 1 to 64 ASCII letters, digits, `.`, `_` and `-`. Only requests that are logged or fail have one.
@@ -29,12 +28,10 @@ impl RequestId {
         }))
     }
 
-    /// The value of [`X_REQUEST_ID`].
     pub(super) fn into_value(self) -> HeaderValue {
         self.0
     }
 
-    /// The id in the headers of a response.
     pub(super) fn from_response(headers: &HeaderMap) -> Option<Self> {
         headers.get(X_REQUEST_ID).cloned().map(Self)
     }
@@ -55,7 +52,6 @@ fn valid_id<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<HeaderValue
     if lines.next().is_none() && is_valid { HeaderValue::from_bytes(id).ok() } else { None }
 }
 
-/// The lines of [`X_REQUEST_ID`] in a request.
 pub(super) fn lines(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     headers.get_all(X_REQUEST_ID).iter().map(HeaderValue::as_bytes)
 }

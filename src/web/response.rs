@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
 use http_body_util::Full;
@@ -33,11 +33,9 @@ pub(super) const SECURITY: [(HeaderName, &str); 6] = [
     (CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
 ];
 
-/// Which sites may embed a response.
 pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// Adds the security headers that the response does not have.
 pub(super) fn secure(mut response: HttpResponse) -> HttpResponse {
     let headers = response.headers_mut();
     headers.reserve(SECURITY.len());
@@ -54,6 +52,13 @@ pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A plain-text response at a URL where another `Accept` may select another response.
+pub(super) fn negotiated_text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
+    let mut response = text(status, body);
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
     response
 }
 
@@ -100,21 +105,15 @@ fn error(status: StatusCode, sentence: &str) -> HttpResponse {
 const LOW_DISK_RETRY_SECONDS: u64 = 600;
 
 /// Why a submission was not answered with 200.
-#[derive(Debug)]
 pub(super) enum Refusal {
-    /// Not a POST.
     Method,
     /// Over the rate limit; seconds until it would be accepted.
     TooMany(u64),
     /// Over the byte limit; seconds until it would be accepted.
     OverBudget(u64),
-    /// The body is not declared as JSON.
     MediaType,
-    /// The body did not arrive in time.
     Slow,
-    /// The connection broke while the body was read.
     Broken,
-    /// The body is too long.
     TooLong,
     /// Fields are invalid; the sentence names all of them.
     Invalid(String),
@@ -128,7 +127,6 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// The label in the metrics.
     pub(super) fn label(&self) -> SubmissionResult {
         match self {
             Self::Method | Self::MediaType | Self::Invalid(_) => SubmissionResult::Invalid,

@@ -21,7 +21,6 @@ use super::{access_log, ambiguity, get_page, post_form, slot, tls};
 use crate::forms::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
-/// Responds to a request of the public address.
 pub(super) async fn respond(
     app: &Arc<AppState>,
     scheme: Scheme,
@@ -66,7 +65,6 @@ pub(super) async fn respond(
     secure(response)
 }
 
-/// Returns the response and its labels in the metrics.
 async fn route(
     app: &Arc<AppState>,
     snapshot: &Snapshot,

@@ -38,14 +38,12 @@ pub(super) fn fields_cost(headers: &HeaderMap) -> usize {
 }
 
 /// Memory that a connection holds. Dropping the charge returns it.
-#[derive(Debug)]
 pub(super) struct Charge {
     slot: Arc<Slot>,
     bytes: usize,
 }
 
 impl Charge {
-    /// Changes the charge to `bytes`.
     pub(super) fn resize(&mut self, bytes: usize) {
         match bytes.checked_sub(self.bytes) {
             Some(0) => return,
@@ -71,12 +69,10 @@ pub(super) enum Closing {
     Now = 2,
 }
 
-/// The state of a connection that other threads read and change.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     /// 0, or a [`Closing`].
     closing: AtomicU8,
-    /// The waker of the connection's task.
     waker: OnceLock<Waker>,
     /// The sum of its charges, in bytes.
     held: AtomicUsize,
@@ -120,7 +116,6 @@ impl Slot {
         Charge { slot: self.clone(), bytes }
     }
 
-    /// The memory of the connection, in bytes.
     pub(super) fn cost(&self) -> usize {
         cost::CONNECTION + self.held.load(Relaxed)
     }

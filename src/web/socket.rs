@@ -63,7 +63,6 @@ impl fmt::Display for Address {
 pub struct Socket(socket2::Socket);
 
 impl Socket {
-    /// Binds and listens; the error names the address.
     pub fn bind(address: &Address) -> Result<Self, BindError> {
         let bind = || {
             let socket: socket2::Socket = match address {
@@ -114,13 +113,11 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
 }
 
 impl BindError {
-    /// The kind of the system error.
     pub fn kind(&self) -> io::ErrorKind {
         self.cause.kind()
     }
 }
 
-/// The server cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}")]
 pub struct BindError {
@@ -132,9 +129,7 @@ pub struct BindError {
 /// All listening sockets of one server.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    /// For HTTP.
     pub http: Vec<Socket>,
-    /// For HTTP over TLS.
     pub https: Vec<Socket>,
     /// For the private address: metrics and health checks.
     pub ops: Option<Socket>,
@@ -167,7 +162,6 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// Duplicates the handles of the public sockets.
     pub(super) fn public(&self) -> io::Result<Vec<(Scheme, Socket)>> {
         let http = self.http.iter().map(|socket| Ok((Scheme::Http, Socket(socket.0.try_clone()?))));
         let https = self.https.iter().map(|socket| Ok((Scheme::Https, Socket(socket.0.try_clone()?))));
@@ -175,17 +169,12 @@ impl Sockets {
     }
 }
 
-/// The URL scheme that a socket serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
-    /// Plain text.
     Http,
-    /// Over TLS.
     Https,
 }
 
-/// A listening socket on one thread's runtime.
-#[derive(Debug)]
 pub(super) struct Listener(AsyncFd<socket2::Socket>);
 
 impl Listener {
@@ -222,7 +211,6 @@ fn accept(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {
     Ok((stream, Peer::at(SocketAddr::try_from(address)?.ip())))
 }
 
-/// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
     /// The address of the peer, or of the client if a PROXY header names it.
@@ -247,7 +235,6 @@ impl Peer {
     /// A peer on a Unix socket, which has no address.
     pub(super) const LOCAL: Self = Self { address: IpAddr::V4(Ipv4Addr::LOCALHOST), trust: Trust::Always };
 
-    /// A peer on a TCP connection.
     pub(super) fn at(address: IpAddr) -> Self {
         Self { address: address.to_canonical(), trust: Trust::ByAddress }
     }

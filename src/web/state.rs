@@ -23,11 +23,8 @@ use crate::store::{RefusedRequests, Store, StoreError};
 /// The state of a running server.
 #[derive(Clone)]
 pub struct AppState {
-    /// Where submissions are stored.
     pub store: Store,
-    /// Accepts submissions.
     pub intake: Intake,
-    /// Refused requests by source.
     pub refusals: Arc<RefusalCounter>,
     /// Free space on the disk that holds the submissions.
     pub disk: Arc<DiskMonitor>,
@@ -35,7 +32,6 @@ pub struct AppState {
     pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// The TLS configuration; none if the server listens on no TLS socket.
     pub tls: Option<Arc<Tls>>,
-    /// Counters for `/metrics`.
     pub metrics: Metrics,
     /// Returns freed memory to the system, so that resident memory reflects what is in use.
     pub release_memory: fn(),
@@ -102,7 +98,6 @@ pub struct Snapshot {
     /// Verifies agents' signatures. A reload that does not change its options keeps it with the keys that it
     /// has fetched.
     pub agents: Arc<Agents>,
-    /// Options of the public and the private address.
     pub options: Arc<WebOptions>,
     /// Number of this snapshot, counted from 1.
     pub generation: u64,
@@ -111,7 +106,6 @@ pub struct Snapshot {
 /// The phases of a server's life, in order. A server never returns to an earlier phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutdownPhase {
-    /// The server accepts connections.
     Serving,
     /// The server still accepts connections, but `/readyz` is 503, each HTTP/1 response closes its
     /// connection, and open HTTP/2 connections receive GOAWAY: load balancers should stop sending requests

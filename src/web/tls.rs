@@ -50,15 +50,12 @@ pub(super) fn protocol(stream: &TlsStream<TcpStream>) -> Protocol {
 }
 
 /// The TLS state of a running server, shared by all threads.
-#[derive(Debug)]
 pub struct Tls {
     config: Arc<ServerConfig>,
     current: Arc<CurrentCertificate>,
     renewal: Renewal,
 }
 
-/// How the certificate is replaced.
-#[derive(Debug)]
 enum Renewal {
     Files(Arc<WatchedFiles>),
     /// The ACME thread replaces the certificate. `challenge` is the configuration for validation handshakes.

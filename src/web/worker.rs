@@ -17,7 +17,6 @@ pub struct WorkerState {
 }
 
 impl WorkerState {
-    /// Another worker of `app`.
     pub fn new(app: &AppState) -> Self {
         Self { app: Arc::new(app.of_worker()), fast_path: FastPath::new() }
     }

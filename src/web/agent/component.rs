@@ -31,7 +31,6 @@ pub struct SiteOrigin {
 }
 
 impl SiteOrigin {
-    /// The origin of an absolute URL.
     pub fn of(url: &str) -> SiteOrigin {
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let (scheme, port) =
@@ -41,17 +40,13 @@ impl SiteOrigin {
         SiteOrigin { scheme, authority }
     }
 
-    /// Whether a `Host` header names this origin.
     pub(super) fn is_named_by(&self, host: &str) -> bool {
         SiteOrigin::of(&format!("{}://{host}", self.scheme)) == *self
     }
 }
 
-/// The signature base (RFC 9421 §2.5): one line per component, and one for the signature's parameters.
-///
-/// # Errors
-///
-/// [`SignatureError::Components`] if a component is covered twice, missing or unknown.
+/// The signature base (RFC 9421 §2.5): one line per component, and one for the signature's parameters. An
+/// error if a component is covered twice, missing or unknown.
 pub fn signature_base(
     head: &Parts,
     origin: &SiteOrigin,

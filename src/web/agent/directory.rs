@@ -39,11 +39,9 @@ const LONGEST_STALE: i64 = 24 * 60 * 60;
 const PAUSE: i64 = 60;
 const LONGEST_PAUSE: i64 = 60 * 60;
 
-/// The time limit of a fetch, all phases together.
 const LONGEST_FETCH: Duration = Duration::from_secs(15);
 
 /// A directory that the operator allows.
-#[derive(Debug)]
 pub(super) struct Directory {
     url: Url,
     state: Mutex<DirectoryState>,

@@ -8,21 +8,17 @@ pub enum SignatureError {
     /// It does not cover the site's authority or its `Signature-Agent`, or it covers a missing or unknown
     /// component.
     Components,
-    /// `created` is in the future.
     Early,
-    /// `expires` has passed.
     Expired,
     /// Its validity is longer than a day.
     Long,
     /// The operator does not allow the agent's directory.
     Directory,
-    /// The directory cannot be fetched.
     Unavailable,
     /// The directory does not have the key, or the key is not valid now.
     Key,
     /// The algorithm is unknown, or not the key's.
     Algorithm,
-    /// The signature does not verify.
     Signature,
     /// The signature does not verify, and the `Host` is not the site's: it may be valid for another site.
     Authority,

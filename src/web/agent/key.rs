@@ -13,43 +13,33 @@ use serde::Deserialize;
 
 use super::error::SignatureError;
 
-/// The maximum number of keys that are read from a directory.
 pub const MAX_KEYS: usize = 32;
 
 /// A signature algorithm: the ones with public keys that RFC 9421 §6.2 registers and agents use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// `ed25519`
     Ed25519,
-    /// `ecdsa-p256-sha256`
     EcdsaP256Sha256,
-    /// `rsa-pss-sha512`
     RsaPssSha512,
-    /// `rsa-v1_5-sha256`
     RsaV15Sha256,
 }
 
+/// The names of each algorithm: in the `alg` parameter of a signature, and in the `alg` member of a JWK (RFC
+/// 7518, RFC 8037, RFC 9864).
+const ALGORITHMS: [(Algorithm, &str, &[&str]); 4] = [
+    (Algorithm::Ed25519, "ed25519", &["EdDSA", "Ed25519"]),
+    (Algorithm::EcdsaP256Sha256, "ecdsa-p256-sha256", &["ES256"]),
+    (Algorithm::RsaPssSha512, "rsa-pss-sha512", &["PS512"]),
+    (Algorithm::RsaV15Sha256, "rsa-v1_5-sha256", &["RS256"]),
+];
+
 impl Algorithm {
-    /// Parses the `alg` parameter of a signature.
     pub fn from_name(name: &str) -> Option<Algorithm> {
-        match name {
-            "ed25519" => Some(Algorithm::Ed25519),
-            "ecdsa-p256-sha256" => Some(Algorithm::EcdsaP256Sha256),
-            "rsa-pss-sha512" => Some(Algorithm::RsaPssSha512),
-            "rsa-v1_5-sha256" => Some(Algorithm::RsaV15Sha256),
-            _ => None,
-        }
+        ALGORITHMS.iter().find(|(_, known, _)| *known == name).map(|(algorithm, ..)| *algorithm)
     }
 
-    /// Parses the `alg` member of a JWK (RFC 7518, RFC 8037, RFC 9864).
     fn from_jose(name: &str) -> Option<Algorithm> {
-        match name {
-            "EdDSA" | "Ed25519" => Some(Algorithm::Ed25519),
-            "ES256" => Some(Algorithm::EcdsaP256Sha256),
-            "PS512" => Some(Algorithm::RsaPssSha512),
-            "RS256" => Some(Algorithm::RsaV15Sha256),
-            _ => None,
-        }
+        ALGORITHMS.iter().find(|(_, _, known)| known.contains(&name)).map(|(algorithm, ..)| *algorithm)
     }
 }
 
@@ -163,11 +153,6 @@ impl AgentKey {
     }
 
     /// Verifies a signature over `message`. `claimed` is the signature's `alg`, if it has one.
-    ///
-    /// # Errors
-    ///
-    /// [`SignatureError::Algorithm`] if the key is not for that algorithm, [`SignatureError::Signature`] if
-    /// the signature does not verify.
     pub fn verify(
         &self,
         claimed: Option<Algorithm>,

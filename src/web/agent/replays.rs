@@ -1,7 +1,6 @@
 //! Replay protection: remembers used signatures, so that an intercepted request cannot be sent again.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use jiff::Timestamp;
 
@@ -13,7 +12,6 @@ const MAX_SIGNATURES: usize = 20_000;
 /// Identifies a signature among those of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureId<'a> {
-    /// The signature's `nonce` parameter.
     Nonce(&'a str),
     /// The part of the signature that cannot be changed; for signatures without a nonce.
     Signature(&'a [u8]),
@@ -27,12 +25,9 @@ pub(super) struct Replays {
 }
 
 impl Replays {
-    /// Records a signature by this key that is valid until `expires` (seconds since 1970).
-    ///
-    /// # Errors
-    ///
-    /// [`SignatureError::Replayed`] if it was recorded before. While the table is full, every new signature
-    /// is refused in the same way: dropping an entry instead would permit its replay.
+    /// Records a signature by this key that is valid until `expires` (seconds since 1970). An error if it was
+    /// recorded before. While the table is full, every new signature is refused in the same way: dropping an
+    /// entry instead would permit its replay.
     pub(super) fn record(
         &mut self,
         key_id: &str,
@@ -58,12 +53,6 @@ impl Replays {
         }
         self.seen.insert(hash, expires);
         Ok(())
-    }
-}
-
-impl fmt::Debug for Replays {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Replays({})", self.seen.len())
     }
 }
 

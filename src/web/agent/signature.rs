@@ -35,11 +35,9 @@ const IDENTIFYING_BYTES: usize = 32;
 /// A parsed signature that is not verified yet.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// The thumbprint of the signing key.
     pub key_id: String,
     /// The URL in `Signature-Agent`, where the key is published; none without the header.
     pub directory: Option<String>,
-    /// The `nonce` parameter, if there is one.
     pub nonce: Option<String>,
     /// The expiry time, in seconds since 1970.
     pub expires: i64,
@@ -49,13 +47,7 @@ pub struct Claim {
     signature: Vec<u8>,
 }
 
-/// Parses the signatures of a request that have the tag [`TAG`].
-///
-/// # Errors
-///
-/// Each of them by itself: [`SignatureError::Malformed`], [`SignatureError::Components`] or
-/// [`SignatureError::Algorithm`], or [`SignatureError::Directory`] where it is kept in another way than a
-/// directory.
+/// Parses the signatures of a request that have the tag [`TAG`], each with its own error.
 pub fn claims(head: &Parts, origin: &SiteOrigin) -> Vec<Result<Claim, SignatureError>> {
     if !is_signed(&head.headers) {
         return Vec::new();
@@ -144,10 +136,6 @@ impl Claim {
     }
 
     /// Verifies the signature with the key that it names, if that is one of `keys`.
-    ///
-    /// # Errors
-    ///
-    /// [`SignatureError::Key`], [`SignatureError::Algorithm`] or [`SignatureError::Signature`].
     pub fn check_key<'a>(
         &self,
         keys: &'a [AgentKey],

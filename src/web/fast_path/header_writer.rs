@@ -14,14 +14,12 @@ use crate::web::socket::Scheme;
 use crate::web::state::Snapshot;
 
 /// Header lines that the responses of one worker share.
-#[derive(Debug)]
 pub(super) struct HeaderWriter {
     /// The security headers, without the one that [`Selection::head`] decides.
     security: Vec<u8>,
     /// `Strict-Transport-Security`, and the generation of the snapshot that it comes from.
     hsts: (u64, Vec<u8>),
     date: Vec<u8>,
-    /// When the second of `date` ends.
     date_until: Option<Instant>,
 }
 

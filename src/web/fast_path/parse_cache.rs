@@ -3,11 +3,9 @@
 /// Maximum length of a cached value in bytes.
 const MAX_LENGTH: usize = 512;
 
-/// Number of cached values.
 const SLOTS: usize = 64;
 
 /// Parsed header values. A new value replaces the one in its slot, so the memory is bounded.
-#[derive(Debug)]
 pub(super) struct ParseCache<T> {
     slots: [Option<(Box<[u8]>, T)>; SLOTS],
 }

@@ -9,7 +9,6 @@ pub(super) const MAX_FIELDS: usize = 64;
 
 /// A GET or HEAD request over HTTP/1.1 for a path, with one host, without a body or an option of the
 /// connection.
-#[derive(Debug)]
 pub(super) struct PlainRequest<'h, 'b> {
     pub(super) is_head: bool,
     /// Without the query, still percent-encoded.

@@ -16,11 +16,7 @@ use crate::web::slot::{Closing, Slot};
 
 /// The phase of a connection and its deadline. The stream, the service and the watchdog share it on one
 /// thread.
-#[derive(Debug, Clone)]
-pub(in crate::web) struct ConnTimer(Rc<TimerState>);
-
-#[derive(Debug)]
-struct TimerState {
+pub(in crate::web) struct ConnTimer {
     phase: Cell<RequestPhase>,
     deadline: Cell<Instant>,
     has_had_request: Cell<bool>,
@@ -29,7 +25,8 @@ struct TimerState {
     header_timeout: Duration,
     exchange_timeout: Duration,
     idle_timeout: Duration,
-    slot: Arc<Slot>,
+    /// The slot of the connection, through which other threads can close it.
+    pub(in crate::web) slot: Arc<Slot>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +40,9 @@ enum RequestPhase {
 }
 
 impl ConnTimer {
-    pub(in crate::web) fn new(options: &WebOptions, slot: Arc<Slot>) -> Self {
+    pub(in crate::web) fn new(options: &WebOptions, slot: Arc<Slot>) -> Rc<Self> {
         let now = Instant::now();
-        Self(Rc::new(TimerState {
+        Rc::new(Self {
             phase: Cell::new(RequestPhase::Waiting),
             deadline: Cell::new(now + options.first_byte_timeout),
             has_had_request: Cell::new(false),
@@ -54,30 +51,25 @@ impl ConnTimer {
             exchange_timeout: options.exchange_timeout,
             idle_timeout: options.idle_timeout,
             slot,
-        }))
-    }
-
-    /// The slot of the connection, through which other threads can close it.
-    pub(in crate::web) fn slot(&self) -> &Arc<Slot> {
-        &self.0.slot
+        })
     }
 
     /// The deadline of the current phase; a time in the past if the server is closing the connection.
     pub(in crate::web) fn deadline(&self) -> Instant {
-        if self.must_close().is_some() { self.0.response.get().began } else { self.0.deadline.get() }
+        if self.must_close().is_some() { self.response.get().began } else { self.deadline.get() }
     }
 
     /// Why the server closes the connection now. A connection that is closed when idle may first finish its
     /// request and response.
     fn must_close(&self) -> Option<CloseReason> {
-        match self.0.slot.closing()? {
+        match self.slot.closing()? {
             Closing::Now => Some(CloseReason::Memory),
             Closing::WhenIdle => self.is_idle().then_some(CloseReason::Evicted),
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.0.phase.get() == RequestPhase::Waiting && self.0.response.get().unsent() == 0
+        self.phase.get() == RequestPhase::Waiting && self.response.get().unsent() == 0
     }
 
     /// Why a connection whose deadline has passed is closed.
@@ -85,8 +77,8 @@ impl ConnTimer {
         if let Some(reason) = self.must_close() {
             return reason;
         }
-        match self.0.phase.get() {
-            RequestPhase::Waiting if self.0.has_had_request.get() => CloseReason::Idle,
+        match self.phase.get() {
+            RequestPhase::Waiting if self.has_had_request.get() => CloseReason::Idle,
             RequestPhase::Waiting => CloseReason::FirstByte,
             RequestPhase::Header => CloseReason::Header,
             RequestPhase::Exchange => CloseReason::Exchange,
@@ -94,56 +86,53 @@ impl ConnTimer {
     }
 
     fn set(&self, phase: RequestPhase, deadline: Instant) {
-        self.0.phase.set(phase);
-        self.0.deadline.set(deadline);
+        self.phase.set(phase);
+        self.deadline.set(deadline);
     }
 
     /// The first byte of a request has arrived.
     pub(in crate::web) fn on_first_byte(&self) {
-        if self.0.phase.get() == RequestPhase::Waiting {
-            let deadline = Instant::now() + self.0.header_timeout;
+        if self.phase.get() == RequestPhase::Waiting {
+            let deadline = Instant::now() + self.header_timeout;
             // A pipelined request must not shorten the deadline of the response before it.
-            let unsent = self.0.response.get().unsent() > 0;
-            self.set(
-                RequestPhase::Header,
-                if unsent { deadline.max(self.0.deadline.get()) } else { deadline },
-            );
+            let unsent = self.response.get().unsent() > 0;
+            self.set(RequestPhase::Header, if unsent { deadline.max(self.deadline.get()) } else { deadline });
         }
     }
 
     /// At `now`, the response to a request was sent completely.
     pub(in crate::web) fn on_response_sent(&self, now: Instant) {
-        self.0.has_had_request.set(true);
-        self.0.response.set(SendProgress::new(now, 0));
-        self.set(RequestPhase::Waiting, now + self.0.idle_timeout);
+        self.has_had_request.set(true);
+        self.response.set(SendProgress::new(now, 0));
+        self.set(RequestPhase::Waiting, now + self.idle_timeout);
     }
 
     pub(in crate::web) fn on_header_complete(&self) {
-        self.0.has_had_request.set(true);
-        self.set(RequestPhase::Exchange, Instant::now() + self.0.exchange_timeout);
+        self.has_had_request.set(true);
+        self.set(RequestPhase::Exchange, Instant::now() + self.exchange_timeout);
     }
 
     /// Sending of a response with a body of this length begins.
     pub(in crate::web) fn on_response_start(&self, length: u64) {
         let began = Instant::now();
-        self.0.response.set(SendProgress::new(began, length));
-        self.set(RequestPhase::Waiting, began + self.0.idle_timeout);
+        self.response.set(SendProgress::new(began, length));
+        self.set(RequestPhase::Waiting, began + self.idle_timeout);
     }
 }
 
-impl Observer for ConnTimer {
+impl Observer for Rc<ConnTimer> {
     fn bytes_read(&self, _: &[u8]) -> io::Result<()> {
         self.on_first_byte();
         Ok(())
     }
 
     fn bytes_written(&self, count: usize) {
-        let mut response = self.0.response.get();
+        let mut response = self.response.get();
         response.written += count as u64;
-        self.0.response.set(response);
-        if self.0.phase.get() == RequestPhase::Waiting {
+        self.response.set(response);
+        if self.phase.get() == RequestPhase::Waiting {
             // Progress extends the deadline, but no further than for a reader at the slowest allowed speed.
-            self.0.deadline.set(Instant::now().min(response.earned()) + self.0.idle_timeout);
+            self.deadline.set(Instant::now().min(response.earned()) + self.idle_timeout);
         }
     }
 }

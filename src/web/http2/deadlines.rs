@@ -9,8 +9,6 @@ use tokio::time::Instant;
 use crate::web::connection::{LAST_REQUEST_GRACE, MIN_READ_RATE, SendProgress};
 use crate::web::options::WebOptions;
 
-/// The deadlines of one connection.
-#[derive(Debug)]
 pub(super) struct Deadlines {
     /// The header block that is being received: its number and its deadline.
     header: Option<(u64, Instant)>,
@@ -28,7 +26,6 @@ pub(super) struct Deadlines {
     idle_timeout: Duration,
 }
 
-/// The phase of a request's stream.
 #[derive(Debug, Clone, Copy)]
 enum StreamPhase {
     /// The response must begin until then.
@@ -81,7 +78,6 @@ impl Deadlines {
         self.exchanges.is_empty() && self.header.is_none()
     }
 
-    /// Whether all responses are written.
     pub(super) fn is_flushed(&self) -> bool {
         self.sending.unsent() == 0
     }

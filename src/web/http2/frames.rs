@@ -5,7 +5,6 @@ use crate::web::protocol::PREFACE;
 /// The length of a frame header in bytes (RFC 9113 §4.1).
 const HEADER: usize = 9;
 
-/// A parsed frame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The length of the payload in bytes; at most 2^24 - 1.
@@ -28,8 +27,7 @@ impl Frame {
     pub(super) const PADDED: u8 = 0x8;
 }
 
-/// The parser's position in the stream of frames.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Frames {
     preface_left: usize,
     header: [u8; HEADER],
@@ -45,15 +43,7 @@ pub(super) struct Frames {
 impl Frames {
     /// Expects the connection preface first.
     pub(super) fn new() -> Self {
-        Self {
-            preface_left: PREFACE.len(),
-            header: [0; HEADER],
-            known: 0,
-            payload_left: 0,
-            blocks: 0,
-            in_block: false,
-            ends_block: false,
-        }
+        Self { preface_left: PREFACE.len(), ..Self::default() }
     }
 
     /// Parses the next bytes, and calls `show` for each frame header that they complete.

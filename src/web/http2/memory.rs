@@ -18,12 +18,9 @@ pub(super) const CONNECTION_WINDOW: u32 = 256 * 1024;
 /// buffer of 16 KiB in which it came. An idle connection was measured to keep 1.7 MB in this way.
 const MAX_RECEIVED: usize = CONNECTION_WINDOW as usize + 100 * 16 * 1024;
 
-/// The estimated memory of one connection.
-#[derive(Debug)]
 pub(super) struct ConnMemory {
     charge: Charge,
     scheme: Scheme,
-    /// Bytes that have arrived.
     received: usize,
     /// Requests since the connection began.
     begun: usize,

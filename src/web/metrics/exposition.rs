@@ -2,13 +2,11 @@
 
 use std::fmt::{self, Display, Write as _};
 
-/// The value of `Content-Type`.
 pub(in crate::web) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The metric families, one in each line: name, type and help.
 const FAMILIES: &str = include_str!("families.txt");
 
-/// The text of an exposition.
 #[derive(Debug, Default)]
 pub(super) struct Exposition {
     pub(super) text: String,
@@ -30,8 +28,6 @@ impl Exposition {
     }
 }
 
-/// A family that receives samples.
-#[derive(Debug)]
 pub(super) struct Family<'a> {
     text: &'a mut String,
     name: &'static str,

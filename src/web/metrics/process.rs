@@ -56,13 +56,13 @@ pub(in crate::web) fn resident_memory() -> Option<u64> {
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;
     let mut text = [0; 4096];
     let length = status.read_at(&mut text, 0).ok()?;
-    std::str::from_utf8(&text[..length]).ok().and_then(resident)
+    std::str::from_utf8(&text[..length]).ok().and_then(|status| size(status, "VmRSS"))
 }
 
-/// Parses `VmRSS` of `/proc/self/status`; in bytes.
-fn resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+/// Parses a size in `/proc/self/status` or `/proc/meminfo`; in bytes.
+pub(in crate::web) fn size(text: &str, name: &str) -> Option<u64> {
+    let size = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kibibytes: u64 = size.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kibibytes * 1024)
 }
 
@@ -80,8 +80,8 @@ mod tests {
         let stat = "4711 (a) b (c)) S 1 1 1 0 -1 4194560 9 8 7 6 150 50 0 0 20 0 3 0 1234 99 88";
         assert_eq!(Times::parse(stat), Some(Times { cpu: 2.0, began: 12.34 }));
         assert_eq!(Times::parse("4711 (a) S 1 1"), None);
-        assert_eq!(resident("Name:\ta\nVmRSS:\t   24576 kB\nThreads:\t1\n"), Some(24576 * 1024));
-        assert_eq!(resident("Name:\ta\n"), None);
+        assert_eq!(size("Name:\ta\nVmRSS:\t   24576 kB\nThreads:\t1\n", "VmRSS"), Some(24576 * 1024));
+        assert_eq!(size("Name:\ta\n", "VmRSS"), None);
         assert_eq!(booted("cpu 1 2\nbtime 1700000000\nprocesses 1\n"), Some(1_700_000_000.0));
     }
 }

@@ -21,7 +21,6 @@ const IDLE_FACTOR: u32 = 20;
 /// How long a scrape waits for a new count. After that it gets the previous one, if there is one.
 const MAX_WAIT: Duration = Duration::from_millis(500);
 
-/// The queue counts at one time.
 #[derive(Debug, Clone)]
 pub(super) struct QueueCount {
     /// None if the inbox could not be read.
@@ -45,7 +44,6 @@ impl QueueCount {
 }
 
 /// The last count, and whether the next one is in progress.
-#[derive(Debug)]
 pub(in crate::web) struct QueueCache {
     last: watch::Sender<Option<QueueCount>>,
     is_counting: AtomicBool,

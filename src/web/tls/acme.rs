@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
 
-use super::certificate::{CurrentCertificate, ServerCertificate, TlsStartError};
+use super::certificate::{self, CurrentCertificate, ServerCertificate, TlsStartError};
 use crate::fetch::ExtraRoots;
 use cache::AcmeCache;
 use challenge::Challenges;
@@ -60,14 +60,12 @@ const BAD_NONCE: &str = "urn:ietf:params:acme:error:badNonce";
 /// The authority does not know the account of a request (RFC 8555 §6.7).
 const ACCOUNT_DOES_NOT_EXIST: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
 
-/// The configuration of the ACME client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acme {
     /// The names in the certificate. The authority must reach this server under each of them.
     pub domains: Vec<String>,
     /// The contact address of the account; empty for none.
     pub email: String,
-    /// The URL of the authority's directory.
     pub directory: String,
     /// A PEM file of root certificates that are trusted for connections to the authority, in addition to the
     /// public ones.
@@ -84,7 +82,6 @@ impl Acme {
         ExtraRoots::parse(&pem).map(Some)
     }
 
-    /// The contact URL of the account.
     fn contact(&self) -> Option<String> {
         (!self.email.is_empty()).then(|| format!("mailto:{}", self.email))
     }
@@ -99,7 +96,7 @@ pub(super) fn start(
 ) -> Result<Arc<ServerConfig>, TlsStartError> {
     let roots = acme.roots().map_err(TlsStartError::Roots)?;
     let client = Arc::new(Client::open(acme.clone(), roots.as_ref(), current)?);
-    let challenge = challenge::server_config(client.challenges.clone())?;
+    let challenge = Arc::new(certificate::config(client.challenges.clone(), &[challenge::ACME_TLS])?);
     client.use_cached_certificate();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("acme".into()).spawn(move || runtime.block_on(run(client)))?;
@@ -165,7 +162,6 @@ fn delay(now: Timestamp, validity: Option<(Timestamp, Timestamp)>, failures: Fai
     Duration::try_from(renewal.duration_since(now)).unwrap_or_default()
 }
 
-/// Why an order failed, and in which step.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {cause}")]
 struct OrderError {
@@ -208,21 +204,17 @@ impl Client {
     }
 
     fn use_cached_certificate(&self) {
-        let pem = match self.cache.load_certificate() {
-            Ok(Some(pem)) => pem,
-            Ok(None) => return,
-            Err(error) => {
-                tracing::warn!(%error, "the cached certificate cannot be read; will order a new one");
-                return;
-            }
-        };
-        match ServerCertificate::parse(&pem, &pem) {
-            Ok(certificate) => {
+        match self.cache.load_certificate().map(|pem| pem.map(|pem| ServerCertificate::parse(&pem, &pem))) {
+            Ok(None) => {}
+            Ok(Some(Ok(certificate))) => {
                 self.current.replace(certificate);
                 tracing::info!("using the cached certificate");
             }
-            Err(defect) => {
+            Ok(Some(Err(defect))) => {
                 tracing::warn!(%defect, "the cached certificate cannot be used; will order a new one");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the cached certificate cannot be read; will order a new one");
             }
         }
     }
@@ -237,11 +229,9 @@ impl Client {
         // A task of its own, so that a panic in the library fails this order and does not end the thread.
         let client = self.clone();
         let order = tokio::spawn(async move { timeout(ORDER_TIMEOUT, client.order()).await });
+        let late = || format!("not done within {} s", ORDER_TIMEOUT.as_secs());
         let result = match order.await {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => {
-                Err(OrderError::new("order", format!("not done within {} s", ORDER_TIMEOUT.as_secs())))
-            }
+            Ok(result) => result.unwrap_or_else(|_| Err(OrderError::new("order", late()))),
             Err(_) => Err(OrderError::new("order", "the ACME client has panicked")),
         };
         self.challenges.clear();
@@ -259,7 +249,7 @@ impl Client {
         let not_after = certificate.not_after;
         self.current.replace(certificate);
         tracing::info!(%not_after, "the authority issued a certificate");
-        match self.cache.store_certificate(pem) {
+        match cache::store(&self.cache.certificate, pem) {
             Ok(()) => tracing::info!("certificate stored"),
             Err(error) => {
                 tracing::warn!(%error, "the certificate is served but not stored; a restart will order a new one");
@@ -303,7 +293,7 @@ impl Client {
         let created = builder.create(&new_account, self.acme.directory.clone(), None).await;
         let (account, credentials) = created.map_err(at("new account"))?;
         let json = serde_json::to_string(&credentials).map_err(|error| at("new account")(error.into()))?;
-        match self.cache.store_account(&json) {
+        match cache::store(&self.cache.account, &json) {
             Ok(()) => tracing::info!("ACME account stored"),
             Err(error) => {
                 tracing::warn!(%error, "the ACME account is not stored; a restart will create a new one");

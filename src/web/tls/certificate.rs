@@ -137,16 +137,13 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// Why the server cannot start TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsStartError {
-    /// The certificate or its key cannot be used.
     #[error(transparent)]
     CertificateDefect(#[from] CertificateDefect),
     /// The root certificates for the ACME authority cannot be used.
     #[error("the certificates in `tls.acme_ca_file` cannot be used: {0}")]
     Roots(String),
-    /// The TLS library rejected the configuration.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
     /// A thread or the folder for ACME files cannot be created.

@@ -8,7 +8,6 @@ use super::certificate::{CertificateDefect, Validity};
 use super::files::CertificateFiles;
 use super::options::{CertificateSource, TlsOptions};
 
-/// A problem in the TLS options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFinding {
     /// The configuration key in `[tls]`.
@@ -17,7 +16,6 @@ pub struct TlsFinding {
     pub is_error: bool,
     /// The fault, as the rest of a sentence that begins with the key.
     pub message: String,
-    /// How to fix it.
     pub hint: String,
 }
 
@@ -57,7 +55,6 @@ pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Ve
     }
 }
 
-/// The hint for a certificate that expires.
 const RENEW: &str = "renew it; a running server takes the new one up";
 
 fn check_files(files: &CertificateFiles, host: &str, now: Timestamp) -> Vec<TlsFinding> {

@@ -21,17 +21,14 @@ const POLL_INTERVAL: Duration = Duration::from_mins(1);
 /// The wait after a change, because a program that replaces one file is about to replace the other.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
 
-/// The files of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
     /// The chain in PEM, the server's own certificate first.
     pub certificate: PathBuf,
-    /// The private key in PEM.
     pub key: PathBuf,
 }
 
 impl CertificateFiles {
-    /// The content of both files.
     fn content(&self) -> Result<[Vec<u8>; 2], CertificateDefect> {
         let hint = "the user that the server runs as must be able to read it";
         let read = |path: &Path| {
@@ -42,14 +39,12 @@ impl CertificateFiles {
         Ok([certificate, read(&self.key).map_err(|what| CertificateDefect::Key { what, hint })?])
     }
 
-    /// Reads both files.
     pub fn read(&self) -> Result<ServerCertificate, CertificateDefect> {
         self.content().and_then(|[certificate, key]| ServerCertificate::parse(&certificate, &key))
     }
 }
 
 /// Certificate files, and their state when they were last read.
-#[derive(Debug)]
 pub(super) struct WatchedFiles {
     files: CertificateFiles,
     /// A digest of their content, or the error.
@@ -61,7 +56,6 @@ impl WatchedFiles {
         Self { files, seen: Mutex::default() }
     }
 
-    /// Reads the files at the start.
     pub(super) fn read_first(&self) -> Result<ServerCertificate, CertificateDefect> {
         self.read_if_changed().unwrap_or_else(|| self.files.read())
     }
@@ -89,7 +83,6 @@ impl WatchedFiles {
         }
     }
 
-    /// The folders to watch for changes of the files.
     fn folders(&self) -> [&Path; 2] {
         [&self.files.certificate, &self.files.key].map(|file| match file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -8,7 +8,6 @@ use super::acme::Acme;
 use super::files::CertificateFiles;
 use super::redirect::HttpsRedirect;
 
-/// The TLS options of the server, without its sockets.
 #[derive(Debug, Clone, Default)]
 pub struct TlsOptions {
     /// Where the certificate comes from; none disables TLS.
@@ -19,7 +18,6 @@ pub struct TlsOptions {
     pub hsts: Option<Hsts>,
 }
 
-/// Where the certificate and its private key come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateSource {
     /// Two files that another program renews.
@@ -46,7 +44,6 @@ impl Hsts {
         Self(HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
     }
 
-    /// The header value as text.
     pub fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }

@@ -1,12 +1,12 @@
 //! Redirects plain HTTP requests to HTTPS.
 
-use http::header::{HeaderMap, HeaderValue, LOCATION, VARY};
+use http::header::{HeaderMap, HeaderValue, LOCATION};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{StatusCode, Uri};
 
 use crate::web::ambiguity::host_of;
-use crate::web::response::{HttpResponse, text};
+use crate::web::response::{HttpResponse, negotiated_text};
 use crate::web::socket::{Peer, Scheme};
 use crate::web::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
 
@@ -14,7 +14,6 @@ use crate::web::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
 /// follow a redirect to a host that has no certificate yet.
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
-/// The target of redirects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpsRedirect {
     /// The site's own host, with a port unless that is 443.
@@ -60,9 +59,8 @@ pub(in crate::web) fn redirect_to_https(
     }
     let location = HeaderValue::from_str(&redirect.location(host_of(head), &head.uri)).ok()?;
     // 308 keeps the method (RFC 9110 §15.4.9), so browsers send a form again over TLS.
-    let mut answer = text(StatusCode::PERMANENT_REDIRECT, "This site is served over HTTPS.\n");
+    let mut answer = negotiated_text(StatusCode::PERMANENT_REDIRECT, "This site is served over HTTPS.\n");
     answer.headers_mut().insert(LOCATION, location);
-    answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
     Some(answer)
 }
 

@@ -6,12 +6,11 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 /// The paths of the two files. Other names, another contact or another authority have other paths.
-#[derive(Debug)]
 pub(super) struct AcmeCache {
     /// The private key and the certificate chain in PEM.
-    certificate: PathBuf,
+    pub certificate: PathBuf,
     /// The credentials of the account in JSON.
-    account: PathBuf,
+    pub account: PathBuf,
 }
 
 impl AcmeCache {
@@ -34,20 +33,12 @@ impl AcmeCache {
         }
     }
 
-    pub fn store_certificate(&self, pem: &str) -> io::Result<()> {
-        store(&self.certificate, pem)
-    }
-
     /// The credentials of the account at this directory; none if there is no file or if its content cannot be
     /// used.
     pub fn load_account(&self, directory: &str) -> Option<String> {
         let json = std::fs::read_to_string(&self.account).ok()?;
         let value: serde_json::Value = serde_json::from_str(&json).ok()?;
         (value.get("directory")?.as_str()? == directory).then_some(json)
-    }
-
-    pub fn store_account(&self, json: &str) -> io::Result<()> {
-        store(&self.account, json)
     }
 }
 
@@ -60,8 +51,7 @@ fn digest(owners: &[String], directory: &str) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Replaces a file atomically.
-fn store(file: &Path, content: &str) -> io::Result<()> {
+pub(super) fn store(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     written.write_all(content.as_bytes())?;
@@ -100,8 +90,8 @@ mod tests {
         assert_eq!(cache.load_certificate().expect("readable"), None);
         assert_eq!(cache.load_account(DIRECTORY), None);
         for _ in 0..2 {
-            cache.store_certificate("pem").expect("it can be written");
-            cache.store_account(&credentials).expect("it can be written");
+            store(&cache.certificate, "pem").expect("it can be written");
+            store(&cache.account, &credentials).expect("it can be written");
         }
 
         let later = open(&acme);
@@ -136,7 +126,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = open(&acme(folder.path()));
         for content in ["", "{", "{}", r#"{"directory":7}"#, r#"{"directory":"no URL"}"#] {
-            cache.store_account(content).expect("it can be written");
+            store(&cache.account, content).expect("it can be written");
             assert_eq!(cache.load_account(DIRECTORY), None, "{content}");
         }
     }

@@ -9,21 +9,12 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::{self, ServerConfig};
 
-use crate::web::tls::certificate;
-
-/// The name in ALPN of a validation handshake.
-const ACME_TLS: &[u8] = b"acme-tls/1";
+pub(super) const ACME_TLS: &[u8] = b"acme-tls/1";
 
 /// Whether a client validates a name. Such a client offers this protocol and no other (RFC 8737 §3).
 pub(in crate::web::tls) fn is_challenge(hello: &ClientHello<'_>) -> bool {
     hello.alpn().into_iter().flatten().eq([ACME_TLS])
-}
-
-/// The configuration for validation handshakes.
-pub(super) fn server_config(challenges: Arc<Challenges>) -> Result<Arc<ServerConfig>, rustls::Error> {
-    certificate::config(challenges, &[ACME_TLS]).map(Arc::new)
 }
 
 /// The certificates that respond to the challenges of the current order, by name.
@@ -72,10 +63,12 @@ mod tests {
     use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
     use tokio_rustls::rustls::server::Acceptor;
     use tokio_rustls::rustls::{
-        ClientConfig, ClientConnection, DigitallySignedStruct, Error, ServerConnection, SignatureScheme,
+        ClientConfig, ClientConnection, DigitallySignedStruct, Error, ServerConfig, ServerConnection,
+        SignatureScheme,
     };
 
     use super::*;
+    use crate::web::tls::certificate;
 
     /// Accepts every certificate, as an authority does during validation.
     #[derive(Debug)]
@@ -153,7 +146,8 @@ mod tests {
         challenges.insert("www.example.com", &[7; 32]).expect("a certificate");
         challenges.insert("example.com", &[9; 32]).expect("a certificate");
         assert!(challenges.insert("example.net", &[7; 31]).is_err());
-        let config = server_config(challenges.clone()).expect("a configuration");
+        let config =
+            certificate::config(challenges.clone(), &[ACME_TLS]).map(Arc::new).expect("a configuration");
         for (name, digest) in
             [("www.example.com", Some([7; 32])), ("EXAMPLE.com", Some([9; 32])), ("example.net", None)]
         {

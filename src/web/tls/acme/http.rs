@@ -28,7 +28,6 @@ const DEADLINES: FetchTimeouts = FetchTimeouts {
 /// its clock.
 const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
 
-/// Sends requests with the HTTP client of this server.
 #[derive(Clone)]
 pub(super) struct Http(Arc<FetchClient>);
 
