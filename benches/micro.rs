@@ -53,7 +53,7 @@ fn render_a_page_of_markdown(bencher: Bencher) {
 
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn load_the_example_site(bencher: Bencher) {
-    let (config, faults) = Config::load(example_site(), std::iter::empty(), &[]);
+    let (config, faults) = Config::load(example_site(), std::iter::empty(), &[], None);
     assert!(faults.is_empty(), "{faults:?}");
     let config = config.at(None);
     let forms = resources::page_forms(&config.pages.base_url);

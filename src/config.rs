@@ -20,10 +20,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use self::reader::{FILE_NAME, Flag, Setting};
-pub use self::value::LogFormat;
+use tracing::Level;
 
-use self::reader::{Reader, ValueOrigin, key};
+pub use self::reader::{FILE_NAME, Flag, Setting};
+
+use self::reader::{Reader, ValueOrigin, fault_of, key};
 use self::secret_file::SecretFile;
 use self::value::Raw;
 use crate::deliver::maintenance::MaintenanceOptions;
@@ -93,57 +94,50 @@ pub struct Config {
     secret_files: Vec<SecretFile>,
 }
 
+/// The format of the log on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    Auto,
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
 /// Options of the log on standard error.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
     pub format: LogFormat,
     /// The minimum level.
-    pub level: tracing::Level,
+    pub level: Level,
 }
 
 impl Config {
     /// Reads the configuration of the site in `folder`. A flag overrides the environment, the environment
     /// overrides the file, and the file overrides the default. An invalid value is replaced by its default;
     /// with an error among the faults the configuration must not be used to serve.
+    ///
+    /// Keys that need a restart keep the values of the `running` server's configuration, and so do all
+    /// options that follow from them.
     pub fn load(
         folder: &Path,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &[Flag],
-    ) -> (Self, Vec<Fault>) {
-        Self::load_beside(folder, environment, flags, &[])
-    }
-
-    /// Reads the configuration again for a running server. Keys that need a restart keep this configuration's
-    /// values, and so do all options that follow from them.
-    pub fn reload(
-        &self,
-        folder: &Path,
-        environment: impl IntoIterator<Item = (String, String)>,
-        flags: &[Flag],
-    ) -> (Self, Vec<Fault>) {
-        Self::load_beside(folder, environment, flags, &self.settings)
-    }
-
-    fn load_beside(
-        folder: &Path,
-        environment: impl IntoIterator<Item = (String, String)>,
-        flags: &[Flag],
-        running: &[Setting],
+        running: Option<&Self>,
     ) -> (Self, Vec<Fault>) {
         let text = std::fs::read_to_string(folder.join(FILE_NAME));
-        let (config, mut faults) =
-            Self::parse_beside(text.as_deref().unwrap_or_default(), folder, environment, flags, running);
+        let running = running.map_or(&[][..], |config| &config.settings);
+        let reader = Reader::new(text.as_deref().unwrap_or_default(), environment, flags, running);
+        let (config, mut faults) = Self::read(reader, folder);
         if let Err(error) = text {
-            let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
-            let folder = folder.display();
             let hint = match error.kind() {
-                std::io::ErrorKind::NotFound => {
-                    format!(
-                        "is {folder} a site's folder? `frontdesk init DIR` writes a small site to begin with"
-                    )
-                }
+                std::io::ErrorKind::NotFound => format!(
+                    "is {} a site's folder? `frontdesk init DIR` writes a small site to begin with",
+                    folder.display()
+                ),
                 _ => "it must be a text file in UTF-8 that this user may read".to_owned(),
             };
+            let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
             faults.insert(0, fault.hint(hint));
         }
         (config, faults)
@@ -156,26 +150,7 @@ impl Config {
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &[Flag],
     ) -> (Self, Vec<Fault>) {
-        Self::parse_beside(text, folder, environment, flags, &[])
-    }
-
-    fn parse_beside(
-        text: &str,
-        folder: &Path,
-        environment: impl IntoIterator<Item = (String, String)>,
-        flags: &[Flag],
-        running: &[Setting],
-    ) -> (Self, Vec<Fault>) {
-        let mut reader = Reader::new(text, environment, flags, running);
-        let config = Self::read(&mut reader, folder);
-        let secret_files = reader.secrets().map(|(path, keys)| SecretFile {
-            is_configuration: path.is_none(),
-            path: path.unwrap_or_else(|| folder.join(FILE_NAME)),
-            keys,
-        });
-        let secret_files = secret_files.collect();
-        let (settings, faults) = reader.finish();
-        (Self { settings, secret_files, ..config }, faults)
+        Self::read(Reader::new(text, environment, flags, &[]), folder)
     }
 
     /// The `frontdesk.toml` of a new site, with the documentation of every key.
@@ -188,39 +163,31 @@ impl Config {
         clippy::too_many_lines,
         reason = "the declarations of many keys, in the order of the starter file"
     )]
-    fn read(r: &mut Reader<'_>, folder: &Path) -> Self {
+    fn read(mut reader: Reader<'_>, folder: &Path) -> (Self, Vec<Fault>) {
+        let r = &mut reader;
         let base_url = r.get(
-            key(
-                "base_url",
-                "",
-                "The public address of the site. Links in Markdown, sitemaps and feeds begin with it. If \
-                 unset, the first name in `tls.acme_domains` is used, or the address that the server listens \
-                 on, which is wrong behind a proxy.",
-            )
-            .example("\"https://www.example.com\""),
+            key("base_url").example("\"https://www.example.com\""),
+            "",
+            "The public address of the site. Links in Markdown, sitemaps and feeds begin with it. If unset, \
+             the first name in `tls.acme_domains` is used, or the address that the server listens on, which \
+             is wrong behind a proxy.",
             value::base_url,
         );
         let (pages, security_email) = read_site(r);
         let server::ServerValues { listen, ops_listen, mut web } = server::read(r, folder);
         let data_dir = r.get(
-            key(
-                "store.data_dir",
-                "data",
-                "The folder for submissions, relative to this folder. Back it up; keep it out of version control.",
-            )
-            .needs_restart(),
+            key("store.data_dir").needs_restart(),
+            "data",
+            "The folder for submissions, relative to this folder. Back it up; keep it out of version control.",
             value::path,
         );
         let data_dir = folder.join(data_dir);
         let url = r.get(
-            key(
-                "store.url",
-                "sqlite:inbox.sqlite",
-                "The database: a file, relative to the data folder, or a PostgreSQL server that several \
-                 machines share, such as \"postgres://frontdesk@db.example.com/frontdesk\" (docs/scale.md). \
-                 FRONTDESK_STORE__URL_FILE names a file with the URL, including its password.",
-            )
-            .needs_restart(),
+            key("store.url").needs_restart(),
+            "sqlite:inbox.sqlite",
+            "The database: a file, relative to the data folder, or a PostgreSQL server that several machines \
+             share, such as \"postgres://frontdesk@db.example.com/frontdesk\" (docs/scale.md). \
+             FRONTDESK_STORE__URL_FILE names a file with the URL, including its password.",
             value::place,
         );
         let url = in_folder(&data_dir, url);
@@ -234,21 +201,17 @@ impl Config {
         let mut maintenance = read_maintenance(r);
         let (tls_listen, tls) = tls::read(r, folder, &data_dir);
         web.tls = tls;
-        let month = Duration::from_hours(30 * 24);
         let duplicate_window = r.get(
-            key(
-                "forms.duplicate_window",
-                "24h",
-                "A contact message with the same content within this time is a repeat, and is not delivered again.",
-            ),
-            value::duration(Duration::from_mins(1)..=month),
+            "forms.duplicate_window",
+            "24h",
+            "A contact message with the same content within this time is a repeat, and is not delivered \
+             again.",
+            value::duration(Duration::from_mins(1)..=Duration::from_hours(30 * 24)),
         );
         web.confirm_timeout = r.get(
-            key(
-                "forms.confirm_timeout",
-                "15s",
-                "How long a form with `accept = \"delivered\"` waits for a channel.",
-            ),
+            "forms.confirm_timeout",
+            "15s",
+            "How long a form with `accept = \"delivered\"` waits for a channel.",
             value::duration(server::timeouts(1)),
         );
         let mut documentation = "When the form answers 200: \"kept\", once the submission is stored safely; \
@@ -259,17 +222,20 @@ impl Config {
             .iter()
             .filter(|form| {
                 let name = format!("forms.{}.accept", form.name);
-                r.get(key(name, "kept", std::mem::take(&mut documentation)), value::accept)
+                r.get(
+                    name,
+                    "kept",
+                    std::mem::take(&mut documentation),
+                    value::one_of(&[("kept", false), ("delivered", true)]),
+                )
             })
             .map(|form| form.name)
             .collect();
         maintenance.digest_at = r.get(
-            key(
-                "digest.at",
-                "07:00",
-                "When the team gets a daily digest, if submissions are held or parked, a channel fails, or \
-                 disk space is low. UTC; \"off\" disables it.",
-            ),
+            "digest.at",
+            "07:00",
+            "When the team gets a daily digest, if submissions are held or parked, a channel fails, or disk \
+             space is low. UTC; \"off\" disables it.",
             value::optional_time,
         );
         let limits = limits::read(r, folder);
@@ -345,7 +311,8 @@ impl Config {
                 .then_some((limits.requests.source.per_minute, limits.requests.source.per_hour)),
             duplicate_window: intake.duplicate_window,
         };
-        Self {
+        let (settings, secret_files, faults) = reader.finish(folder);
+        let config = Self {
             data_dir,
             base_url: Some(base_url).filter(|url| !url.is_empty()),
             listen,
@@ -363,9 +330,10 @@ impl Config {
             shared_limits: limits.shared,
             agents,
             log,
-            settings: Vec::new(),
-            secret_files: Vec::new(),
-        }
+            settings,
+            secret_files,
+        };
+        (config, faults)
     }
 
     /// The database that a URL such as `store.url` names. An error says what would be right.
@@ -391,15 +359,15 @@ impl Config {
     pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
         // No warning about the default: the operator has set nothing to correct.
         let is_set =
-            |setting: &&Setting| matches!(setting.origin, ValueOrigin::File(_) | ValueOrigin::Environment(_));
+            |setting: &Setting| matches!(setting.origin, ValueOrigin::File(_) | ValueOrigin::Environment(_));
         let needed = web::NEEDED_MEMORY + site as u64;
-        let Some(setting) = self.setting("server.max_memory").filter(is_set) else { return Vec::new() };
-        if self.web.max_memory.is_none_or(|limit| limit >= needed) {
+        let is_too_small = self.web.max_memory.is_some_and(|limit| limit < needed);
+        if !is_too_small || !self.setting("server.max_memory").is_some_and(is_set) {
             return Vec::new();
         }
-        let message = "`server.max_memory` is less than this server needs for its site";
+        let message = "`server.max_memory` is less than this server needs for its site".to_owned();
         let hint = format!("{}MB, plus the memory that connections may take", needed.div_ceil(1_000_000));
-        vec![setting.fault(Fault::warning, message).hint(hint)]
+        vec![fault_of(&self.settings, "server.max_memory", Fault::warning, message).hint(hint)]
     }
 
     /// Faults of the TLS files. Needs the base URL, see [`Config::at`]. Only commands that serve or check the
@@ -477,46 +445,38 @@ fn in_folder(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
 fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
     let operator = Operator {
         name: r.get(
-            key(
-                "operator.name",
-                "",
-                "The company that runs this website, and the e-mail address of its team. The forms show the \
-                 address where JavaScript is off.",
-            )
-            .preset("\"Example\""),
+            key("operator.name").preset("\"Example\""),
+            "",
+            "The company that runs this website, and the e-mail address of its team. The forms show the \
+             address where JavaScript is off.",
             value::text,
         ),
-        email: r.get(key("operator.email", "", "").preset("\"hello@example.com\""), value::email),
+        email: r.get(key("operator.email").preset("\"hello@example.com\""), "", "", value::email),
         console_url: r.get(
-            key("operator.console_url", "", "Where provisioned organizations sign in; empty if nowhere."),
+            "operator.console_url",
+            "",
+            "Where provisioned organizations sign in; empty if nowhere.",
             value::web_address,
         ),
     };
     let security_email = r.get(
-        key(
-            "operator.security_email",
-            "",
-            "Where to report vulnerabilities (security.txt). If empty, `email` above.",
-        ),
+        "operator.security_email",
+        "",
+        "Where to report vulnerabilities (security.txt). If empty, `email` above.",
         value::email,
     );
-    let title = r.get(key("site.title", "", "").preset("\"Example\""), value::text);
-    let tagline = r.get(key("site.tagline", "", "").preset("\"A small site to begin with\""), value::text);
-    let description = r.get(
-        key("site.description", "", "").preset(
+    let title = r.get(key("site.title").preset("\"Example\""), "", "", value::text);
+    let tagline = r.get(key("site.tagline").preset("\"A small site to begin with\""), "", "", value::text);
+    let description = r.get(key("site.description").preset(
             "\"Example is a small website with a page, a post and two forms, served to people and to agents.\"",
-        ),
-        value::text,
-    );
+        ), "", "", value::text);
     let language =
-        r.get(key("site.language", "en", "A language tag, such as \"en\" or \"de-CH\"."), value::language);
+        r.get("site.language", "en", "A language tag, such as \"en\" or \"de-CH\".", value::language);
     let footer = r.get(
-        key(
-            "site.footer",
-            "[]",
-            "Groups of links in the footer. A link is the path of a page, or { title, href } for any other address.",
-        )
-        .preset(STARTER_FOOTER),
+        key("site.footer").preset(STARTER_FOOTER),
+        "[]",
+        "Groups of links in the footer. A link is the path of a page, or { title, href } for any other \
+         address.",
         footer,
     );
     let pages = pages::PagesOptions {
@@ -547,44 +507,35 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
     let retention = || value::optional_duration(Duration::from_hours(24)..=MAX_RETENTION);
     MaintenanceOptions {
         min_free: r.get(
-            key(
-                "store.min_free",
-                "auto",
-                "Disk space to keep free on the database's file system: \"auto\" (5 %, at most 1 GiB), a \
-                 size such as \"2GiB\", or \"off\". While less is free, submissions of more than 4 KiB are \
-                 refused with 500; smaller ones are accepted until the disk is full. It has no effect with \
-                 PostgreSQL.",
-            ),
+            "store.min_free",
+            "auto",
+            "Disk space to keep free on the database's file system: \"auto\" (5 %, at most 1 GiB), a size \
+             such as \"2GiB\", or \"off\". While less is free, submissions of more than 4 KiB are refused \
+             with 500; smaller ones are accepted until the disk is full. It has no effect with PostgreSQL.",
             value::min_free,
         ),
         retention: r.get(
-            key(
-                "store.retention",
-                "off",
-                "How long submissions are kept, such as \"365d\"; \"off\" keeps them forever. Pending, held \
-                 and parked submissions are kept longer.",
-            ),
+            "store.retention",
+            "off",
+            "How long submissions are kept, such as \"365d\"; \"off\" keeps them forever. Pending, held and \
+             parked submissions are kept longer.",
             retention(),
         ),
         retention_held: r.get(
-            key(
-                "store.retention_held",
-                "off",
-                "How long held submissions are kept, such as \"30d\", counted from when they were held; \
-                 \"off\" keeps them until you release or discard them.",
-            ),
+            "store.retention_held",
+            "off",
+            "How long held submissions are kept, such as \"30d\", counted from when they were held; \"off\" \
+             keeps them until you release or discard them.",
             retention(),
         ),
         recipient: r.get(
-            key(
-                "store.recipient",
-                "",
-                "Your public key from `age-keygen`. Names, addresses and messages are encrypted to it after \
-                 delivery, and this server can no longer read them. A held submission that a channel would \
-                 deliver after its release stays readable until then. `frontdesk inbox` reads the secret key \
-                 with `--identity FILE`.",
-            ),
-            value::recipient,
+            "store.recipient",
+            "",
+            "Your public key from `age-keygen`. Names, addresses and messages are encrypted to it after \
+             delivery, and this server can no longer read them. A held submission that a channel would \
+             deliver after its release stays readable until then. `frontdesk inbox` reads the secret key \
+             with `--identity FILE`.",
+            value::optional(value::recipient),
         ),
         digest_at: None,
     }
@@ -593,24 +544,20 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
 fn read_agents(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
     let agents = agent::AgentOptions {
         directories: r.get(
-            key(
-                "agents.directories",
-                "[]",
-                "Hosts of key directories. Agents that sign their requests (Web Bot Auth) are recognized by \
-                 a key in one of them, and their submissions are labelled with the directory. No agent has \
-                 to sign (docs/agents.md).",
-            ),
+            "agents.directories",
+            "[]",
+            "Hosts of key directories. Agents that sign their requests (Web Bot Auth) are recognized by a \
+             key in one of them, and their submissions are labelled with the directory. No agent has to sign \
+             (docs/agents.md).",
             channel::directories,
         ),
         allow_private: r.get(
-            key(
-                "agents.allow_private",
-                "false",
-                "Whether a directory may be in a private network, and your own certificate authority (PEM).",
-            ),
+            "agents.allow_private",
+            "false",
+            "Whether a directory may be in a private network, and your own certificate authority (PEM).",
             value::flag,
         ),
-        extra_roots: channel::certificates(r, key("agents.ca_file", "", ""), folder),
+        extra_roots: channel::pem(r, "agents.ca_file", "", folder).map(|(_, roots)| roots),
         origin: agent::SiteOrigin::of(""),
         fetch_timeouts: agent::FETCH_TIMEOUTS,
         key_timeout: agent::KEY_TIMEOUT,
@@ -625,92 +572,88 @@ fn read_agents(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
 fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOptions {
     let mut options = screening::ScreeningOptions {
         enabled: r.get(
-            key(
-                "screening.enabled",
-                "true",
-                "Submissions that look like spam are marked as suspicious in their delivery, or held until \
-                 you release them: docs/screening.md. None are dropped.",
-            ),
+            "screening.enabled",
+            "true",
+            "Submissions that look like spam are marked as suspicious in their delivery, or held until you \
+             release them: docs/screening.md. None are dropped.",
             value::flag,
         ),
         suspicious_threshold: r.get(
-            key(
-                "screening.suspicious_threshold",
-                "50",
-                "The points from which a submission is marked, and from which it is held.",
-            ),
+            "screening.suspicious_threshold",
+            "50",
+            "The points from which a submission is marked, and from which it is held.",
             value::count(1..=MAX_POINTS),
         ),
-        threshold: r.get(key("screening.threshold", "100", ""), value::count(1..=MAX_POINTS)),
+        threshold: r.get("screening.threshold", "100", "", value::count(1..=MAX_POINTS)),
         points: screening::Points::default(),
         disposable: read_domains(
             r,
+            "screening.disposable_domains",
+            "Files with one domain per line, relative to this folder: providers of disposable addresses in \
+             addition to the built-in list (`-example.com` removes a domain from it), and domains whose mail \
+             and links are always held.",
             folder,
-            key(
-                "screening.disposable_domains",
-                "",
-                "Files with one domain per line, relative to this folder: providers of disposable addresses \
-                 in addition to the built-in list (`-example.com` removes a domain from it), and domains \
-                 whose mail and links are always held.",
-            ),
         ),
-        blocked: read_domains(r, folder, key("screening.blocked_domains", "", "")),
+        blocked: read_domains(r, "screening.blocked_domains", "", folder),
     };
     let mut documentation = "The most points that each signal adds; 0 switches it off.";
     for signal in Signal::ALL {
         if let Some(points) = signal.default_points() {
             let name = format!("screening.points.{}", signal.name().replace('-', "_"));
-            let key = key(name, points.to_string(), std::mem::take(&mut documentation));
-            options.points.set(signal, r.get(key, value::count(0..=MAX_POINTS)));
+            let (default, documentation) = (points.to_string(), std::mem::take(&mut documentation));
+            let points = r.get(name, &default, documentation, value::count(0..=MAX_POINTS));
+            options.points.set(signal, points);
         }
     }
     options
 }
 
 /// Reads a file with one domain per line.
-fn read_domains(r: &mut Reader<'_>, folder: &Path, key: reader::ConfigKey) -> screening::Domains {
-    let name = key.name.clone();
-    let path = r.get(key, value::text);
-    if path.is_empty() {
-        return screening::Domains::default();
-    }
-    let text = std::fs::read_to_string(folder.join(path)).map_err(|error| format!("cannot be read: {error}"));
+fn read_domains(
+    r: &mut Reader<'_>,
+    name: &'static str,
+    documentation: &'static str,
+    folder: &Path,
+) -> screening::Domains {
+    let path = r.get(name, "", documentation, value::file_in(folder));
+    let Some(path) = path else { return screening::Domains::default() };
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));
     let domains = text.and_then(|text| screening::Domains::parse(&text).map_err(|fault| fault.to_string()));
     domains.unwrap_or_else(|fault| {
-        r.refuse_if(true, &name, &fault);
+        r.refuse_if(true, name, &fault);
         screening::Domains::default()
     })
 }
 
 fn read_log(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions {
+    let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
+    let levels = [
+        ("error", Level::ERROR),
+        ("warn", Level::WARN),
+        ("info", Level::INFO),
+        ("debug", Level::DEBUG),
+        ("trace", Level::TRACE),
+    ];
     let log = LogOptions {
         format: r.get(
-            key(
-                "log.format",
-                "auto",
-                "The format of the log on standard error: \"text\" for people, \"json\" for programs, one \
-                 object per line; \"auto\" is text on a terminal and JSON elsewhere.",
-            )
-            .needs_restart(),
-            value::log_format,
+            key("log.format").needs_restart(),
+            "auto",
+            "The format of the log on standard error: \"text\" for people, \"json\" for programs, one object \
+             per line; \"auto\" is text on a terminal and JSON elsewhere.",
+            value::one_of(&formats),
         ),
         level: r.get(
-            key(
-                "log.level",
-                "info",
-                "The minimum level: \"error\", \"warn\", \"info\", \"debug\" or \"trace\". No level logs a \
-                 submission's content or a visitor's identity.",
-            )
-            .needs_restart(),
-            value::log_level,
+            key("log.level").needs_restart(),
+            "info",
+            "The minimum level: \"error\", \"warn\", \"info\", \"debug\" or \"trace\". No level logs a \
+             submission's content or a visitor's identity.",
+            value::one_of(&levels),
         ),
     };
     web.log_requests = r.get(
-        key(
-            "log.requests",
-            "false",
-            "Whether each request is logged: request, response and duration, without the client.",
-        ),
+        "log.requests",
+        "false",
+        "Whether each request is logged: request, response and duration, without the client.",
         value::flag,
     );
     log
@@ -719,19 +662,25 @@ fn read_log(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions {
 fn read_content_signals(r: &mut Reader<'_>) -> resources::ContentSignals {
     resources::ContentSignals {
         search: r.get(
-            key(
-                "content_signals.search",
-                "",
-                "Your preferences for automated use of the content, which robots.txt states \
-                 (Content-Signal): building a search index, using pages as input for an answer, and training \
-                 models. An unset key states nothing. `ai_train = false` also asks crawlers that collect \
-                 training data to stay away.",
-            )
-            .example("true"),
-            value::optional_flag,
+            key("content_signals.search").example("true"),
+            "",
+            "Your preferences for automated use of the content, which robots.txt states (Content-Signal): \
+             building a search index, using pages as input for an answer, and training models. An unset key \
+             states nothing. `ai_train = false` also asks crawlers that collect training data to stay away.",
+            value::optional(value::flag),
         ),
-        ai_input: r.get(key("content_signals.ai_input", "", "").example("true"), value::optional_flag),
-        ai_train: r.get(key("content_signals.ai_train", "", "").example("false"), value::optional_flag),
+        ai_input: r.get(
+            key("content_signals.ai_input").example("true"),
+            "",
+            "",
+            value::optional(value::flag),
+        ),
+        ai_train: r.get(
+            key("content_signals.ai_train").example("false"),
+            "",
+            "",
+            value::optional(value::flag),
+        ),
     }
 }
 

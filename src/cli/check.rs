@@ -17,7 +17,7 @@ const MAX_ALIGNED: usize = 72;
 /// Prints every fault as `file:line: message`. Fails if there is one.
 pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     // Defaults replace invalid values, so that the faults of the site are found as well.
-    let (config, mut faults) = Config::load(folder, site::environment(), &[]);
+    let (config, mut faults) = Config::load(folder, site::environment(), &[], None);
     let config = config.at(None);
     faults.append(&mut config.certificate_faults());
     faults.append(&mut config.exposed_secrets());

@@ -64,7 +64,7 @@ mod tests {
     fn the_new_site_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
         run(folder.path()).expect("it can be written");
-        let (config, mut faults) = Config::load(folder.path(), [], &[]);
+        let (config, mut faults) = Config::load(folder.path(), [], &[], None);
         let (site, mut found) = site::load(folder.path(), &config.at(None));
         faults.append(&mut found);
         assert_eq!(faults, []);

@@ -81,7 +81,7 @@ pub(super) fn configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow:
 
 /// Reads the configuration. Returns the warnings that the command should print.
 pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
-    let (config, mut faults) = Config::load(folder, environment(), flags);
+    let (config, mut faults) = Config::load(folder, environment(), flags, None);
     if faults.iter().any(|fault| fault.severity == Severity::Error) {
         let count = count_faults(&faults);
         faults.retain(|fault| fault.severity == Severity::Error);

@@ -1,5 +1,6 @@
 //! `[[channel]]`: the destinations of submissions.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use secrecy::SecretString;
@@ -49,9 +50,16 @@ impl ChannelReader<'_, '_> {
         format!("channel.{}.{key}", self.name)
     }
 
-    fn get<T>(&mut self, key: ConfigKey, parse: impl Fn(&Raw) -> ParseResult<T>) -> T {
-        let name = self.name_of(&key.name);
-        self.r.get(ConfigKey { name: name.into(), ..key }, parse)
+    fn get<T>(
+        &mut self,
+        key: impl Into<ConfigKey>,
+        default: &'static str,
+        documentation: &'static str,
+        parse: impl Fn(&Raw) -> ParseResult<T>,
+    ) -> T {
+        let key = key.into();
+        let name = self.name_of(&key.name).into();
+        self.r.get(ConfigKey { name, ..key }, default, documentation, parse)
     }
 
     fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
@@ -62,8 +70,13 @@ impl ChannelReader<'_, '_> {
     /// The channel, or nothing after a fault.
     fn channel(mut self) -> Option<ChannelOptions> {
         // `Reader::tables` has checked the name already.
-        let _: String = self.get(key("name", "", ""), value::text);
-        let kind = self.get(key("kind", "", ""), channel_kind);
+        let _: String = self.get("name", "", "", value::text);
+        let kinds = [
+            ("smtp", ChannelKind::Smtp),
+            ("webhook", ChannelKind::Webhook),
+            ("maildir", ChannelKind::Maildir),
+        ];
+        let kind = self.get("kind", "", "", value::optional(value::one_of(&kinds)));
         self.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
         let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
         let kind = match kind {
@@ -72,35 +85,33 @@ impl ChannelReader<'_, '_> {
             Some(ChannelKind::Maildir) => self.maildir().map(TransportOptions::Maildir),
             None => None,
         };
-        let forms = self.get(key("forms", "[]", "the forms it takes; all if empty"), forms);
-        let concurrency = self
-            .get(key("concurrency", "4", "the most deliveries at a time"), value::count(1..=MAX_CONCURRENCY));
+        let forms = self.get("forms", "[]", "the forms it takes; all if empty", forms);
+        let concurrency =
+            self.get("concurrency", "4", "the most deliveries at a time", value::count(1..=MAX_CONCURRENCY));
         let has_daily_quota = !is_maildir
             && self.get(
-                key(
-                    "daily_quota",
-                    if is_mail { "true" } else { "false" },
-                    "whether the receiver limits messages per day (docs/deliveries.md)",
-                ),
+                "daily_quota",
+                if is_mail { "true" } else { "false" },
+                "whether the receiver limits messages per day (docs/deliveries.md)",
                 value::flag,
             );
         Some(ChannelOptions { name: self.name, forms, concurrency, has_daily_quota, kind: kind? })
     }
 
     fn smtp(&mut self) -> Option<SmtpOptions> {
-        let host = self.get(key("host", "", "").example("\"smtp.example.com\""), host);
-        let tls = self.get(key("tls", "starttls", "or \"implicit\"; \"none\" only on this machine"), tls);
-        let port = self
-            .get(key("port", "0", "0 is the usual port for `tls`: 587, 465 or 25"), value::count(0..=65_535));
+        let host = self.get(key("host").example("\"smtp.example.com\""), "", "", host);
+        let tls = self.get("tls", "starttls", "or \"implicit\"; \"none\" only on this machine", tls);
+        let port =
+            self.get("port", "0", "0 is the usual port for `tls`: 587, 465 or 25", value::count(0..=65_535));
         let port = match (port, tls) {
             (0, SmtpTls::Implicit) => 465,
             (0, SmtpTls::StartTls) => 587,
             (0, SmtpTls::None) => 25,
             (port, _) => port,
         };
-        let username = self.get(key("username", "", "").example("\"desk@example.com\""), value::text);
-        let password = key("password", "", "better in the environment").example("\"secret\"").secret();
-        let password = self.get(password, secret);
+        let username = self.get(key("username").example("\"desk@example.com\""), "", "", value::text);
+        let password = key("password").example("\"secret\"").secret();
+        let password = self.get(password, "", "better in the environment", value::optional(secret));
         let (from, from_name, to) = self.correspondents(self.defaults.email);
         let extra_roots = self.certificate_file();
         self.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
@@ -133,26 +144,23 @@ impl ChannelReader<'_, '_> {
 
     fn webhook(&mut self) -> Option<WebhookOptions> {
         // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
-        let url =
-            key("url", "", "docs/webhooks.md").example("\"https://hooks.example.com/frontdesk\"").secret();
-        let url = self.get(url, url_or_none);
-        let secrets = key(
-            "secret",
+        let url_key = key("url").example("\"https://hooks.example.com/frontdesk\"").secret();
+        let url = self.get(url_key, "", "docs/webhooks.md", value::optional(url));
+        let secrets = self.get(
+            key("secret").example("\"whsec_…\"").secret(),
             "[]",
             "signs as Standard Webhooks; a list of two during a change; unsigned if empty",
+            keys,
         );
-        let secrets = self.get(secrets.example("\"whsec_…\"").secret(), keys);
-        let body = self.get(
-            key("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template"),
-            |raw| {
+        let body =
+            self.get("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template", |raw| {
                 let text = raw
                     .as_text()
                     .ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
                 WebhookBody::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
-            },
-        );
+            });
         let allow_private =
-            self.get(key("allow_private", "false", "whether it may be in a private network"), value::flag);
+            self.get("allow_private", "false", "whether it may be in a private network", value::flag);
         let extra_roots = self.certificate_file();
         self.refuse_if(url.is_none(), "url", "is missing: where submissions are posted to");
         if let Some(url) = &url {
@@ -171,25 +179,31 @@ impl ChannelReader<'_, '_> {
     }
 
     fn maildir(&mut self) -> Option<MaildirOptions> {
-        let path =
-            key("path", "", "relative to this folder, unless absolute").example("\"/var/mail/frontdesk\"");
-        let path = self.get(path, value::text);
+        let path = self.get(
+            key("path").example("\"/var/mail/frontdesk\""),
+            "",
+            "relative to this folder, unless absolute",
+            value::file_in(self.defaults.folder),
+        );
         // Mail in a Maildir stays on this machine, so its sender needs no public address.
         let email = if self.defaults.email.is_empty() { "frontdesk@localhost" } else { self.defaults.email };
         let (from, from_name, to) = self.correspondents(email);
-        self.refuse_if(path.is_empty(), "path", "is missing: the folder of the Maildir");
-        let path = (!path.is_empty()).then(|| self.defaults.folder.join(path))?;
-        Some(MaildirOptions { path, from, from_name, to })
+        self.refuse_if(path.is_none(), "path", "is missing: the folder of the Maildir");
+        Some(MaildirOptions { path: path?, from, from_name, to })
     }
 
     /// The sender's address and name, and the recipients.
     fn correspondents(&mut self, operator: &str) -> (String, String, Vec<String>) {
-        let from = key("from", "", "`operator.email` if empty; Reply-To has the visitor's address");
-        let from = self.get(from.example("\"desk@example.com\""), value::email);
+        let from = self.get(
+            key("from").example("\"desk@example.com\""),
+            "",
+            "`operator.email` if empty; Reply-To has the visitor's address",
+            value::email,
+        );
         let from = if from.is_empty() { operator.to_owned() } else { from };
-        let from_name = self.get(key("from_name", "", "the site's title if empty"), value::text);
+        let from_name = self.get("from_name", "", "the site's title if empty", value::text);
         let from_name = if from_name.is_empty() { self.defaults.title.to_owned() } else { from_name };
-        let to = self.get(key("to", "[]", "`from` if empty").example("[\"team@example.com\"]"), addresses);
+        let to = self.get(key("to").example("[\"team@example.com\"]"), "[]", "`from` if empty", addresses);
         self.refuse_if(
             from.is_empty(),
             "from",
@@ -200,27 +214,26 @@ impl ChannelReader<'_, '_> {
     }
 
     fn certificate_file(&mut self) -> Option<ExtraRoots> {
-        let key = key(self.name_of("ca_file"), "", "your own certificate authority (PEM)");
-        certificates(self.r, key, self.defaults.folder)
+        let name = self.name_of("ca_file");
+        pem(self.r, name, "your own certificate authority (PEM)", self.defaults.folder)
+            .map(|(_, roots)| roots)
     }
 }
 
 /// Reads a PEM file with the certificates of a private authority. Returns its bytes as well, because the
 /// Redis client parses them itself.
-pub(super) fn pem(r: &mut Reader<'_>, key: ConfigKey, folder: &Path) -> Option<(Vec<u8>, ExtraRoots)> {
+pub(super) fn pem(
+    r: &mut Reader<'_>,
+    name: impl Into<Cow<'static, str>>,
+    documentation: &'static str,
+    folder: &Path,
+) -> Option<(Vec<u8>, ExtraRoots)> {
+    let key = key(name);
     let name = key.name.clone();
-    let path = r.get(key, value::text);
-    if path.is_empty() {
-        return None;
-    }
-    let pem = std::fs::read(folder.join(path)).map_err(|error| format!("cannot be read: {error}"));
+    let path = r.get(key, "", documentation, value::file_in(folder))?;
+    let pem = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"));
     let roots = pem.and_then(|pem| ExtraRoots::parse(&pem).map(|roots| (pem, roots)));
     roots.map_err(|fault| r.refuse_if(true, &name, &fault)).ok()
-}
-
-/// Reads a PEM file with the certificates of a private authority.
-pub(super) fn certificates(r: &mut Reader<'_>, key: ConfigKey, folder: &Path) -> Option<ExtraRoots> {
-    pem(r, key, folder).map(|(_, roots)| roots)
 }
 
 /// Records an error if the host of a URL is an address that requests must not connect to.
@@ -243,31 +256,16 @@ pub(super) fn directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     raw.items().ok_or_else(|| expected.to_owned())?.into_iter().map(read).collect()
 }
 
-fn channel_kind(raw: &Raw) -> ParseResult<Option<ChannelKind>> {
-    match raw.as_text() {
-        Some("") => Ok(None),
-        Some("smtp") => Ok(Some(ChannelKind::Smtp)),
-        Some("webhook") => Ok(Some(ChannelKind::Webhook)),
-        Some("maildir") => Ok(Some(ChannelKind::Maildir)),
-        _ => Err("\"smtp\", \"webhook\" or \"maildir\"".to_owned()),
-    }
-}
-
 fn forms(raw: &Raw) -> ParseResult<Vec<String>> {
-    let names = || FORMS.iter().map(|form| format!("{:?}", form.name)).collect::<Vec<_>>().join(", ");
-    let expected = || format!("a list of forms: {}", names());
-    let items = raw.items().ok_or_else(expected)?;
-    let known = |name: &&str| FORMS.iter().any(|form| form.name == *name);
-    if items.iter().all(known) { Ok(items.into_iter().map(str::to_owned).collect()) } else { Err(expected()) }
+    let names = FORMS.map(|form| format!("{:?}", form.name)).join(", ");
+    let known = |name: &str| FORMS.iter().any(|form| form.name == name).then(|| name.to_owned());
+    value::list(raw, &format!("a list of forms: {names}"), known)
 }
 
 fn tls(raw: &Raw) -> ParseResult<SmtpTls> {
-    match raw.as_text() {
-        Some("starttls") => Ok(SmtpTls::StartTls),
-        Some("implicit") => Ok(SmtpTls::Implicit),
-        Some("none") => Ok(SmtpTls::None),
-        _ => Err("\"starttls\", \"implicit\", or \"none\" on this machine".to_owned()),
-    }
+    let modes = [("starttls", SmtpTls::StartTls), ("implicit", SmtpTls::Implicit), ("none", SmtpTls::None)];
+    let expected = "\"starttls\", \"implicit\", or \"none\" on this machine";
+    value::one_of(&modes)(raw).map_err(|_| expected.to_owned())
 }
 
 /// A name or an address, without a port.
@@ -287,12 +285,9 @@ fn is_loopback(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn url_or_none(raw: &Raw) -> ParseResult<Option<Url>> {
-    match raw.as_text() {
-        Some("") => Ok(None),
-        Some(text) => Url::parse(text).map(Some).map_err(|why| format!("an address to post to: {why}")),
-        None => Err("an address such as \"https://hooks.example.com/frontdesk\"".to_owned()),
-    }
+fn url(raw: &Raw) -> ParseResult<Url> {
+    let text = raw.as_text().ok_or("an address such as \"https://hooks.example.com/frontdesk\"")?;
+    Url::parse(text).map_err(|why| format!("an address to post to: {why}"))
 }
 
 fn keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
@@ -301,19 +296,14 @@ fn keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     raw.items().ok_or_else(expected)?.into_iter().map(key).collect()
 }
 
-fn secret(raw: &Raw) -> ParseResult<Option<String>> {
-    let text = raw.as_text().ok_or("a text")?;
-    Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
+fn secret(raw: &Raw) -> ParseResult<String> {
+    Ok(raw.as_text().ok_or("a text")?.to_owned())
 }
 
 fn addresses(raw: &Raw) -> ParseResult<Vec<String>> {
-    let expected = || "a list of e-mail addresses such as [\"team@example.com\"]".to_owned();
-    let items = raw.items().ok_or_else(expected)?;
-    items
-        .into_iter()
-        .map(|item| match value::email(&Raw::Text(item.to_owned())) {
-            Ok(address) if !address.is_empty() => Ok(address),
-            _ => Err(expected()),
-        })
-        .collect()
+    let address = |item: &str| {
+        let address = value::email(&Raw::Text(item.to_owned())).ok()?;
+        Some(address).filter(|address| !address.is_empty())
+    };
+    value::list(raw, "a list of e-mail addresses such as [\"team@example.com\"]", address)
 }

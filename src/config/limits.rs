@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::reader::{ConfigKey, Reader, key};
+use super::reader::{Reader, key};
 use super::{channel, value};
 use crate::forms::MAX_BODY_BYTES;
 use crate::limits::rate_limiter::{self, HashSecret};
@@ -18,84 +18,74 @@ pub(super) struct LimitValues {
 }
 
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
-    let quota = |r: &mut Reader<'_>, per_minute: ConfigKey, per_hour: ConfigKey| Quota {
-        per_minute: r.get(per_minute, value::count(1..=i64::from(limits::MAX_QUOTA))),
-        per_hour: r.get(per_hour, value::count(1..=i64::from(limits::MAX_QUOTA))),
-    };
+    let quota = || value::count(1..=i64::from(limits::MAX_QUOTA));
     let enabled = r.get(
-        key(
-            "limits.enabled",
-            "true",
-            "Requests to the forms per minute and hour from one source (an IPv4 address or IPv6 /64). Beyond \
-             a quota the response is 429.",
-        ),
+        "limits.enabled",
+        "true",
+        "Requests to the forms per minute and hour from one source (an IPv4 address or IPv6 /64). Beyond a \
+         quota the response is 429.",
         value::flag,
     );
-    let source = quota(r, key("limits.per_minute", "30", ""), key("limits.per_hour", "300", ""));
-    let network = quota(
-        r,
-        key(
+    let source = Quota {
+        per_minute: r.get("limits.per_minute", "30", "", quota()),
+        per_hour: r.get("limits.per_hour", "300", "", quota()),
+    };
+    let network = Quota {
+        per_minute: r.get(
             "limits.network_per_minute",
             "300",
             "The same for a network, an IPv4 /24 or IPv6 /48; at least the quota of a source.",
+            quota(),
         ),
-        key("limits.network_per_hour", "3000", ""),
-    );
+        per_hour: r.get("limits.network_per_hour", "3000", "", quota()),
+    };
     // The least budget admits the longest body.
     let budget = || value::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
     let bytes = limits::ByteOptions {
         enabled,
         source: r.get(
-            key(
-                "limits.bytes_per_day",
-                "8MiB",
-                "Bytes of accepted submissions per day from one source and from one network; at least the \
-                 budget of a source. Beyond a budget the response is 429. A budget refills steadily, so the \
-                 first 24 hours may use up to two. Each server counts for itself, even with `shared_url`.",
-            ),
+            "limits.bytes_per_day",
+            "8MiB",
+            "Bytes of accepted submissions per day from one source and from one network; at least the budget \
+             of a source. Beyond a budget the response is 429. A budget refills steadily, so the first 24 \
+             hours may use up to two. Each server counts for itself, even with `shared_url`.",
             budget(),
         ),
-        network: r.get(key("limits.network_bytes_per_day", "80MiB", ""), budget()),
+        network: r.get("limits.network_bytes_per_day", "80MiB", "", budget()),
     };
-    let form = quota(
-        r,
-        key(
+    let form = Quota {
+        per_minute: r.get(
             "limits.form_per_minute",
             "600",
             "Submissions that one form accepts for delivery from all sources together; at least the quota of \
              a network. Submissions beyond it are stored, and may be held.",
+            quota(),
         ),
-        key("limits.form_per_hour", "6000", ""),
-    );
+        per_hour: r.get("limits.form_per_hour", "6000", "", quota()),
+    };
     let shared = read_shared(r, folder);
     LimitValues { requests: limits::LimitOptions { enabled, source, network, form }, bytes, shared }
 }
 
 fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisOptions> {
     let mut shared = r.get(
-        key(
-            "limits.shared_url",
-            "",
-            "A Redis or Valkey server that shares these limits among several servers (docs/scale.md); empty \
-             if this server counts alone. The URL needs a password, so set it in \
-             FRONTDESK_LIMITS__SHARED_URL, or in a file that FRONTDESK_LIMITS__SHARED_URL_FILE names: \
-             \"redis://:PASSWORD@HOST:6379\", or \"rediss://…\" for TLS. `shared_ca_file` is a PEM file with \
-             your own certificate authority.",
-        ),
-        value::redis,
+        "limits.shared_url",
+        "",
+        "A Redis or Valkey server that shares these limits among several servers (docs/scale.md); empty if \
+         this server counts alone. The URL needs a password, so set it in FRONTDESK_LIMITS__SHARED_URL, or \
+         in a file that FRONTDESK_LIMITS__SHARED_URL_FILE names: \"redis://:PASSWORD@HOST:6379\", or \
+         \"rediss://…\" for TLS. `shared_ca_file` is a PEM file with your own certificate authority.",
+        value::optional(value::redis),
     );
-    let ca = channel::pem(r, key("limits.shared_ca_file", "", ""), folder).map(|(pem, _)| pem);
+    let ca = channel::pem(r, "limits.shared_ca_file", "", folder).map(|(pem, _)| pem);
     let secret = r.get(
-        key(
-            "limits.shared_secret",
-            "",
-            "Addresses are hashed with this secret before that server sees them: at least 16 characters, \
-             such as `openssl rand -base64 24` prints, and the same on all servers. If empty, the password \
-             in `shared_url` is used. Set it in FRONTDESK_LIMITS__SHARED_SECRET, or in a file that \
-             FRONTDESK_LIMITS__SHARED_SECRET_FILE names.",
-        )
-        .secret(),
-        value::shared_secret,
+        key("limits.shared_secret").secret(),
+        "",
+        "Addresses are hashed with this secret before that server sees them: at least 16 characters, such as \
+         `openssl rand -base64 24` prints, and the same on all servers. If empty, the password in \
+         `shared_url` is used. Set it in FRONTDESK_LIMITS__SHARED_SECRET, or in a file that \
+         FRONTDESK_LIMITS__SHARED_SECRET_FILE names.",
+        value::optional(value::shared_secret),
     );
     r.refuse_if(
         ca.is_some() && !shared.as_ref().is_some_and(rate_limiter::RedisOptions::is_tls),
@@ -109,11 +99,9 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
         "anyone who can reach that server can change the limits: redis://:PASSWORD@…",
     );
     let patience = r.get(
-        key(
-            "limits.shared_timeout",
-            "15ms",
-            "How long a request waits for that server before this server decides alone.",
-        ),
+        "limits.shared_timeout",
+        "15ms",
+        "How long a request waits for that server before this server decides alone.",
         value::duration(Duration::from_millis(1)..=Duration::from_mins(1)),
     );
     if let Some(shared) = &mut shared {

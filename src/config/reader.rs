@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
+use super::secret_file::SecretFile;
 use super::value::{ParseResult, Raw, without_password};
 use crate::fault::{Fault, closest};
 
@@ -25,8 +26,6 @@ const MAX_NAME: usize = 32;
 pub struct ConfigKey {
     /// `server.listen`, or `channel.crm.url` for the channel `crm`.
     pub name: Cow<'static, str>,
-    /// The default as it would stand in the file, text without its quotes.
-    pub(super) default: Cow<'static, str>,
     /// The comment above the key in the starter file. Empty if the key before it has a comment for both.
     pub(super) documentation: &'static str,
     /// The value in TOML that the starter file shows, if that is not the default.
@@ -38,20 +37,21 @@ pub struct ConfigKey {
     pub(super) is_secret: bool,
 }
 
-/// Declares a key that a reload applies.
-pub(super) fn key(
-    name: impl Into<Cow<'static, str>>,
-    default: impl Into<Cow<'static, str>>,
-    documentation: &'static str,
-) -> ConfigKey {
+/// Declares a key that a reload applies. [`Reader::get`] adds its documentation.
+pub(super) fn key(name: impl Into<Cow<'static, str>>) -> ConfigKey {
     ConfigKey {
         name: name.into(),
-        default: default.into(),
-        documentation,
+        documentation: "",
         example: None,
         is_preset: false,
         needs_restart: false,
         is_secret: false,
+    }
+}
+
+impl<T: Into<Cow<'static, str>>> From<T> for ConfigKey {
+    fn from(name: T) -> Self {
+        key(name)
     }
 }
 
@@ -147,16 +147,18 @@ impl Setting {
     pub(super) fn equals(&self, other: &Self) -> bool {
         self.key.name == other.key.name && self.raw == other.raw
     }
+}
 
-    /// A fault of this value.
-    pub(super) fn fault(
-        &self,
-        new: impl Fn(String, Option<usize>, String) -> Fault,
-        message: impl Into<String>,
-    ) -> Fault {
-        let (place, line) = self.origin.location();
-        new(place, line, message.into())
-    }
+/// A fault of the value of `key`, with its origin as the place.
+pub(super) fn fault_of(
+    settings: &[Setting],
+    key: &str,
+    new: fn(String, Option<usize>, String) -> Fault,
+    message: String,
+) -> Fault {
+    let setting = settings.iter().find(|setting| setting.key.name == key);
+    let (place, line) = setting.map_or((FILE_NAME.to_owned(), None), |setting| setting.origin.location());
+    new(place, line, message)
 }
 
 impl fmt::Debug for Setting {
@@ -213,10 +215,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value of `key`. An invalid value is recorded as a fault and replaced by the default, so that
-    /// reading continues and finds every fault.
-    pub(super) fn get<T>(&mut self, key: ConfigKey, parse: impl Fn(&Raw) -> ParseResult<T>) -> T {
-        let default = default_value(&key.default);
+    /// The value of `key`. The default is written as in the file, text without its quotes; the documentation
+    /// is the comment in the starter file. An invalid value is recorded as a fault and replaced by the
+    /// default, so that reading continues and finds every fault.
+    pub(super) fn get<T>(
+        &mut self,
+        key: impl Into<ConfigKey>,
+        default: &str,
+        documentation: &'static str,
+        parse: impl Fn(&Raw) -> ParseResult<T>,
+    ) -> T {
+        let key = ConfigKey { documentation, ..key.into() };
+        let default = default_value(default);
         let found = self.find(&key);
         let running = self.running.iter().find(|setting| key.needs_restart && setting.key.name == key.name);
         let (raw, origin) = match running {
@@ -228,7 +238,8 @@ impl<'a> Reader<'a> {
         let setting = Setting { key, value, origin, raw };
         let name = &setting.key.name;
         let value = parsed.unwrap_or_else(|expected| {
-            self.faults.push(setting.fault(Fault::error, format!("`{name}` must be {expected}")));
+            let (place, line) = setting.origin.location();
+            self.faults.push(Fault::error(place, line, format!("`{name}` must be {expected}")));
             self.unusable.push(name.to_string());
             parse(&default)
                 .unwrap_or_else(|expected| unreachable!("the default of `{name}` is not {expected}"))
@@ -267,42 +278,34 @@ impl<'a> Reader<'a> {
         let mut names: Vec<String> = Vec::new();
         for number in 0..tables.len() {
             let prefix = format!("{list}.{number}.");
-            let mine: Vec<String> =
-                self.entries.keys().filter(|key| key.starts_with(&prefix)).cloned().collect();
-            let line = mine.iter().filter_map(|key| Some(self.entries.get(key)?.1)).min().unwrap_or(line);
-            let name = self.entries.get(&format!("{prefix}name")).map(|(raw, line)| (raw.clone(), *line));
-            let fault = match &name {
-                None => Some((line, "needs a `name`".to_owned())),
+            let entries: Vec<(String, (Raw, usize))> =
+                self.entries.extract_if(.., |key, _| key.starts_with(&prefix)).collect();
+            let first = entries.iter().map(|(_, (_, line))| *line).min().unwrap_or(line);
+            let name = entries.iter().find(|(key, _)| key[prefix.len()..] == *"name").map(|(_, name)| name);
+            let name = match name {
+                None => Err((first, "needs a `name`".to_owned())),
                 // Both would have the same environment variables.
                 Some((Raw::Text(name), line))
                     if names.iter().any(|other| variable(other) == variable(name)) =>
                 {
                     let message = format!("has a `name` that another one has, {name:?} (`-` and `_` count as the same)");
-                    Some((*line, message))
+                    Err((*line, message))
                 }
-                Some((Raw::Text(name), _)) if is_name(name) => None,
-                Some((_, line)) => Some((
+                Some((Raw::Text(name), _)) if is_name(name) => Ok(name.clone()),
+                Some((_, line)) => Err((
                     *line,
                     "needs a `name` of up to 32 lower-case letters, digits, `-` and `_`, which begins with a letter".to_owned(),
                 )),
             };
-            let entries: Vec<(String, (Raw, usize))> =
-                mine.into_iter().filter_map(|key| self.entries.remove_entry(&key)).collect();
-            match (name, fault) {
-                (Some((Raw::Text(name), _)), None) => {
-                    for (key, entry) in entries {
-                        self.entries.insert(format!("{list}.{name}.{}", &key[prefix.len()..]), entry);
-                    }
+            match name {
+                Ok(name) => {
+                    let renamed = |key: &str| format!("{list}.{name}.{}", &key[prefix.len()..]);
+                    self.entries.extend(entries.into_iter().map(|(key, entry)| (renamed(&key), entry)));
                     names.push(name);
                 }
-                (_, fault) => {
-                    if let Some((line, what)) = fault {
-                        self.faults.push(Fault::error(
-                            FILE_NAME,
-                            Some(line),
-                            format!("a `[[{list}]]` {what}"),
-                        ));
-                    }
+                Err((line, what)) => {
+                    let message = format!("a `[[{list}]]` {what}");
+                    self.faults.push(Fault::error(FILE_NAME, Some(line), message));
                 }
             }
         }
@@ -327,64 +330,50 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn setting(&self, key: &str) -> Option<&Setting> {
-        self.settings.iter().find(|setting| setting.key.name == key)
-    }
-
     /// Records an error about `key` if `is_wrong`, unless its value already has one.
     pub(super) fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
         if is_wrong && !self.unusable.iter().any(|unusable| unusable == key) {
-            let (place, line) =
-                self.setting(key).map_or((FILE_NAME.to_owned(), None), |setting| setting.origin.location());
-            self.faults.push(Fault::error(place, line, format!("`{key}` {message}")));
+            let fault = fault_of(&self.settings, key, Fault::error, format!("`{key}` {message}"));
+            self.faults.push(fault);
         }
     }
 
     /// Records a warning about `key` if `is_missing`.
     pub(super) fn warn_if(&mut self, is_missing: bool, key: &str, message: &str, hint: &str) {
         if is_missing {
-            let line = self.setting(key).and_then(|setting| setting.origin.location().1);
-            self.faults.push(Fault::warning(FILE_NAME, line, message).hint(hint));
+            let fault = fault_of(&self.settings, key, Fault::warning, message.to_owned()).hint(hint);
+            self.faults.push(Fault { place: FILE_NAME.to_owned(), ..fault });
         }
     }
 
-    /// The keys of the secrets in files. The configuration file has the path `None`.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = (Option<PathBuf>, Vec<String>)> {
-        self.secrets.clone().into_iter()
-    }
-
-    /// Returns the settings and all faults: invalid values, and entries that no key has read.
-    pub(super) fn finish(mut self) -> (Vec<Setting>, Vec<Fault>) {
+    /// Returns the settings, the files with secrets, and all faults: invalid values, and entries that no key
+    /// has read.
+    pub(super) fn finish(mut self, folder: &Path) -> (Vec<Setting>, Vec<SecretFile>, Vec<Fault>) {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
             known.iter().filter_map(|key| key.rsplit_once('.')).map(|(table, _)| table).collect();
         for (name, (raw, line)) in &self.entries {
-            let fault = if tables.contains(&name.as_str()) {
-                if matches!(raw, Raw::Table(_)) {
-                    continue;
+            let fault = |message: String| Fault::error(FILE_NAME, Some(*line), message);
+            let (table, last) = name.rsplit_once('.').unwrap_or(("", name));
+            let is_known_table = tables.contains(&name.as_str());
+            let fault = match raw {
+                Raw::Table(_) if is_known_table => continue,
+                Raw::Table(_) => {
+                    let known = closest(name, tables.iter().copied()).map(|table| format!("[{table}]"));
+                    suggest(fault(format!("unknown table `[{name}]`")), known)
                 }
-                Fault::error(FILE_NAME, Some(*line), format!("`{name}` must be a table, `[{name}]`"))
-            } else if matches!(raw, Raw::Table(_)) {
-                let fault = Fault::error(FILE_NAME, Some(*line), format!("unknown table `[{name}]`"));
-                suggest(fault, closest(name, tables.iter().copied()).map(|table| format!("[{table}]")))
-            } else {
+                _ if is_known_table => fault(format!("`{name}` must be a table, `[{name}]`")),
                 // The unknown table has been reported already.
-                let table = name.rsplit_once('.').map(|(table, _)| table);
-                if table.is_some_and(|table| !tables.contains(&table)) {
-                    continue;
+                _ if !table.is_empty() && !tables.contains(&table) => continue,
+                _ if !table.is_empty() && known.contains(&last) => {
+                    let hint = format!("`{last}` belongs above the first `[table]`");
+                    fault(format!("unknown key `{name}`")).hint(hint)
                 }
-                let fault = Fault::error(FILE_NAME, Some(*line), format!("unknown key `{name}`"));
-                if let Some((_, last)) = name.rsplit_once('.')
-                    && known.contains(&last)
-                {
-                    self.faults.push(fault.hint(format!("`{last}` belongs above the first `[table]`")));
-                    continue;
+                _ => {
+                    let elsewhere = || known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied();
+                    let known = closest(name, known.iter().copied()).or_else(elsewhere).map(str::to_owned);
+                    suggest(fault(format!("unknown key `{name}`")), known)
                 }
-                let elsewhere = || {
-                    let last = name.rsplit('.').next().unwrap_or(name);
-                    known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied()
-                };
-                suggest(fault, closest(name, known.iter().copied()).or_else(elsewhere).map(str::to_owned))
             };
             self.faults.push(fault);
         }
@@ -401,7 +390,12 @@ impl<'a> Reader<'a> {
             self.faults.push(suggest(Fault::warning(name, None, "unknown variable"), known));
         }
         self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));
-        (self.settings, self.faults)
+        let secret_file = |(path, keys): (Option<PathBuf>, _)| SecretFile {
+            place: path.as_ref().map_or_else(|| FILE_NAME.to_owned(), |path| path.display().to_string()),
+            path: path.unwrap_or_else(|| folder.join(FILE_NAME)),
+            keys,
+        };
+        (self.settings, self.secrets.into_iter().map(secret_file).collect(), self.faults)
     }
 }
 

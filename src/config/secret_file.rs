@@ -3,14 +3,14 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use super::reader::FILE_NAME;
 use crate::fault::Fault;
 
 /// A file that holds the value of a secret key: the configuration, or a file that a `…_FILE` variable names.
 #[derive(Debug, Clone)]
 pub(super) struct SecretFile {
     pub(super) path: PathBuf,
-    pub(super) is_configuration: bool,
+    /// The file's name in a fault.
+    pub(super) place: String,
     /// The keys whose secrets it holds, at least one.
     pub(super) keys: Vec<String>,
 }
@@ -38,8 +38,7 @@ impl SecretFile {
         );
         let hint =
             format!("`chmod o-rwx {}`; the server's user or group must own the file", quote_for_shell(&path));
-        let place = if self.is_configuration { FILE_NAME.to_owned() } else { path };
-        Some(Fault::warning(place, None, message).hint(hint))
+        Some(Fault::warning(&self.place, None, message).hint(hint))
     }
 }
 
@@ -59,7 +58,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, FILE_NAME};
 
     const SECRET: &str =
         "[[channel]]\nname = \"crm\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/x\"\n";
@@ -140,7 +139,7 @@ mod tests {
     fn warnings(folder: &Path, mode: u32, environment: &[(&str, &str)]) -> Vec<String> {
         set_permissions(folder.join(FILE_NAME), Permissions::from_mode(mode)).expect("ours");
         let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let (config, _) = Config::load(folder, environment, &[]);
+        let (config, _) = Config::load(folder, environment, &[], None);
         config.exposed_secrets().iter().map(ToString::to_string).collect()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::reader::{Reader, key};
 use super::value;
 use crate::store::DatabaseUrl;
-use crate::web::{self, Address};
+use crate::web::{self, Address, ForwardedHeader};
 
 /// The least value of `server.max_memory`, in bytes.
 const MIN_MEMORY: u64 = 64 << 20;
@@ -37,33 +37,31 @@ pub(super) struct ServerValues {
 #[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> ServerValues {
     let mut listen = r.get(
-        key(
-            "server.listen",
-            "127.0.0.1:8080",
-            "The public address, or a list of several. Port 0 picks a free port. \"0.0.0.0:80\" and \
-             \"[::]:80\" listen on every interface, \"unix:/run/frontdesk/http.sock\" serves a proxy on this \
-             machine. Sockets that a service manager passes replace these addresses.",
-        )
-        .needs_restart(),
+        key("server.listen").needs_restart(),
+        "127.0.0.1:8080",
+        "The public address, or a list of several. Port 0 picks a free port. \"0.0.0.0:80\" and \"[::]:80\" \
+         listen on every interface, \"unix:/run/frontdesk/http.sock\" serves a proxy on this machine. \
+         Sockets that a service manager passes replace these addresses.",
         value::addresses,
     );
     let mut ops_listen = r.get(
-        key(
-            "server.ops_listen",
-            "127.0.0.1:8081",
-            "The private address for health checks and metrics (/livez, /readyz, /metrics), or \"off\". Keep \
-             it off the public network.",
-        )
-        .needs_restart(),
+        key("server.ops_listen").needs_restart(),
+        "127.0.0.1:8081",
+        "The private address for health checks and metrics (/livez, /readyz, /metrics), or \"off\". Keep it \
+         off the public network.",
         value::optional_address,
     );
     for address in listen.iter_mut().chain(&mut ops_listen) {
         resolve(address, folder);
     }
     let workers = r.get(
-        key("server.workers", "0", "Threads that answer requests; 0 starts one per core.").needs_restart(),
+        key("server.workers").needs_restart(),
+        "0",
+        "Threads that answer requests; 0 starts one per core.",
         value::count(0..=MAX_WORKERS),
     );
+    let forwarded_headers =
+        [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded].map(|header| (header.name(), header));
     let connections = || value::count(1..=MAX_CONNECTIONS);
     let web = web::WebOptions {
         workers: match workers {
@@ -71,94 +69,75 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> ServerValues {
             workers => workers,
         },
         max_connections: r.get(
-            key(
-                "server.max_connections",
-                "10000",
-                "The most connections in total, from one source (an IPv4 address or IPv6 /64), and from one \
-                 network (an IPv4 /24 or IPv6 /48; at least the limit of a source). Only the total applies \
-                 to trusted proxies. While less than a sixteenth of the total is free, the server closes \
-                 idle connections, those of the largest source first.",
-            ),
+            "server.max_connections",
+            "10000",
+            "The most connections in total, from one source (an IPv4 address or IPv6 /64), and from one \
+             network (an IPv4 /24 or IPv6 /48; at least the limit of a source). Only the total applies to \
+             trusted proxies. While less than a sixteenth of the total is free, the server closes idle \
+             connections, those of the largest source first.",
             connections(),
         ),
-        max_connections_per_source: r.get(key("server.max_connections_per_source", "256", ""), connections()),
-        max_connections_per_network: r
-            .get(key("server.max_connections_per_network", "2048", ""), connections()),
+        max_connections_per_source: r.get("server.max_connections_per_source", "256", "", connections()),
+        max_connections_per_network: r.get("server.max_connections_per_network", "2048", "", connections()),
         max_memory: r.get(
-            key(
-                "server.max_memory",
-                "auto",
-                "The most resident memory that the process should use, such as \"512MB\" or \"1GiB\". \
-                 \"auto\" is half of the memory of the machine, or of the control group if that is less (at \
-                 least 120 MiB, if that much exists); \"off\" sets no limit. Near the limit, the server \
-                 closes the connections that hold the most memory, those of the most expensive network and \
-                 source first, and refuses these sources for ten seconds. Connections of trusted proxies \
-                 stay open.",
-            ),
+            "server.max_memory",
+            "auto",
+            "The most resident memory that the process should use, such as \"512MB\" or \"1GiB\". \"auto\" \
+             is half of the memory of the machine, or of the control group if that is less (at least 120 \
+             MiB, if that much exists); \"off\" sets no limit. Near the limit, the server closes the \
+             connections that hold the most memory, those of the most expensive network and source first, \
+             and refuses these sources for ten seconds. Connections of trusted proxies stay open.",
             value::memory_limit(MIN_MEMORY..=MAX_MEMORY),
         ),
         trusted_proxies: r.get(
-            key(
-                "server.trusted_proxies",
-                "[]",
-                "Proxies whose header names the client, as addresses or blocks such as [\"10.0.0.0/8\"]. The \
-                 client is the right-most address in the header that is not a trusted proxy.",
-            ),
+            "server.trusted_proxies",
+            "[]",
+            "Proxies whose header names the client, as addresses or blocks such as [\"10.0.0.0/8\"]. The \
+             client is the right-most address in the header that is not a trusted proxy.",
             value::networks,
         ),
         proxy_protocol: r.get(
-            key(
-                "server.proxy_protocol",
-                "false",
-                "Whether their connections begin with a PROXY protocol header (version 1 or 2), as HAProxy \
-                 and load balancers send it. If that header names no client (UNKNOWN, LOCAL), the header \
-                 below is not read.",
-            ),
+            "server.proxy_protocol",
+            "false",
+            "Whether their connections begin with a PROXY protocol header (version 1 or 2), as HAProxy and \
+             load balancers send it. If that header names no client (UNKNOWN, LOCAL), the header below is \
+             not read.",
             value::flag,
         ),
         forwarded_header: r.get(
-            key(
-                "server.forwarded_header",
-                "x-forwarded-for",
-                "The header that names the client, \"x-forwarded-for\" or \"forwarded\" (RFC 7239). The \
-                 server ignores the other one. Set the one that your proxy writes: it may pass the other on \
-                 as the client sent it.",
-            ),
-            value::forwarded_header,
+            "server.forwarded_header",
+            "x-forwarded-for",
+            "The header that names the client, \"x-forwarded-for\" or \"forwarded\" (RFC 7239). The server \
+             ignores the other one. Set the one that your proxy writes: it may pass the other on as the \
+             client sent it.",
+            value::one_of(&forwarded_headers),
         ),
         first_byte_timeout: r.get(
-            key(
-                "server.first_byte_timeout",
-                "5s",
-                "How long a connection may take: to its first byte, for a request's header, for a form's \
-                 body, idle between two requests (or without reading a response), and from a request's \
-                 header to the end of its response. Connections of trusted proxies may be idle for at least \
-                 75 seconds.",
-            ),
+            "server.first_byte_timeout",
+            "5s",
+            "How long a connection may take: to its first byte, for a request's header, for a form's body, \
+             idle between two requests (or without reading a response), and from a request's header to the \
+             end of its response. Connections of trusted proxies may be idle for at least 75 seconds.",
             value::duration(timeouts(1)),
         ),
-        header_timeout: r.get(key("server.header_timeout", "5s", ""), value::duration(timeouts(1))),
-        body_timeout: r.get(key("server.body_timeout", "10s", ""), value::duration(timeouts(1))),
-        idle_timeout: r.get(key("server.idle_timeout", "10s", ""), value::duration(timeouts(1))),
-        exchange_timeout: r.get(key("server.exchange_timeout", "30s", ""), value::duration(timeouts(1))),
+        header_timeout: r.get("server.header_timeout", "5s", "", value::duration(timeouts(1))),
+        body_timeout: r.get("server.body_timeout", "10s", "", value::duration(timeouts(1))),
+        idle_timeout: r.get("server.idle_timeout", "10s", "", value::duration(timeouts(1))),
+        exchange_timeout: r.get("server.exchange_timeout", "30s", "", value::duration(timeouts(1))),
         drain: r.get(
-            key(
-                "server.drain",
-                "0s",
-                "On shutdown the server first drains: it accepts connections for this long while /readyz \
-                 answers 503, so that load balancers can move on (\"5s\" behind one: docs/balancing.md). \
-                 Then open requests may finish within the grace period.",
-            ),
+            "server.drain",
+            "0s",
+            "On shutdown the server first drains: it accepts connections for this long while /readyz answers \
+             503, so that load balancers can move on (\"5s\" behind one: docs/balancing.md). Then open \
+             requests may finish within the grace period.",
             value::duration(timeouts(0)),
         ),
-        shutdown_grace: r.get(key("server.shutdown_grace", "10s", ""), value::duration(timeouts(0))),
+        shutdown_grace: r.get("server.shutdown_grace", "10s", "", value::duration(timeouts(0))),
         fast_path: r.get(
-            key(
-                "server.fast_lane",
-                "true",
-                "Whether a fast path answers plain GET and HEAD requests over HTTP/1.1. Without it the HTTP \
-                 library sends the same responses, more slowly.",
-            ),
+            "server.fast_lane",
+            "true",
+            "Whether a fast path answers plain GET and HEAD requests over HTTP/1.1. Without it the HTTP \
+             library sends the same responses, more slowly.",
             value::flag,
         ),
         confirmed_forms: Vec::new(),

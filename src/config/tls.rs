@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use super::reader::{FILE_NAME, Reader, Setting, key};
+use super::reader::{Reader, Setting, fault_of, key};
 use super::server;
 use super::value::{self, ParseResult, Raw};
 use crate::fault::Fault;
@@ -21,111 +21,93 @@ const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
 /// Reads `[tls]`. The first result is `tls.listen`. Whether the files can be used is the question of
 /// [`certificate_faults`].
-#[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<Address>, TlsOptions) {
     let mut listen = r.get(
-        key(
-            "tls.listen",
-            "[]",
-            "The addresses of the HTTPS listener, such as \"[::]:443\"; same format as `server.listen`. \
-             Sockets named `https` that a service manager passes replace them. Guide: docs/tls.md.",
-        )
-        .needs_restart(),
+        key("tls.listen").needs_restart(),
+        "[]",
+        "The addresses of the HTTPS listener, such as \"[::]:443\"; same format as `server.listen`. Sockets \
+         named `https` that a service manager passes replace them. Guide: docs/tls.md.",
         value::addresses_or_none,
     );
     for address in &mut listen {
         server::resolve(address, folder);
     }
     let certificate = r.get(
-        key(
-            "tls.certificate",
-            "",
-            "The certificate followed by its intermediates, and its private key: PEM files, relative to this \
-             folder. The server notices when these files are renewed, and uses the new certificate for new \
-             connections.",
-        )
-        .needs_restart(),
-        value::text,
+        key("tls.certificate").needs_restart(),
+        "",
+        "The certificate followed by its intermediates, and its private key: PEM files, relative to this \
+         folder. The server notices when these files are renewed, and uses the new certificate for new \
+         connections.",
+        value::file_in(folder),
     );
-    let private_key = r.get(key("tls.key", "", "").needs_restart(), value::text);
+    let private_key = r.get(key("tls.key").needs_restart(), "", "", value::file_in(folder));
     let domains = r.get(
-        key(
-            "tls.acme_domains",
-            "[]",
-            "Alternatively, the names to request a certificate for over ACME, such as [\"www.example.com\", \
-             \"example.com\"]. Port 443 of each name must lead to `listen` above. Setting this accepts the \
-             terms of service of the certificate authority.",
-        )
-        .needs_restart(),
+        key("tls.acme_domains").needs_restart(),
+        "[]",
+        "Alternatively, the names to request a certificate for over ACME, such as [\"www.example.com\", \
+         \"example.com\"]. Port 443 of each name must lead to `listen` above. Setting this accepts the terms \
+         of service of the certificate authority.",
         domains,
     );
     let email = r.get(
-        key(
-            "tls.acme_email",
-            "",
-            "The contact address for the authority, the URL of its directory, and a PEM file with the root \
-             that signed the directory's own certificate, if that root is not public.",
-        )
-        .needs_restart(),
+        key("tls.acme_email").needs_restart(),
+        "",
+        "The contact address for the authority, the URL of its directory, and a PEM file with the root that \
+         signed the directory's own certificate, if that root is not public.",
         value::email,
     );
     let directory = r.get(
-        key("tls.acme_directory", "https://acme-v02.api.letsencrypt.org/directory", "").needs_restart(),
+        key("tls.acme_directory").needs_restart(),
+        "https://acme-v02.api.letsencrypt.org/directory",
+        "",
         directory,
     );
-    let ca_file = r.get(key("tls.acme_ca_file", "", "").needs_restart(), value::text);
+    let ca_file = r.get(key("tls.acme_ca_file").needs_restart(), "", "", value::file_in(folder));
     let redirect = r.get(
-        key(
-            "tls.redirect",
-            "true",
-            "Whether plain HTTP requests are redirected to HTTPS. Requests from trusted proxies and Unix \
-             sockets are redirected if X-Forwarded-Proto says \"http\".",
-        ),
+        "tls.redirect",
+        "true",
+        "Whether plain HTTP requests are redirected to HTTPS. Requests from trusted proxies and Unix sockets \
+         are redirected if X-Forwarded-Proto says \"http\".",
         value::flag,
     );
     let hsts = r.get(
-        key(
-            "tls.hsts",
-            "365d",
-            "How long browsers remember to use HTTPS only: \"365d\", \"365d; includeSubDomains\", \
-             \"730d; includeSubDomains; preload\", or \"off\".",
-        ),
+        "tls.hsts",
+        "365d",
+        "How long browsers remember to use HTTPS only: \"365d\", \"365d; includeSubDomains\", \"730d; \
+         includeSubDomains; preload\", or \"off\".",
         hsts,
     );
 
     r.refuse_if(
-        certificate.is_empty() && !private_key.is_empty(),
+        certificate.is_none() && private_key.is_some(),
         "tls.key",
         "is set, and `tls.certificate` is not",
     );
     r.refuse_if(
-        private_key.is_empty() && !certificate.is_empty(),
+        private_key.is_none() && certificate.is_some(),
         "tls.certificate",
         "is set, and `tls.key` is not",
     );
     r.refuse_if(
-        !domains.is_empty() && !certificate.is_empty(),
+        !domains.is_empty() && certificate.is_some(),
         "tls.acme_domains",
         "is set, and `tls.certificate` as well: a certificate comes from files or from an authority",
     );
-    let has_files = !certificate.is_empty() && !private_key.is_empty();
+    let source = match (certificate, private_key) {
+        (Some(certificate), Some(key)) => {
+            Some(CertificateSource::Files(CertificateFiles { certificate, key }))
+        }
+        _ if domains.is_empty() => None,
+        _ => {
+            let cache = data_dir.join("acme");
+            Some(CertificateSource::Acme(Acme { domains, email, directory, ca_file, cache }))
+        }
+    };
     r.refuse_if(
-        !listen.is_empty() && !has_files && domains.is_empty(),
+        !listen.is_empty() && source.is_none(),
         "tls.listen",
         "needs a certificate: `tls.certificate` and `tls.key`, or `tls.acme_domains`",
     );
-    let source = if has_files {
-        Some(CertificateSource::Files(CertificateFiles {
-            certificate: folder.join(certificate),
-            key: folder.join(private_key),
-        }))
-    } else if domains.is_empty() {
-        None
-    } else {
-        let ca_file = Some(ca_file).filter(|path| !path.is_empty()).map(|path| folder.join(path));
-        let cache = data_dir.join("acme");
-        Some(CertificateSource::Acme(Acme { domains, email, directory, ca_file, cache }))
-    };
     // `complete_redirect` fills in the destination.
     let redirect = (redirect && source.is_some()).then(HttpsRedirect::default);
     (listen, TlsOptions { source, redirect, hsts })
@@ -167,21 +149,17 @@ fn host(base_url: &str) -> &str {
 
 /// Faults of the certificate, its key and the base URL.
 pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings: &[Setting]) -> Vec<Fault> {
-    let setting = |key: &str| settings.iter().find(|setting| setting.key.name == key);
-    let fault = |key: &str, new: fn(String, Option<usize>, String) -> Fault, message| match setting(key) {
-        Some(setting) => setting.fault(new, message),
-        None => new(FILE_NAME.to_owned(), None, message),
-    };
     let findings =
         check_certificate(options, host(base_url), jiff::Timestamp::now()).into_iter().map(|finding| {
             let key = format!("tls.{}", finding.key);
             let new = if finding.is_error { Fault::error } else { Fault::warning };
-            fault(&key, new, format!("`{key}` {}", finding.message)).hint(finding.hint)
+            let message = format!("`{key}` {}", finding.message);
+            fault_of(settings, &key, new, message).hint(finding.hint)
         });
     let mut faults: Vec<Fault> = findings.collect();
     if options.source.is_some() && base_url.starts_with("http://") {
         let message = "`base_url` begins with http://, and the site is served over TLS";
-        let fault = fault("base_url", Fault::warning, message.to_owned());
+        let fault = fault_of(settings, "base_url", Fault::warning, message.to_owned());
         faults.push(fault.hint("links in feeds, sitemaps and guides begin with it: https://"));
     }
     faults
@@ -190,7 +168,6 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
 /// Host names for a certificate. Addresses and wildcards are invalid, because the authority cannot validate
 /// them over a TLS connection.
 fn domains(raw: &Raw) -> ParseResult<Vec<String>> {
-    let expected = || "a list of host names such as [\"www.example.com\", \"example.com\"]".to_owned();
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         (1..=63).contains(&label.len())
@@ -201,10 +178,10 @@ fn domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let read = |name: &str| {
         let name = name.to_ascii_lowercase();
         let is_name = name.len() <= 253 && name.split('.').all(is_label) && name.parse::<IpAddr>().is_err();
-        is_name.then_some(name).ok_or_else(expected)
+        is_name.then_some(name)
     };
-    let mut names: Vec<String> =
-        raw.items().ok_or_else(expected)?.into_iter().map(read).collect::<Result<_, _>>()?;
+    let expected = "a list of host names such as [\"www.example.com\", \"example.com\"]";
+    let mut names = value::list(raw, expected, read)?;
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     Ok(names)

@@ -1,17 +1,18 @@
 //! Parses the values of keys. An error says what the value must be.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeString, DeValue};
 
 use crate::forms::email::Mailbox;
 use crate::limits::rate_limiter;
 use crate::store::disk::MinFree;
 use crate::store::{DatabaseUrl, Server};
 use crate::submission::encryption::Recipient;
-use crate::web::{Address, ForwardedHeader, Network, default_memory_limit};
+use crate::web::{Address, Network, default_memory_limit};
 
 /// A value from the file, or text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,19 +39,15 @@ impl Raw {
             DeValue::Array(items) => {
                 Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect())
             }
-            DeValue::Table(table) => Self::from_table(table),
+            DeValue::Table(table) => {
+                let member = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+                    (key.get_ref().to_string(), Self::from_toml(value.get_ref()))
+                };
+                Self::Table(table.iter().map(member).collect())
+            }
             DeValue::Float(number) => Self::Other(number.as_str().to_owned()),
             DeValue::Datetime(at) => Self::Other(at.to_string()),
         }
-    }
-
-    fn from_table(table: &DeTable<'_>) -> Self {
-        Self::Table(
-            table
-                .iter()
-                .map(|(key, value)| (key.get_ref().to_string(), Self::from_toml(value.get_ref())))
-                .collect(),
-        )
     }
 
     /// The members of a table that has exactly these names.
@@ -134,11 +131,47 @@ pub(super) fn without_password(text: &str) -> String {
 /// The value, or a description of what it must be.
 pub(super) type ParseResult<T> = Result<T, String>;
 
+/// One of these words, each with its value.
+pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResult<T> {
+    move |raw| {
+        let found = words.iter().find(|(word, _)| raw.as_text() == Some(word));
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let quoted: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
+            let [first @ .., last] = &quoted[..] else { return String::new() };
+            format!("{} or {last}", first.join(", "))
+        })
+    }
+}
+
+/// A value, or nothing if the text is empty.
+pub(super) fn optional<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
+    move |raw| if raw.as_text() == Some("") { Ok(None) } else { parse(raw).map(Some) }
+}
+
+/// A value, or "off".
+fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
+    move |raw| match raw.as_text() {
+        Some("off") => Ok(None),
+        _ => parse(raw).map(Some).map_err(|expected| format!("\"off\", or {expected}")),
+    }
+}
+
+/// The items of a list. `expected` describes the list.
+pub(super) fn list<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<Vec<T>> {
+    let items = raw.items().and_then(|items| items.into_iter().map(parse).collect());
+    items.ok_or_else(|| expected.to_owned())
+}
+
 pub(super) fn text(raw: &Raw) -> ParseResult<String> {
     match raw {
         Raw::Text(text) if !text.chars().any(char::is_control) => Ok(text.trim().to_owned()),
         _ => Err("text in quotes, on one line".to_owned()),
     }
+}
+
+/// The path of a file, relative to `folder`, or nothing.
+pub(super) fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
+    move |raw| text(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
 }
 
 /// An e-mail address, or nothing.
@@ -160,14 +193,6 @@ pub(super) fn flag(raw: &Raw) -> ParseResult<bool> {
     }
 }
 
-/// True, false or unset.
-pub(super) fn optional_flag(raw: &Raw) -> ParseResult<Option<bool>> {
-    match raw {
-        Raw::Text(text) if text.is_empty() => Ok(None),
-        raw => flag(raw).map(Some),
-    }
-}
-
 /// A whole number in a range.
 pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
@@ -183,19 +208,21 @@ pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw
     }
 }
 
-/// Formats a duration in the largest unit in which it is a whole number.
-fn in_words(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
-    let whole = units.into_iter().find(|(unit, _)| seconds >= *unit && seconds.is_multiple_of(*unit));
-    whole.map_or_else(|| format!("{seconds}s"), |(unit, name)| format!("{}{name}", seconds / unit))
+/// Formats a number in the largest of these units in which it is a whole number.
+fn in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
+    let unit = units.iter().find(|(_, unit)| number >= *unit && number.is_multiple_of(*unit));
+    unit.map_or_else(|| number.to_string(), |(name, unit)| format!("{}{name}", number / unit))
 }
 
 /// `500ms`, `10s`, `5m`, `24h` or `2d`.
 pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> ParseResult<Duration> {
     move |raw| {
         let expected = || {
-            let (from, to) = (in_words(*range.start()), in_words(*range.end()));
+            let in_words = |duration: &Duration| match duration.as_secs() {
+                0 => "0s".to_owned(),
+                seconds => in_largest_unit(seconds, &[("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)]),
+            };
+            let (from, to) = (in_words(range.start()), in_words(range.end()));
             format!("a duration from {from} to {to}, in `ms`, `s`, `m`, `h` or `d` such as \"{from}\"")
         };
         let text = raw.as_text().ok_or_else(expected)?;
@@ -217,11 +244,7 @@ pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Pars
 pub(super) fn optional_duration(
     range: RangeInclusive<Duration>,
 ) -> impl Fn(&Raw) -> ParseResult<Option<Duration>> {
-    let duration = duration(range);
-    move |raw| match raw.as_text() {
-        Some("off") => Ok(None),
-        _ => duration(raw).map(Some).map_err(|expected| format!("\"off\", or {expected}")),
-    }
+    off_or(duration(range))
 }
 
 /// The units of sizes, in bytes.
@@ -250,11 +273,7 @@ pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<
     move |raw| {
         let bytes = raw.as_text().and_then(size).filter(|bytes| range.contains(bytes));
         bytes.ok_or_else(|| {
-            let in_units = |bytes: u64| {
-                let unit = UNITS.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
-                unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
-            };
-            let (from, to) = (in_units(*range.start()), in_units(*range.end()));
+            let [from, to] = [*range.start(), *range.end()].map(|bytes| in_largest_unit(bytes, &UNITS));
             format!("a size from {from} to {to} with its unit, such as \"10MB\" or \"8MiB\"")
         })
     }
@@ -292,54 +311,16 @@ pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parse
     }
 }
 
-/// Whether a form's 200 waits for the confirmation of a channel.
-pub(super) fn accept(raw: &Raw) -> ParseResult<bool> {
-    match raw.as_text() {
-        Some("kept") => Ok(false),
-        Some("delivered") => Ok(true),
-        _ => Err("\"kept\" or \"delivered\"".to_owned()),
-    }
-}
-
-/// The format of the log on standard error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Text on a terminal, JSON elsewhere.
-    Auto,
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-pub(super) fn log_format(raw: &Raw) -> ParseResult<LogFormat> {
-    match raw.as_text() {
-        Some("auto") => Ok(LogFormat::Auto),
-        Some("text") => Ok(LogFormat::Text),
-        Some("json") => Ok(LogFormat::Json),
-        _ => Err("\"auto\", \"text\" or \"json\"".to_owned()),
-    }
-}
-
-pub(super) fn log_level(raw: &Raw) -> ParseResult<tracing::Level> {
-    let known = ["error", "warn", "info", "debug", "trace"];
-    let level = raw.as_text().filter(|level| known.contains(level)).and_then(|level| level.parse().ok());
-    level.ok_or_else(|| "\"error\", \"warn\", \"info\", \"debug\" or \"trace\"".to_owned())
-}
-
-/// An age recipient, or nothing.
-pub(super) fn recipient(raw: &Raw) -> ParseResult<Option<Recipient>> {
-    match raw.as_text() {
-        Some("") => Ok(None),
-        Some(text) => Recipient::parse(text).map(Some),
-        None => Err("a public key of age such as \"age1…\"".to_owned()),
-    }
+/// A public key of age.
+pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
+    raw.as_text().map_or_else(|| Err("a public key of age such as \"age1…\"".to_owned()), Recipient::parse)
 }
 
 /// One listening address or several.
 pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     let expected = "an address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::]:80\", \"unix:/PATH\", or a list of these";
-    let items = raw.items().filter(|items| !items.is_empty()).ok_or_else(|| expected.to_owned())?;
-    items.into_iter().map(|item| item.parse().map_err(|_| expected.to_owned())).collect()
+    let found = list(raw, expected, |item| item.parse().ok())?;
+    if found.is_empty() { Err(expected.to_owned()) } else { Ok(found) }
 }
 
 /// Any number of listening addresses.
@@ -358,15 +339,8 @@ pub(super) fn optional_address(raw: &Raw) -> ParseResult<Option<Address>> {
 }
 
 pub(super) fn networks(raw: &Raw) -> ParseResult<Vec<Network>> {
-    let expected = || "a list of addresses or blocks such as [\"10.0.0.0/8\", \"2001:db8::/32\"]".to_owned();
-    raw.items().ok_or_else(expected)?.into_iter().map(|item| item.parse().map_err(|_| expected())).collect()
-}
-
-pub(super) fn forwarded_header(raw: &Raw) -> ParseResult<ForwardedHeader> {
-    [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded]
-        .into_iter()
-        .find(|header| raw.as_text() == Some(header.name()))
-        .ok_or_else(|| "\"x-forwarded-for\" or \"forwarded\"".to_owned())
+    let expected = "a list of addresses or blocks such as [\"10.0.0.0/8\", \"2001:db8::/32\"]";
+    list(raw, expected, |item| item.parse().ok())
 }
 
 pub(super) fn path(raw: &Raw) -> ParseResult<PathBuf> {
@@ -386,28 +360,23 @@ pub(super) fn place(raw: &Raw) -> ParseResult<DatabaseUrl> {
     }
 }
 
-/// The Redis server that shares the limits, or nothing.
-pub(super) fn redis(raw: &Raw) -> ParseResult<Option<rate_limiter::RedisOptions>> {
-    match raw.as_text() {
-        Some("") => Ok(None),
-        // Reports a value of another type as an invalid address.
-        text => rate_limiter::RedisOptions::parse(text.unwrap_or_default().trim()).map(Some),
-    }
+/// The Redis server that shares the limits. Reports a value of another type as an invalid address.
+pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
+    rate_limiter::RedisOptions::parse(raw.as_text().unwrap_or_default().trim())
 }
 
 /// The fewest characters of the secret that addresses are hashed with: anyone who can read the hashes can
 /// test guesses of the secret against them.
 const MIN_SECRET_CHARS: usize = 16;
 
-/// The secret that sources are hashed with if limits are shared, or nothing.
-pub(super) fn shared_secret(raw: &Raw) -> ParseResult<Option<String>> {
-    match raw.as_text() {
-        Some("") => Ok(None),
-        Some(text) if text.chars().count() >= MIN_SECRET_CHARS => Ok(Some(text.to_owned())),
-        _ => Err(format!(
+/// The secret that sources are hashed with if limits are shared.
+pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
+    let text = raw.as_text().filter(|text| text.chars().count() >= MIN_SECRET_CHARS);
+    text.map(str::to_owned).ok_or_else(|| {
+        format!(
             "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"
-        )),
-    }
+        )
+    })
 }
 
 /// Scheme and authority, with an optional slash after them.

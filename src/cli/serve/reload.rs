@@ -184,7 +184,7 @@ impl Reloader {
 
     /// Loads and serves a new snapshot. On error, changes nothing and returns the faults.
     fn try_reload(&mut self) -> Result<Arc<Snapshot>, Vec<Fault>> {
-        let (config, mut faults) = Config::load(&self.folder, site::environment(), &self.flags);
+        let (config, mut faults) = Config::load(&self.folder, site::environment(), &self.flags, None);
         if faults.iter().any(|fault| fault.severity == Severity::Error) {
             return Err(faults);
         }
@@ -193,7 +193,8 @@ impl Reloader {
         if faults.iter().any(|fault| fault.severity == Severity::Error) {
             return Err(faults);
         }
-        let (effective, found) = self.config.reload(&self.folder, site::environment(), &self.flags);
+        let (effective, found) =
+            Config::load(&self.folder, site::environment(), &self.flags, Some(&self.config));
         if found.iter().any(|fault| fault.severity == Severity::Error) {
             return Err(found);
         }
