@@ -12,7 +12,8 @@ use crate::Bench;
 use crate::http::{ClientKind, Response, get, send};
 use crate::load::Expected;
 use crate::machine::Cores;
-use crate::peer::{FileServer, Peer, folder, frontdesk};
+use crate::peer::file_server::FileServer;
+use crate::peer::{Peer, folder, frontdesk};
 use crate::random::Random;
 use crate::tls::Identity;
 

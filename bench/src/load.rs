@@ -6,7 +6,7 @@
 
 pub mod open;
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -125,18 +125,6 @@ pub struct Load {
     pub length: Duration,
 }
 
-/// The server answered no request during the measurement.
-#[derive(Debug)]
-pub struct NoResponses(Duration);
-
-impl std::error::Error for NoResponses {}
-
-impl std::fmt::Display for NoResponses {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the server answered no request in {:?}", self.0)
-    }
-}
-
 /// The result of a round.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Sample {
@@ -158,10 +146,11 @@ pub struct Sample {
 
 impl Sample {
     /// A sample with these response times, and the CPU time of each thread of the server in descending order,
-    /// all in nanoseconds. Fails with [`NoResponses`] if there was no response.
+    /// all in nanoseconds. Fails with [`ErrorKind::TimedOut`] if there was no response.
     pub fn new(mut latencies: Vec<u64>, length: Duration, threads: &[u64], generator: f64) -> Result<Self> {
         if latencies.is_empty() {
-            return Err(NoResponses(length).into());
+            let message = format!("the server answered no request in {length:?}");
+            return Err(io::Error::new(ErrorKind::TimedOut, message).into());
         }
         latencies.sort_unstable();
         let micros = |share| percentile(&latencies, share) as f64 / 1e3;

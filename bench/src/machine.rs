@@ -1,12 +1,13 @@
 //! The machine: the cores of servers and load generator, and its description for the report.
 
-use std::path::Path;
+use std::ffi::OsStr;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::{Bench, peer};
+use crate::Bench;
+use crate::peer::file_server::STATIC_WEB_SERVER;
 
 /// The cores that a thread and its child processes may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,28 +69,22 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let memory = memory.map(|kilobytes| format!("{:.0} GB", kilobytes as f64 / 1_048_576.0));
     let cores = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cores = cores.lines().filter(|line| line.starts_with("processor")).count();
-    let mut pairs = vec![
+    let system = field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned());
+    let static_web_server = bench.tools.join(STATIC_WEB_SERVER);
+    let pairs = [
         ("processor", field("/proc/cpuinfo", "model name")),
         ("cores", Some(cores.to_string())),
         ("memory", memory),
         ("kernel", Some(kernel)),
-        ("system", field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned())),
-        ("frontdesk", version(&bench.frontdesk, &["--version"], 1)),
+        ("system", system),
+        ("frontdesk", version(&bench.frontdesk, "--version", 1)),
+        ("nginx", version("nginx", "-v", 2)),
+        ("Caddy", version("caddy", "version", 0)),
+        ("h2load", version("h2load", "--version", 1)),
+        ("static-web-server", version(&static_web_server, "--version", 1)),
+        ("compiler", version("rustc", "--version", 1)),
     ];
-    for (name, program, question, word) in
-        [("nginx", "nginx", "-v", 2), ("Caddy", "caddy", "version", 0), ("h2load", "h2load", "--version", 1)]
-    {
-        pairs.push((name, version(Path::new(program), &[question], word)));
-    }
-    pairs.push((
-        "static-web-server",
-        version(&bench.tools.join(peer::static_web_server::PROGRAM), &["--version"], 1),
-    ));
-    pairs.push(("compiler", version(Path::new("rustc"), &["--version"], 1)));
-    pairs
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned())))
-        .collect()
+    pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()
 }
 
 /// The value of the line that begins with `name`.
@@ -100,8 +95,8 @@ fn field(file: &str, name: &str) -> Option<String> {
 }
 
 /// A word in the first line of a program's output.
-fn version(program: &Path, arguments: &[&str], word: usize) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok()?;
+fn version(program: impl AsRef<OsStr>, question: &str, word: usize) -> Option<String> {
+    let output = Command::new(program).arg(question).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     text.lines().next()?.split_whitespace().nth(word).map(|word| word.trim_start_matches("nginx/").to_owned())

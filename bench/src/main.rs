@@ -86,8 +86,8 @@ fn run() -> Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["yardstick", address, file] => return peer::yardstick::serve(address, Path::new(file)),
-        ["log", address, growth, response, log] => {
-            return peer::log::serve(address, growth, Path::new(response), Path::new(log));
+        ["log", address, response, log] => {
+            return peer::log::serve(address, Path::new(response), Path::new(log));
         }
         _ => {}
     }

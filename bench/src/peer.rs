@@ -16,15 +16,12 @@ use tempfile::TempDir;
 use crate::Bench;
 use crate::machine::Cores;
 use crate::process::{self, Memory, Usage};
-use crate::tls::Identity;
 
-pub mod caddy;
+pub mod file_server;
 pub mod forms;
 pub mod frontdesk;
 pub mod log;
-pub mod nginx;
 pub mod postgres;
-pub mod static_web_server;
 pub mod yardstick;
 
 /// A server must accept connections within this time.
@@ -146,24 +143,6 @@ pub fn free_address() -> Result<SocketAddr> {
     let address = getsockname(&socket)?.try_into()?;
     std::mem::forget(socket);
     Ok(address)
-}
-
-/// Settings that all file servers have in common.
-#[derive(Debug, Clone, Copy)]
-pub struct FileServer<'a> {
-    pub root: &'a Path,
-    pub cores: Cores,
-    /// Headers that are added to each response.
-    pub headers: &'a [(String, String)],
-    /// Serves HTTP/2 and HTTP/1.1 over TLS 1.3 as well.
-    pub tls: Option<&'a Identity>,
-}
-
-impl FileServer<'_> {
-    /// A line of configuration for each header.
-    fn header_lines(&self, line: impl Fn(&str, &str) -> String) -> String {
-        self.headers.iter().map(|(name, value)| line(name, value) + "\n").collect()
-    }
 }
 
 /// A folder for the files of a server, readable for servers that drop their privileges.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Peer, free_address, nginx};
+use super::{Peer, file_server, free_address};
 use crate::Bench;
 use crate::http;
 use crate::machine::Cores;
@@ -61,7 +61,7 @@ pub fn php(bench: &Bench, own: TempDir) -> Result<Peer> {
         &database(own.path()),
         "PRAGMA journal_mode = WAL; CREATE TABLE contact (id INTEGER PRIMARY KEY, name TEXT, email TEXT, message TEXT)",
     )?;
-    let user = nginx::user();
+    let user = file_server::nginx_user();
     let pool_user = if user.is_empty() { "" } else { "user = root\ngroup = root\n" };
     let database = database(own.path()).display().to_string();
     let pool =

@@ -29,25 +29,20 @@ pub enum Growth {
     Preallocated,
 }
 
-impl Growth {
-    /// The name on the command line.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Appended => "appended",
-            Self::Preallocated => "preallocated",
-        }
-    }
-}
-
 /// Length of a preallocated file: about the length of SQLite's WAL before a checkpoint.
 const PREALLOCATED: u64 = 32 << 20;
 
 /// Starts it as a process that responds as in `like`, with its file in `own`.
 pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
-    let (file, address) = (own.path().join("response"), free_address()?);
-    std::fs::write(&file, bytes_like(like))?;
+    let (response, address) = (own.path().join("response"), free_address()?);
+    std::fs::write(&response, bytes_like(like))?;
+    let mut log = File::create(path(own.path()))?;
+    if growth == Growth::Preallocated {
+        std::io::copy(&mut std::io::repeat(0).take(PREALLOCATED), &mut log)?;
+        log.sync_all()?;
+    }
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["log", &address.to_string(), growth.name()]).arg(&file).arg(path(own.path()));
+    command.arg("log").arg(address.to_string()).arg(&response).arg(path(own.path()));
     Peer::start(bench, name, Cores::Servers, &command, address, own)
 }
 
@@ -61,21 +56,16 @@ pub fn stored(folder: &Path) -> Result<u64> {
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 
-/// Serves until it is killed, with the bytes in the file `response`.
-pub fn serve(address: &str, growth: &str, response: &Path, log: &Path) -> Result<()> {
+/// Serves until it is killed, with the bytes in the file `response`. An existing log keeps its length.
+pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let response =
         std::fs::read(response).with_context(|| format!("{} cannot be read", response.display()))?;
-    let is_preallocated = growth == Growth::Preallocated.name();
-    let mut file = File::create(log)?;
-    if is_preallocated {
-        std::io::copy(&mut std::io::repeat(0).take(PREALLOCATED), &mut file)?;
-        file.sync_all()?;
-        file.rewind()?;
-    }
+    let file = File::options().write(true).open(log)?;
+    let length = file.metadata()?.len();
     let queue = Arc::new(Queue::default());
     let writer = queue.clone();
     std::thread::spawn(move || {
-        if let Err(error) = writer.write(file, is_preallocated, &response) {
+        if let Err(error) = writer.write(file, length, &response) {
             let _ = writeln!(std::io::stderr(), "a batch cannot be written: {error}");
             std::process::exit(1);
         }
@@ -114,8 +104,9 @@ impl Queue {
         }
     }
 
-    /// Writes, syncs and responds, batch after batch.
-    fn write(&self, mut file: File, wraps_around: bool, response: &[u8]) -> std::io::Result<()> {
+    /// Writes, syncs and responds, batch after batch. A file does not grow beyond its `length`, unless it is
+    /// empty.
+    fn write(&self, mut file: File, length: u64, response: &[u8]) -> std::io::Result<()> {
         let (mut batch, mut written) = (Waiting::default(), 0);
         loop {
             batch.bodies.clear();
@@ -126,7 +117,7 @@ impl Queue {
             }
             std::mem::swap(&mut *waiting, &mut batch);
             drop(waiting);
-            if wraps_around && written + batch.bodies.len() as u64 > PREALLOCATED {
+            if length > 0 && written + batch.bodies.len() as u64 > length {
                 file.rewind()?;
                 written = 0;
             }

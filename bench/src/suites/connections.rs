@@ -9,7 +9,7 @@ use crate::Bench;
 use crate::content::{Content, PageRequest, SMALL};
 use crate::figures::{Curve, Line, Target, Unit};
 use crate::load::{self, Sample};
-use crate::peer::{frontdesk, nginx, yardstick};
+use crate::peer::{frontdesk, yardstick};
 use crate::rounds::{find, interleave};
 
 const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
@@ -25,7 +25,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         ours,
         content.start_general_path(bench)?,
         // nginx is faster without sendfile for this page size.
-        nginx::start(bench, "nginx", &content.file_server(None), false)?,
+        content.file_server(None).nginx(bench, "nginx", false)?,
         yardstick::start(bench, &response)?,
     ];
     let mut outcome = Outcome::default();

@@ -13,7 +13,8 @@ use crate::figures::{Row, Table, Target, Unit};
 use crate::http::{self, ClientKind, get, send};
 use crate::load::connect_from;
 use crate::machine::Cores;
-use crate::peer::{FileServer, Peer, folder, frontdesk, nginx};
+use crate::peer::file_server::FileServer;
+use crate::peer::{Peer, folder, frontdesk};
 use crate::process::Memory;
 use crate::rounds::Spread;
 
@@ -45,7 +46,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         ensure!(page.status == 200, "the home page gets {}", page.status);
         std::fs::write(root.path().join(FILE.trim_start_matches('/')), &page.body)?;
         let files = FileServer { root: root.path(), cores: Cores::Both, headers: &[], tls: None };
-        let nginx = nginx::start(bench, "nginx", &files, true)?;
+        let nginx = files.nginx(bench, "nginx", true)?;
         for ((peer, path), seen) in [(ours, PAGE), (nginx, FILE)].into_iter().zip(&mut seen) {
             let idle = stable_memory(&peer)?;
             let open = open(&peer, path, &page.body)?;
@@ -133,6 +134,8 @@ fn spread(seen: &[StartMemory], figure: impl Fn(&StartMemory) -> u64) -> Spread 
     Spread::of(seen.iter().map(|usage| figure(usage) as f64))
 }
 
+type MemoryFigure = fn(Memory) -> u64;
+
 /// A row for each server; `with_connections` adds the memory of a connection.
 fn table(
     name: &str,
@@ -142,21 +145,21 @@ fn table(
     memory: fn(&StartMemory) -> Memory,
     with_connections: bool,
 ) -> Table {
-    let mut columns = vec!["resident", "proportional", "anonymous", "file-backed"];
-    columns.extend(with_connections.then_some("per connection"));
+    let figures: [(&str, MemoryFigure); 4] = [
+        ("resident", |memory| memory.rss),
+        ("proportional", |memory| memory.pss),
+        ("anonymous", |memory| memory.anonymous),
+        ("file-backed", |memory| memory.file),
+    ];
     let rows = SERVERS.iter().zip(seen).map(|(label, seen)| {
-        let mut cells = vec![
-            spread(seen, |usage| memory(usage).rss),
-            spread(seen, |usage| memory(usage).pss),
-            spread(seen, |usage| memory(usage).anonymous),
-            spread(seen, |usage| memory(usage).file),
-        ];
+        let mut cells = figures.map(|(_, figure)| spread(seen, |usage| figure(memory(usage)))).to_vec();
         cells.extend(with_connections.then(|| {
             let more = seen.iter().map(|usage| usage.connected.rss.saturating_sub(usage.idle.rss));
             Spread::of(more.map(|more| more as f64 / CONNECTIONS as f64))
         }));
         Row::new(*label, cells)
     });
-    let columns = columns.into_iter().map(|title| (title, Unit::Bytes));
-    Table::new(name, title, note, columns, rows).plotted()
+    let titles = figures.map(|(title, _)| title).into_iter();
+    let columns = titles.chain(with_connections.then_some("per connection"));
+    Table::new(name, title, note, columns.map(|title| (title, Unit::Bytes)), rows).plotted()
 }

@@ -10,7 +10,7 @@ use crate::figures::{Row, Table, Target, Unit};
 use crate::http::send;
 use crate::load::{self, Expected, Load, Sample};
 use crate::machine::Cores;
-use crate::peer::{Peer, caddy, frontdesk, nginx, static_web_server, yardstick};
+use crate::peer::{Peer, frontdesk, yardstick};
 use crate::rounds::{Rounds, Spread, interleave};
 
 /// Busy connections.
@@ -73,10 +73,10 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         ours,
         content.start_general_path(bench)?,
         // Which of them is faster depends on the page size.
-        nginx::start(bench, "nginx", &files, true)?,
-        nginx::start(bench, NGINX_WITHOUT_SENDFILE, &files, false)?,
-        caddy::start(bench, &files)?,
-        static_web_server::start(bench, &files)?,
+        files.nginx(bench, "nginx", true)?,
+        files.nginx(bench, NGINX_WITHOUT_SENDFILE, false)?,
+        files.caddy(bench)?,
+        files.static_web_server(bench)?,
     ];
     let mut outcome = Outcome::default();
     outcome.condition("connections", CONNECTIONS.to_string());

@@ -1,5 +1,6 @@
 //! A test of the benchmark: one short round of frontdesk and the yardstick, without a comparison.
 
+use std::io;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -7,7 +8,7 @@ use anyhow::Result;
 use crate::Bench;
 use crate::content::{Content, LARGE, PageRequest, Representation, SMALL};
 use crate::http::send;
-use crate::load::{self, Expected, NoResponses};
+use crate::load::{self, Expected};
 use crate::peer::{Peer, yardstick};
 
 /// A round is not repeated beyond this length.
@@ -34,10 +35,13 @@ pub fn run(bench: &Bench) -> Result<()> {
 
 /// Measures one round. On a machine too busy to answer a single request, repeats it with twice the length.
 fn measure(bench: &Bench, peer: &Peer, exchanges: &[(Vec<u8>, Expected)]) -> Result<()> {
+    let is_timeout = |error: &anyhow::Error| {
+        error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::TimedOut)
+    };
     let mut load = bench.load(16);
     let seen = loop {
         match load::run(&load, peer, load::cycle(exchanges)) {
-            Err(error) if error.is::<NoResponses>() && load.length < LONGEST_ROUND => load.length *= 2,
+            Err(error) if is_timeout(&error) && load.length < LONGEST_ROUND => load.length *= 2,
             result => break result?,
         }
     };

@@ -11,7 +11,7 @@ use crate::Bench;
 use crate::content::{Content, LARGE, Page, PageRequest, SMALL};
 use crate::http::ClientKind;
 use crate::load::Sample;
-use crate::peer::{Peer, caddy, folder, nginx};
+use crate::peer::{Peer, folder};
 use crate::process;
 use crate::rounds::interleave;
 use crate::tls::{self, Identity};
@@ -31,7 +31,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
     let identity = Identity::create(keys.path())?;
     let (content, ours) = Content::start(bench, Some(&identity))?;
     let files = content.file_server(Some(&identity));
-    let peers = [ours, nginx::start(bench, "nginx", &files, false)?, caddy::start(bench, &files)?];
+    let peers = [ours, files.nginx(bench, "nginx", false)?, files.caddy(bench)?];
     let mut outcome = Outcome::default();
     outcome.condition(
         "HTTP/2",

@@ -1,0 +1,134 @@
+//! File servers: nginx, tuned for static pages; Caddy; and static-web-server, which uses the same HTTP libraries
+//! as the general path of frontdesk.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use tempfile::TempDir;
+
+use super::{Peer, folder, free_address, workers};
+use crate::Bench;
+use crate::machine::Cores;
+use crate::tls::Identity;
+
+/// static-web-server in the folder of tools. There is no Debian package.
+pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";
+
+/// Settings that all file servers have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct FileServer<'a> {
+    pub root: &'a Path,
+    pub cores: Cores,
+    /// Headers that are added to each response.
+    pub headers: &'a [(String, String)],
+    /// Serves HTTP/2 and HTTP/1.1 over TLS 1.3 as well.
+    pub tls: Option<&'a Identity>,
+}
+
+/// The folder and the addresses of a server.
+struct Reserved<'a> {
+    folder: TempDir,
+    address: SocketAddr,
+    tls: Option<(&'a Identity, SocketAddr)>,
+}
+
+impl<'a> FileServer<'a> {
+    /// nginx with or without sendfile: small files are faster without.
+    pub fn nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
+        let reserved = self.reserve()?;
+        let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);
+        if let Some((identity, address)) = reserved.tls {
+            server += &format!(
+                include_str!("nginx-tls.conf"),
+                address = address,
+                certificate = identity.certificate.display(),
+                key = identity.key.display(),
+            );
+        }
+        server += &self.header_lines(|name, value| format!("    add_header {name} {value:?};"));
+        let configuration = format!(
+            include_str!("nginx.conf"),
+            user = nginx_user(),
+            folder = reserved.folder.path().display(),
+            workers = workers(self.cores),
+            sendfile = if sendfile { "on" } else { "off" },
+            root = self.root.display(),
+            server = server,
+        );
+        let mut command = Command::new("nginx");
+        command.arg("-p").arg(reserved.folder.path()).arg("-c");
+        self.start(bench, name, command, &configuration, reserved)
+    }
+
+    /// Caddy with precompressed files, without admin API and access log.
+    pub fn caddy(&self, bench: &Bench) -> Result<Peer> {
+        let reserved = self.reserve()?;
+        let mut configuration = format!(
+            include_str!("Caddyfile"),
+            port = reserved.address.port(),
+            root = self.root.display(),
+            headers = self.header_lines(|name, value| format!("  header {name} `{value}`")),
+        );
+        if let Some((identity, address)) = reserved.tls {
+            let (certificate, key) = (identity.certificate.display(), identity.key.display());
+            let tls = format!("tls {certificate} {key} {{\n    protocols tls1.3\n  }}");
+            configuration += &format!("https://:{} {{\n  import site\n  {tls}\n}}\n", address.port());
+        }
+        let mut command = Command::new("caddy");
+        command.env("GOMAXPROCS", workers(self.cores).to_string());
+        for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
+            command.env(name, reserved.folder.path());
+        }
+        command.args(["run", "--adapter", "caddyfile", "--config"]);
+        self.start(bench, "Caddy", command, &configuration, reserved)
+    }
+
+    /// static-web-server with precompressed files, without compression on the fly.
+    pub fn static_web_server(&self, bench: &Bench) -> Result<Peer> {
+        let reserved = self.reserve()?;
+        let configuration = format!(
+            include_str!("static-web-server.toml"),
+            port = reserved.address.port(),
+            root = self.root.display(),
+            workers = workers(self.cores),
+            headers = self.header_lines(|name, value| format!("{name} = {value:?}")),
+        );
+        let mut command = Command::new(bench.tools.join(STATIC_WEB_SERVER));
+        command.arg("--config-file");
+        self.start(bench, "static-web-server", command, &configuration, reserved)
+    }
+
+    fn reserve(&self) -> Result<Reserved<'a>> {
+        let tls = self.tls.map(|identity| Ok::<_, anyhow::Error>((identity, free_address()?))).transpose()?;
+        Ok(Reserved { folder: folder()?, address: free_address()?, tls })
+    }
+
+    /// A line of configuration for each header.
+    fn header_lines(&self, line: impl Fn(&str, &str) -> String) -> String {
+        self.headers.iter().map(|(name, value)| line(name, value) + "\n").collect()
+    }
+
+    /// Starts a server whose last argument is the path of its configuration.
+    fn start(
+        &self,
+        bench: &Bench,
+        name: &str,
+        mut command: Command,
+        configuration: &str,
+        reserved: Reserved<'_>,
+    ) -> Result<Peer> {
+        let file = reserved.folder.path().join("configuration");
+        std::fs::write(&file, configuration)?;
+        let Reserved { folder, address, tls } = reserved;
+        let mut peer = Peer::start(bench, name, self.cores, command.arg(&file), address, folder)?;
+        peer.secure = tls.map(|(_, address)| address);
+        Ok(peer)
+    }
+}
+
+/// Only root may set the user.
+pub fn nginx_user() -> &'static str {
+    if rustix::process::geteuid().is_root() { "user root;\n" } else { "" }
+}
