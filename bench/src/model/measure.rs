@@ -183,7 +183,8 @@ impl Stack {
     /// in milliseconds.
     fn counters(&self) -> Result<[f64; 5]> {
         Ok([
-            self.postgres.number("SELECT count(*) FROM accepted")?,
+            self.postgres
+                .number("SELECT (SELECT count(*) FROM submission) + (SELECT count(*) FROM intake)")?,
             self.postgres.number("SELECT pg_snapshot_xmax(pg_current_snapshot())")?,
             self.postgres.number("SELECT pg_current_wal_lsn() - '0/0'")?,
             self.postgres.number("SELECT wal_sync FROM pg_stat_wal")?,
@@ -224,7 +225,9 @@ impl Stack {
 
     fn wait_for_deliveries(&self) -> Result<()> {
         let began = Instant::now();
-        while self.postgres.number("SELECT count(*) FROM delivery WHERE due_at IS NOT NULL")? > 0.0 {
+        let pending =
+            "SELECT (SELECT count(*) FROM intake) + count(*) FROM delivery WHERE due_at IS NOT NULL";
+        while self.postgres.number(pending)? > 0.0 {
             let is_late = began.elapsed() > Duration::from_mins(3);
             ensure!(!is_late, "deliveries take too long: {}", self.replica.stderr());
             std::thread::sleep(Duration::from_millis(200));

@@ -8,6 +8,7 @@ use anyhow::Result;
 
 use super::{Peer, folder, free_address, workers};
 use crate::Bench;
+use crate::http::{ClientKind, get, send};
 use crate::machine::Cores;
 use crate::tls::Identity;
 
@@ -64,6 +65,8 @@ pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
     command.env("FRONTDESK_SERVER__WORKERS", workers(options.cores).to_string()).envs(options.environment);
     let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
     peer.secure = secure;
+    // It listens before it has opened the inbox.
+    send(address, &get(ClientKind::Browser, "/", "identity", None))?;
     settle(&peer);
     Ok(peer)
 }
