@@ -137,7 +137,7 @@ pub fn limiter(quota: u32, sources: u32) -> Run {
 fn answer(fast_path: bool, more: &str) -> Run {
     let folder = tempfile::tempdir().expect("a folder");
     let site = generated_site(10);
-    site.compress(usize::MAX);
+    site.compress(usize::MAX, None);
     let store = Store::open(&StoreOptions::new(folder.path().join("inbox.sqlite"))).expect("a store");
     let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
     let app = AppState::new(site, intake, WebOptions { fast_path, ..WebOptions::default() });

@@ -83,7 +83,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
         note(0, took);
         if encode {
             let began = Clock::now();
-            site.compress(usize::MAX);
+            site.compress(usize::MAX, None);
             note(6, began.elapsed());
         }
         let (site, took) = load(folder, &mut previous, Some(site));

@@ -39,22 +39,22 @@ const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-edito
 type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
 const RESOURCES: [(&str, &str, Build); 11] = [
-    ("/llms.txt", TEXT, |site, options, _| Some(llms::guide(site.pages(), options))),
+    ("/llms.txt", TEXT, |site, options, _| Some(llms::guide(&site.pages, options))),
     ("/llms-full.txt", TEXT, |site, options, _| Some(llms::full(site, options))),
-    ("/agents.md", MARKDOWN, |site, options, more| Some(agents::build(site.pages(), options, more))),
-    ("/openapi.json", JSON, |site, options, more| Some(openapi::build(site.pages(), options, more))),
-    ("/sitemap-index.xml", XML, |site, options, _| Some(sitemap::index(site.pages(), options))),
-    ("/sitemap.xml", XML, |site, options, _| Some(sitemap::urls(sitemap::parts(site.pages())[0].1, options))),
-    ("/sitemap.md", MARKDOWN, |site, options, _| Some(sitemap::markdown(site.pages(), options))),
+    ("/agents.md", MARKDOWN, |site, options, more| Some(agents::build(&site.pages, options, more))),
+    ("/openapi.json", JSON, |site, options, more| Some(openapi::build(&site.pages, options, more))),
+    ("/sitemap-index.xml", XML, |site, options, _| Some(sitemap::index(&site.pages, options))),
+    ("/sitemap.xml", XML, |site, options, _| Some(sitemap::urls(sitemap::parts(&site.pages)[0].1, options))),
+    ("/sitemap.md", MARKDOWN, |site, options, _| Some(sitemap::markdown(&site.pages, options))),
     ("/robots.txt", TEXT, |_, options, more| Some(robots::build(&options.base_url, more.signals))),
-    ("/blog/rss.xml", "application/rss+xml", |site, options, _| Some(feed::build(site.pages(), options))),
+    ("/blog/rss.xml", "application/rss+xml", |site, options, _| Some(feed::build(&site.pages, options))),
     ("/.well-known/security.txt", TEXT, |site, options, more| {
         // A contact is required (RFC 9116 §2.5.3).
         let contact = Some(more.security_email.as_str()).filter(|contact| !contact.is_empty())?;
-        Some(well_known::security_txt(site.pages(), options, contact))
+        Some(well_known::security_txt(&site.pages, options, contact))
     }),
     ("/.well-known/api-catalog", LINKSET, |site, options, _| {
-        Some(well_known::api_catalog(site.pages(), options))
+        Some(well_known::api_catalog(&site.pages, options))
     }),
 ];
 
@@ -70,7 +70,7 @@ pub fn add(site: &mut Site, options: &PagesOptions, resources: &ResourceOptions)
     let built = in_parallel(&RESOURCES, |(path, media_type, build)| {
         Some(((*path).to_owned(), file(media_type, build(site, options, resources)?)))
     });
-    let further = sitemap::parts(site.pages()).into_iter().skip(1);
+    let further = sitemap::parts(&site.pages).into_iter().skip(1);
     let further = further.map(|(path, pages)| (path, file(XML, sitemap::urls(pages, options))));
     let files: Vec<(String, File)> = built.into_iter().flatten().chain(further).collect();
     for (path, file) in files {

@@ -24,7 +24,7 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let (site, mut found) = site::load(folder, &config);
     faults.append(&mut found);
     faults.append(&mut config.memory_faults(site.as_ref().map_or(0, Site::size)));
-    let pages = site.map_or(0, |site| site.page_count());
+    let pages = site.map_or(0, |site| site.page_count);
     if json {
         let mut stdout = io::stdout().lock();
         for fault in &faults {

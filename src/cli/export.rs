@@ -74,7 +74,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     files.insert("public/_redirects".to_owned(), hosts::redirects(&layout).into());
     files.insert("nginx/http.conf".to_owned(), nginx::http(&layout, &replicas, &config.web).into());
     files.insert("nginx/server.conf".to_owned(), nginx::server(&layout, &root, &config.web).into());
-    let manifest = manifest::compose(&layout, site.base_url(), &files);
+    let manifest = manifest::compose(&layout, &site.base_url, &files);
     files.insert(folder::MANIFEST.to_owned(), manifest.into());
     let (count, bytes) = (files.len(), files.values().map(bytes::Bytes::len).sum::<usize>());
     let replaced = folder.fill(&files)?;
@@ -89,7 +89,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     writeln!(
         stderr,
         "{good}{word}{reset} {} pages in {count} files ({} KiB) in {to}",
-        site.page_count(),
+        site.page_count,
         bytes.div_ceil(1024),
     )?;
     Ok(ExitCode::SUCCESS)

@@ -68,7 +68,7 @@ mod tests {
         let (site, mut found) = site::load(folder.path(), &config.at(None));
         faults.append(&mut found);
         assert_eq!(faults, []);
-        assert!(site.is_some_and(|site| site.page_count() >= 6));
+        assert!(site.is_some_and(|site| site.page_count >= 6));
         assert!(run(folder.path()).is_err(), "nothing is overwritten");
     }
 }

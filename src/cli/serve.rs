@@ -111,7 +111,7 @@ fn serve(
         let _ = print_banner(&config, &desk, &addresses, is_new, started.elapsed());
     }
     let _ = addresses.print();
-    notify.ready(&format!("{} pages at {}", desk.snapshot.load().site.page_count(), config.pages.base_url));
+    notify.ready(&format!("{} pages at {}", desk.snapshot.load().site.page_count, config.pages.base_url));
     let reloader = Reloader {
         folder: folder.to_owned(),
         flags: flags.to_vec(),
@@ -173,7 +173,7 @@ fn load(
         log.faults(&faults);
         bail!("the site cannot be served ({})", count_faults(&faults));
     };
-    site.compress_with(COMPRESSED_AT_START, Some(encodings));
+    site.compress(COMPRESSED_AT_START, Some(encodings));
     progress.end();
     if !faults.is_empty() {
         tracing::warn!("{}: `frontdesk check {}` lists them", count_faults(&faults), folder.display());
@@ -310,12 +310,7 @@ fn print_banner(
         writeln!(stderr, "  {line}")?;
     }
     let milliseconds = took.as_millis();
-    writeln!(
-        stderr,
-        "  {} pages, {} KiB, loaded in {milliseconds} ms",
-        site.page_count(),
-        site.size() / 1024
-    )?;
+    writeln!(stderr, "  {} pages, {} KiB, loaded in {milliseconds} ms", site.page_count, site.size() / 1024)?;
     match health {
         Ok(()) => {
             let new = if is_new { " (new, and empty)" } else { "" };
@@ -367,7 +362,7 @@ fn log_start(config: &Config, desk: &AppState, addresses: &ListeningAddresses, i
         public = public.join(" "),
         private = addresses.private.as_ref().map(|address| url("http", address)),
         base_url = config.pages.base_url,
-        pages = site.page_count(),
+        pages = site.page_count,
         bytes = site.size(),
         loaded_in_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         inbox = %config.store.url,

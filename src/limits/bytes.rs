@@ -70,7 +70,21 @@ impl ByteLimiter {
     /// larger than a whole budget counts as a whole budget.
     pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Admission {
         let Some(mut state) = self.lock() else { return Admission::Allowed };
-        state.charge(source, u64::try_from(bytes).unwrap_or(u64::MAX), now)
+        let BudgetState { clock, sources, networks, counts } = &mut *state;
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let elapsed = clock.advance(now);
+        sources.advance(elapsed);
+        networks.advance(elapsed);
+        let account = sources.account(source);
+        let network = networks.account(source.network());
+        let waits = [sources.wait(&account, bytes), networks.wait(&network, bytes)];
+        let admission = rule::refusal(waits).unwrap_or_else(|| {
+            sources.add(&account, bytes);
+            networks.add(&network, bytes);
+            Admission::Allowed
+        });
+        counts.count(admission);
+        admission
     }
 
     pub fn counts(&self) -> DecisionCounts {
@@ -87,24 +101,6 @@ struct BudgetState {
     sources: Debts,
     networks: Debts,
     counts: DecisionCounts,
-}
-
-impl BudgetState {
-    fn charge(&mut self, source: Source, bytes: u64, now: Instant) -> Admission {
-        let elapsed = self.clock.advance(now);
-        self.sources.advance(elapsed);
-        self.networks.advance(elapsed);
-        let account = self.sources.account(source);
-        let network = self.networks.account(source.network());
-        let waits = [self.sources.wait(&account, bytes), self.networks.wait(&network, bytes)];
-        let admission = rule::refusal(waits).unwrap_or_else(|| {
-            self.sources.add(&account, bytes);
-            self.networks.add(&network, bytes);
-            Admission::Allowed
-        });
-        self.counts.count(admission);
-        admission
-    }
 }
 
 /// The debts in bytes of all keys of one kind.

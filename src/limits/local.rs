@@ -47,15 +47,28 @@ impl LocalLimiter {
         let Some(mut state) = self.lock() else {
             return LimitDecision { admission: Admission::Allowed, statuses: None };
         };
-        state.check(source, now)
+        state.advance(now);
+        let mut entry = state.sources.entry(source);
+        let mut network = state.networks.entry(source.network());
+        let waits = [state.sources.wait(&entry), state.networks.wait(&network)];
+        let admission = rule::refusal(waits).unwrap_or_else(|| {
+            state.sources.charge(&mut entry);
+            state.networks.charge(&mut network);
+            Admission::Allowed
+        });
+        state.counts.count(admission);
+        LimitDecision { admission, statuses: Some(state.statuses(&entry, &network)) }
     }
 
     /// Records a decision that Redis made about a request of `source` at `now`, so that later local decisions
     /// count it. Charges an allowed request to each local quota that has room for it.
     pub fn record_shared(&self, source: Source, admission: Admission, now: Instant) {
-        if let Some(mut state) = self.lock() {
-            state.record_shared(source, admission, now);
-        }
+        let Some(mut state) = self.lock() else { return };
+        state.counts.count(admission);
+        let Admission::Allowed = admission else { return };
+        state.advance(now);
+        state.sources.charge_if_free(source);
+        state.networks.charge_if_free(source.network());
     }
 
     /// The status of `source` without charging a request. None if limits are disabled.
@@ -109,34 +122,6 @@ impl LocalState {
         let elapsed = self.clock.advance(now);
         self.sources.advance(elapsed);
         self.networks.advance(elapsed);
-    }
-
-    fn check(&mut self, source: Source, now: Instant) -> LimitDecision {
-        self.advance(now);
-        let mut entry = self.sources.entry(source);
-        let mut network = self.networks.entry(source.network());
-        let waits = [self.sources.wait(&entry), self.networks.wait(&network)];
-        let admission = rule::refusal(waits).unwrap_or_else(|| {
-            self.sources.charge(&mut entry);
-            self.networks.charge(&mut network);
-            Admission::Allowed
-        });
-        self.counts.count(admission);
-        LimitDecision { admission, statuses: Some(self.statuses(&entry, &network)) }
-    }
-
-    fn record_shared(&mut self, source: Source, admission: Admission, now: Instant) {
-        self.counts.count(admission);
-        let Admission::Allowed = admission else { return };
-        self.advance(now);
-        let mut entry = self.sources.entry(source);
-        if self.sources.wait(&entry).is_zero() {
-            self.sources.charge(&mut entry);
-        }
-        let mut network = self.networks.entry(source.network());
-        if self.networks.wait(&network).is_zero() {
-            self.networks.charge(&mut network);
-        }
     }
 
     fn statuses(&self, entry: &SketchEntry, network: &SketchEntry) -> QuotaStatuses {

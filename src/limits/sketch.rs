@@ -141,6 +141,14 @@ impl Sketch {
         }
     }
 
+    /// Charges one request if there is room for it.
+    pub(super) fn charge_if_free(&mut self, key: impl Hash) {
+        let mut entry = self.entry(key);
+        if self.wait(&entry).is_zero() {
+            self.charge(&mut entry);
+        }
+    }
+
     pub(super) fn statuses(&self, entry: &SketchEntry) -> [QuotaStatus; 2] {
         self.each(entry, WindowQuota::status)
     }

@@ -226,7 +226,7 @@ mod tests {
         let encodings = Encodings::new(folder.path().join("encodings"));
         let text = "A line that repeats itself, more or less.\n".repeat(50);
         let first = site(&[&text, "short"]);
-        first.compress_with(usize::MAX, Some(&encodings));
+        first.compress(usize::MAX, Some(&encodings));
         let quick = file(&first, "/0").body(Encoding::Gzip).etag().to_owned();
         assert!(encodings.strengthen(first.files(), &GO).expect("the cache is writable"));
         assert_eq!(names(&encodings).len(), 1, "the short one is sent as it is");
@@ -244,7 +244,7 @@ mod tests {
         );
 
         let second = site(&[&text]);
-        second.compress_with(usize::MAX, Some(&encodings));
+        second.compress(usize::MAX, Some(&encodings));
         let (strong, swapped) = (file(&second, "/0"), file(&first.strengthened(&encodings), "/0"));
         assert!(strong.is_strong() && swapped.is_strong() && !file(&first, "/0").is_strong());
         for encoding in Encoding::PREFERENCE {
@@ -334,7 +334,7 @@ mod tests {
         fs::write(folder.path().join("file"), "x").expect("the cache is writable");
         let encodings = Encodings::new(folder.path().join("file/encodings"));
         let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
-        site.compress_with(usize::MAX, Some(&encodings));
+        site.compress(usize::MAX, Some(&encodings));
         assert!(file(&site, "/0").has(Encoding::Brotli));
         assert!(encodings.strengthen(site.files(), &GO).is_err());
     }

@@ -497,7 +497,11 @@ fn lay_out(
     let url = format!("{}{path}", options.base_url);
     let html = template.render_html()?;
     let is_list_of_tags = document.kind == PageKind::Tags;
-    let tags: Vec<ListItem> = shared.data.tags.iter().filter(|_| is_list_of_tags).map(tag_entry).collect();
+    let item = |tag: &Tag| {
+        let title = format!("{} ({})", tag.name, tag.count);
+        ListItem { title, path: tag.path.clone(), ..ListItem::default() }
+    };
+    let tags: Vec<ListItem> = shared.data.tags.iter().filter(|_| is_list_of_tags).map(item).collect();
     let markdown = twin::compose(&template, &url, if is_list_of_tags { &tags } else { &view.listing });
     let mut link = format!("<{twin_path}>; rel=\"alternate\"; type=\"text/markdown\"");
     if document.kind == PageKind::Home {
@@ -518,10 +522,6 @@ fn lay_out(
     let page = Page { html: Arc::new(html), markdown: Arc::new(markdown), path, twin: twin_path };
     let document = Document { content, ..document.clone() };
     Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
-}
-
-fn tag_entry(tag: &Tag) -> ListItem {
-    ListItem { title: format!("{} ({})", tag.name, tag.count), path: tag.path.clone(), ..ListItem::default() }
 }
 
 /// A page's summary; `None` for unlisted pages. `posts` counts the listed posts so far, including this one.

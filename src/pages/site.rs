@@ -70,11 +70,13 @@ pub struct PageSummary {
 pub struct Site {
     pub(super) entries: HashMap<Box<str>, SiteEntry>,
     /// In reading order, without unlisted pages.
-    pages: Vec<PageSummary>,
-    not_found: Page,
-    base_url: String,
+    pub pages: Vec<PageSummary>,
+    /// The page for paths without an entry.
+    pub not_found: Page,
+    /// Scheme and authority, without a trailing slash.
+    pub base_url: String,
     /// The number of pages, including unlisted ones.
-    page_count: usize,
+    pub page_count: usize,
     /// The value of [`Site::hash`], computed by its first call.
     hash: OnceLock<String>,
 }
@@ -92,11 +94,6 @@ impl Site {
         }
     }
 
-    /// Scheme and authority, without a trailing slash.
-    pub fn base_url(&self) -> &str {
-        &self.base_url
-    }
-
     pub fn get(&self, path: &str) -> Option<&SiteEntry> {
         self.entries.get(path)
     }
@@ -104,19 +101,6 @@ impl Site {
     /// All entries by their decoded paths, in arbitrary order.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &SiteEntry)> {
         self.entries.iter().map(|(path, entry)| (&**path, entry))
-    }
-
-    pub fn not_found(&self) -> &Page {
-        &self.not_found
-    }
-
-    /// The listed pages, in reading order.
-    pub fn pages(&self) -> &[PageSummary] {
-        &self.pages
-    }
-
-    pub fn page_count(&self) -> usize {
-        self.page_count
     }
 
     /// Total size in bytes of all unencoded bodies. The two names of an asset share one body.
@@ -201,12 +185,8 @@ impl Site {
     }
 
     /// Compresses the smallest files on all cores: as many as have `budget` bytes of bodies together.
-    pub fn compress(&self, budget: usize) {
-        self.compress_with(budget, None);
-    }
-
-    /// Like [`Site::compress`], but prefers encodings from the cache.
-    pub fn compress_with(&self, budget: usize, cache: Option<&Encodings>) {
+    /// Prefers encodings from the cache.
+    pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
         files.sort_by_key(|file| (file.identity().bytes.len(), *file.hash.as_bytes()));

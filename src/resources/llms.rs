@@ -51,7 +51,7 @@ pub(super) fn guide(pages: &[PageSummary], options: &PagesOptions) -> String {
 }
 
 pub(super) fn full(site: &Site, options: &PagesOptions) -> String {
-    let pages = site.pages().iter().filter(|page| !page.is_generated);
+    let pages = site.pages.iter().filter(|page| !page.is_generated);
     let bodies: Vec<&[u8]> =
         pages.filter_map(|page| Some(&site.markdown(&page.path)?.identity().bytes[..])).collect();
     let mut text = format!("# {}\n\n> {}\n", options.title, options.description);

@@ -108,7 +108,7 @@ fn responses(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses
         Some(SiteEntry::Page(page)) => negotiated(&page.html, &page.markdown),
         Some(SiteEntry::File(file, _)) => UrlResponses::Single(encoded(None, file)),
         Some(SiteEntry::Redirect(_)) => UrlResponses::Moved(neither()),
-        None => negotiated(&site.not_found().html, &site.not_found().markdown),
+        None => negotiated(&site.not_found.html, &site.not_found.markdown),
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn choose<'a>(
         None => {
             let media = preferences.media();
             representation = media.into();
-            representation_of(site.not_found(), media).map_or(Choice::NotFound, |file| {
+            representation_of(&site.not_found, media).map_or(Choice::NotFound, |file| {
                 Choice::Send(Selection::new(file, ResponseKind::NotFound, true, || preferences.codings()))
             })
         }
@@ -182,7 +182,7 @@ impl<'a> Choice<'a> {
 /// 406 with the address of each representation (RFC 9110 §15.5.7).
 fn not_acceptable(site: &Site, page: &Page) -> HttpResponse {
     let (path, twin) = (&page.path, &page.twin);
-    let base = site.base_url();
+    let base = &site.base_url;
     let body = format!(
         "This page has two representations, and the Accept header allows neither:
 

@@ -125,7 +125,7 @@ async fn submit(
     let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
     let evidence = Evidence::Facts(RequestFacts {
         rate: sender.rate,
-        origin: origin(head, snapshot.site.base_url()),
+        origin: origin(head, &snapshot.site.base_url),
         extras,
     });
     let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, evidence, agent };

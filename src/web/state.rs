@@ -44,7 +44,7 @@ impl AppState {
             directories: Vec::new(),
             allow_private: false,
             extra_roots: None,
-            origin: SiteOrigin::of(site.base_url()),
+            origin: SiteOrigin::of(&site.base_url),
             fetch_timeouts: agent::FETCH_TIMEOUTS,
             key_timeout: agent::KEY_TIMEOUT,
         };

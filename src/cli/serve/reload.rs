@@ -119,7 +119,7 @@ impl Reloader {
             // Runs at normal priority, because other threads may wait for it.
             process::release_memory();
             process::enter_idle_class();
-            site.compress_with(usize::MAX, Some(&encodings));
+            site.compress(usize::MAX, Some(&encodings));
             match encodings.strengthen(site.files(), &stopped) {
                 Ok(true) if !stopped.load(Ordering::Relaxed) => {
                     // Sending fails only if the server has stopped.
@@ -160,12 +160,12 @@ impl Reloader {
         let reloaded = self.try_reload();
         self.desk.metrics.record_reload(reloaded.is_ok(), jiff::Timestamp::now());
         let live = self.desk.snapshot.load_full();
-        self.notify.ready(&format!("{} pages at {}", live.site.page_count(), self.config.pages.base_url));
+        self.notify.ready(&format!("{} pages at {}", live.site.page_count, self.config.pages.base_url));
         let is_new = reloaded.is_ok();
         match reloaded {
             Ok(live) => {
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                let (pages, generation) = (live.site.page_count(), live.generation);
+                let (pages, generation) = (live.site.page_count, live.generation);
                 tracing::info!(pages, generation, took_ms, "site and configuration reloaded");
             }
             Err(faults) => {
@@ -207,7 +207,7 @@ impl Reloader {
         faults.extend(config.memory_faults(site.size()));
         let before = self.desk.snapshot.load_full();
         site.adopt(&before.site);
-        site.compress_with(COMPRESSED_AT_RELOAD, Some(&self.encodings));
+        site.compress(COMPRESSED_AT_RELOAD, Some(&self.encodings));
 
         // Nothing below can fail.
         for key in waiting {

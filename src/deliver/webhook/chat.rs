@@ -10,12 +10,7 @@ const MAX_BACKTICKS: usize = 9;
 
 /// Shortens a text to `limit`, with an ellipsis at its end.
 pub fn shorten(text: &str, limit: usize) -> String {
-    let mut buffer = [0; 4];
-    let mut short = LimitedText::new(limit);
-    for c in text.chars() {
-        short.push(c.encode_utf8(&mut buffer));
-    }
-    short.finish()
+    escape_characters(text, limit, |c, _| String::from(c).into())
 }
 
 /// Slack: escapes the three characters that mentions and links use. `limit` applies to the escaped text.

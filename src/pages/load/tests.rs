@@ -238,7 +238,7 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
         };
         (&**path, entry)
     });
-    (entries.collect(), format!("{} {:?}", page(site.not_found()), site.pages()), site.hash().to_owned())
+    (entries.collect(), format!("{} {:?}", page(&site.not_found), &site.pages), site.hash().to_owned())
 }
 
 fn form() -> PageForm {

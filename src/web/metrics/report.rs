@@ -161,7 +161,7 @@ fn disk(out: &mut Exposition, app: &AppState) {
 
 fn site(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     out.family("frontdesk_build_info").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
-    let pages = snapshot.site.page_count().to_string();
+    let pages = snapshot.site.page_count.to_string();
     out.family("frontdesk_site_info").sample(&[("hash", snapshot.site.hash()), ("pages", &pages)], 1);
     let [done, failed] = [0, 1].map(|place| app.metrics.shared.reloads[place].load(Relaxed));
     out.single("frontdesk_site_generation", snapshot.generation);

@@ -53,7 +53,7 @@ impl Lanes {
         let app = |fast_path| {
             let loaded = pages::load(folder.path(), &options, &[]);
             let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
-            site.compress(usize::MAX);
+            site.compress(usize::MAX, None);
             let inbox = folder.path().join(format!("inbox-{fast_path}.sqlite"));
             let store = Store::open(&StoreOptions::new(inbox)).expect("a store");
             let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
