@@ -1051,7 +1051,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_shared_where_an_address_says_so() {
+    fn limits_are_shared_if_a_redis_url_is_set() {
         assert_eq!(accept("", &[], &[]).shared_limits, None);
         let read =
             |text: &str| accept(&format!("[limits]\n{text}"), &[], &[]).shared_limits.expect("it is there");

@@ -13,9 +13,9 @@
 //!   networks: content from a hundred networks delays others by minutes. A receiver that is down gets less
 //!   than one request per second, and only while deliveries are due. Each delivery is tried ten times in
 //!   three days.
-//! - If the receiver refuses temporarily (a mail server's 4xx, HTTP 429), deliveries are sent one at a time
-//!   from the first refusal on, after 3, 6, 12 and then every 15 seconds, so that the lowest rank gets the
-//!   next message that the receiver's rate limit admits.
+//! - If the receiver refuses temporarily (a mail server's 4xx, HTTP 429), up to [`PROBES`] deliveries are
+//!   sent after 3, 6, 12 and then every 15 seconds. Once one succeeds, deliveries are sent one at a time,
+//!   with a gap that follows the receiver's rate limit, so that it refuses few of them.
 //!
 //! Times are durations since the start, measured by a monotonic clock.
 
@@ -35,8 +35,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
 const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
-/// After a temporary refusal, deliveries are sent one at a time with a gap between them. Each success
-/// shortens the gap by an eighth, so that a rate limit refuses few deliveries. A gap below this minimum ends.
+/// After a temporary refusal, deliveries are sent one at a time with a gap between them. A refusal after a
+/// success doubles the gap, and each success shortens it by an eighth, so that a rate limit refuses few
+/// deliveries. A gap below the minimum ends.
+const LONGEST_GAP: Duration = Duration::from_mins(1);
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
 
 /// A shorter pause does not count as an outage.
@@ -255,7 +257,7 @@ impl ChannelHealth {
             HealthState::Off => Capacity::default(),
             HealthState::Paused(pause) if now < pause.until => Capacity::default(),
             HealthState::Paused(pause) => {
-                let concurrency = if pause.cause == Cause::Unclear { self.concurrency } else { 1 };
+                let concurrency = if pause.cause == Cause::Channel { 1 } else { self.concurrency };
                 let probes = concurrency.saturating_sub(under_way).min(pause.probes);
                 Capacity { any: probes, retries: probes }
             }
@@ -272,7 +274,7 @@ impl ChannelHealth {
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
         let is_quiet = self.first_attempts + self.retries == 0;
         let (at, returns) = match self.health {
-            HealthState::Paused(pause) => (pause.until, is_quiet || pause.cause == Cause::Unclear),
+            HealthState::Paused(pause) => (pause.until, is_quiet || pause.cause != Cause::Channel),
             HealthState::Well => (self.gap_ends, is_quiet && !self.gap.is_zero()),
             HealthState::Off => return None,
         };
@@ -350,8 +352,8 @@ impl ChannelHealth {
         if !is_next {
             return HealthChange::None;
         }
-        if cause == Cause::Deferred {
-            self.gap = FIRST_DEFERRAL;
+        if cause == Cause::Deferred && last.is_none() {
+            self.gap = (self.gap * 2).clamp(FIRST_DEFERRAL, LONGEST_GAP);
         }
         let pause = Pause::after(last, cause, asked, now);
         self.health = HealthState::Paused(pause);
@@ -550,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_refusal_for_now_deliveries_go_one_at_a_time() {
+    fn after_a_temporary_refusal_and_a_success_deliveries_go_one_at_a_time() {
         let mut channel = ChannelHealth::new(4);
         for _ in 0..3 {
             channel.begin(false);
@@ -564,9 +566,9 @@ mod tests {
         }
         let mut now = START + FIRST_DEFERRAL;
         assert_eq!(channel.wakes_at(START), Some(now), "late refusals do not prolong it");
-        assert_eq!(channel.capacity(now), Capacity { any: 1, retries: 1 });
+        assert_eq!(channel.capacity(now), Capacity { any: 4, retries: 4 });
         channel.begin(false);
-        assert_eq!(channel.capacity(now), Capacity::default());
+        assert_eq!(channel.capacity(now), Capacity { any: 3, retries: 3 });
         assert_eq!(channel.end(false, &fine(), now), HealthChange::None);
         let mut gaps = Vec::new();
         while let Some(ends) = channel.wakes_at(now) {
@@ -579,6 +581,16 @@ mod tests {
         }
         assert!(gaps.is_sorted_by(|a, b| a > b) && gaps.len() > 20, "{gaps:?}");
         assert_eq!(channel.capacity(now), Capacity { any: 4, retries: 2 });
+        // Each refusal after a success doubles the gap.
+        for gap in [3, 5, 9, 16, 28, 49, 60, 60] {
+            channel.begin(false);
+            channel.end(false, &failed(Cause::Deferred), now);
+            assert_eq!(channel.gap.as_secs(), gap);
+            now = channel.wakes_at(now).unwrap();
+            channel.begin(false);
+            channel.end(false, &fine(), now);
+            now += channel.gap;
+        }
     }
 
     #[test]
@@ -596,9 +608,9 @@ mod tests {
             let until = now + Duration::from_secs(pause);
             assert_eq!(channel.wakes_at(now), Some(until));
             now = until;
-            for _ in 1..PROBES {
+            for left in (1..PROBES).rev() {
                 assert_eq!(fail(&mut channel, Cause::Deferred, now), HealthChange::None);
-                assert_eq!(channel.capacity(now), Capacity { any: 1, retries: 1 });
+                assert_eq!(channel.capacity(now), Capacity { any: left, retries: left });
             }
             assert_eq!(fail(&mut channel, Cause::Deferred, now), turn);
         }
@@ -656,7 +668,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_told_by_how_long_it_was() {
+    fn outages_are_classified_by_duration() {
         for (seconds, after_outage) in [(29, false), (30, true), (31, true)] {
             let mut channel = ChannelHealth::new(4);
             let began = Duration::from_secs(1000);
@@ -670,7 +682,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_is_under_way_in_its_channel_until_it_ends() {
+    fn an_attempt_is_under_way_in_its_channel_until_it_ends() {
         let mut dispatcher = dispatcher();
         let claims = Claims { claimed: vec![claimed(1, false), claimed(2, true)], ..Claims::default() };
         let begun = dispatcher.begin(0, claims.clone(), NOW, START);

@@ -164,6 +164,10 @@ fn decide_one(
 fn repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
     if original.hold == HoldCause::None {
+        // A repeat by the original's own source, such as a double click, uses up no allowance.
+        if candidate.source == original.source {
+            return;
+        }
         let network = rates.count_for_network(&candidate.form, candidate.network, candidate.received_at);
         let rank = flood::rank(network, original.is_suspicious);
         let lowest = decision.ranks.entry(original.id).or_insert(rank);

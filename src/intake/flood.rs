@@ -25,8 +25,11 @@ const COUNTS_AT_MOST: i64 = 24 * HOUR;
 const DAILY_ALLOWANCE: i64 = 2;
 /// How long one submission counts for the daily allowance.
 const DAY: i64 = 24 * HOUR;
-/// The name under which the daily count of a network is stored. No form has it.
-const ALL_FORMS: &str = "";
+/// Beyond the daily allowance, the rank counts a network's submissions, one less for each day, up to this.
+const MAX_COUNTED: i64 = 8;
+/// The names under which the allowance and the count of a network are stored. No form has them.
+const ALLOWANCE: &str = "";
+const ALL_FORMS: &str = "*";
 
 /// Counts one more submission against the quota of a form if it fits, and returns whether it does.
 fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
@@ -63,6 +66,8 @@ pub(crate) struct NetworkLoad {
     pub before: i64,
     /// Whether it has used up its daily allowance.
     pub is_frequent: bool,
+    /// Its submissions to all forms: one less for each day, [`MAX_COUNTED`] at most.
+    pub in_days: i64,
 }
 
 /// The rates of forms and networks, and the changes by a batch.
@@ -118,8 +123,8 @@ impl Rates {
             submissions(debt, step)
         };
         let before = count(form, COUNTS_FOR, COUNTS_AT_MOST);
-        let in_day = count(ALL_FORMS, DAY, DAILY_ALLOWANCE * DAY);
-        NetworkLoad { before, is_frequent: in_day >= DAILY_ALLOWANCE }
+        let is_frequent = count(ALLOWANCE, DAY, DAILY_ALLOWANCE * DAY) >= DAILY_ALLOWANCE;
+        NetworkLoad { before, is_frequent, in_days: count(ALL_FORMS, DAY, MAX_COUNTED * DAY) }
     }
 
     /// Counts a submission that is to be delivered. `received_at` is in milliseconds.
@@ -138,13 +143,18 @@ impl Rates {
     }
 }
 
-/// The order of deliveries: those of the lowest rank come first. A network's first submission has rank 0, and
-/// the rank grows with the logarithm of their number. Frequent networks come after all others, and suspicious
-/// submissions after all that are not.
+/// The rank of deliveries, which are sent in this order: networks within their daily allowance, then frequent
+/// ones; within either, suspicious submissions last; among these, the lowest rank first. A network's first
+/// submission has rank 0, and the rank grows with the logarithm of their number. Among frequent networks it
+/// grows with the number of days' allowances, so that a visitor's third submission comes before those of
+/// networks that have sent more, even if slowly.
 pub(crate) fn rank(network: NetworkLoad, is_suspicious: bool) -> i64 {
-    let of_network = i64::from(i64::BITS - network.before.max(0).leading_zeros());
-    let frequent = if network.is_frequent { FREQUENT_RANK } else { 0 };
-    of_network + frequent + if is_suspicious { SUSPICIOUS_RANK } else { 0 }
+    let of_network = if network.is_frequent {
+        FREQUENT_RANK + network.in_days
+    } else {
+        i64::from(i64::BITS - network.before.max(0).leading_zeros())
+    };
+    of_network + if is_suspicious { SUSPICIOUS_RANK } else { 0 }
 }
 
 #[cfg(test)]
@@ -214,11 +224,13 @@ mod tests {
 
     #[test]
     fn ranks_grow_with_the_logarithm_and_suspicion_comes_last() {
-        let load = |before, is_frequent| NetworkLoad { before, is_frequent };
+        let load = |before, is_frequent| NetworkLoad { before, is_frequent, in_days: 3 };
         assert_eq!([0, 1, 2, 3, 4, 72].map(|before| rank(load(before, false), false)), [0, 1, 2, 2, 3, 7]);
         assert!(rank(load(0, true), false) > rank(load(72, false), false));
         assert!(rank(load(0, false), true) > rank(load(72, true), false));
         assert!(rank(load(0, false), true) < rank(load(1, false), true));
+        let more = NetworkLoad { in_days: MAX_COUNTED, ..load(0, true) };
+        assert!(rank(load(0, true), false) < rank(more, false) && rank(more, false) < SUSPICIOUS_RANK);
     }
 
     #[test]
@@ -232,5 +244,16 @@ mod tests {
         );
         // The allowance recovers by one in a day, and refused ones do not postpone that by more than a day.
         assert!(is_frequent("contact", 20) && !is_frequent("contact", 45));
+    }
+
+    #[test]
+    fn a_network_that_sends_slowly_all_day_ranks_after_a_third_submission() {
+        let mut rates = rates(100, 1000);
+        let mut last = |network: u8, minutes: &[i64]| {
+            let loads = minutes.iter().map(|minute| rates.count(FORM, [network; 16], minute * 60 * SECOND));
+            rank(loads.last().expect("one at least").network, false)
+        };
+        let every_20_minutes: Vec<i64> = (0..12).map(|n| n * 20).collect();
+        assert!(last(1, &[239, 239, 240]) < last(2, &every_20_minutes));
     }
 }

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ambiguous_is_refused() {
+    fn ambiguous_paths_are_rejected() {
         for (path, error) in [
             ("*", PathError::Relative),
             ("", PathError::Relative),

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guide_stays_short_and_says_what_it_leaves_out() {
+    fn the_guide_stays_short_and_counts_omitted_pages() {
         let whole = guide_of(100);
         assert_eq!(whole.matches("\n- [Page ").count(), 100);
         assert!(!whole.contains(" more]"));

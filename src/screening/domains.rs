@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_a_listed_domain_counts_in_whatever_case() {
+    fn subdomains_of_a_listed_domain_match_in_any_case() {
         let none = Domains::default();
         for (domain, expected) in [
             ("mailinator.com", true),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_domain_is_told_by_its_number() {
+    fn an_invalid_domain_is_reported_with_its_line() {
         for (text, line) in
             [("example", 1), ("a.b\n\na b.c", 3), ("-", 1), ("a..b", 1), ("@a.b", 1), ("a.b\n.c", 2)]
         {

@@ -52,12 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_says_nothing_is_no_browser() {
+    fn a_client_without_browser_headers_is_not_a_browser() {
         check(None, None, Origin::NotABrowser);
     }
 
     #[test]
-    fn the_own_origin_is_told_by_its_host_and_port() {
+    fn the_own_origin_is_recognised_by_host_and_port() {
         for own in [
             "https://www.example.com",
             "http://www.example.com",
@@ -88,12 +88,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_says_counts_more_than_names_that_a_proxy_changed() {
+    fn sec_fetch_site_outweighs_a_host_changed_by_a_proxy() {
         check(Some("https://shop.example.net"), Some("same-origin"), Origin::Same);
     }
 
     #[test]
-    fn a_browser_that_does_not_say_from_where_is_told_apart() {
+    fn a_missing_origin_is_not_a_foreign_one() {
         check(None, Some("same-origin"), Origin::Missing);
         check(None, Some("none"), Origin::Missing);
         check(Some("null"), None, Origin::Missing);

@@ -228,7 +228,7 @@ mod tests {
     /// Each of these is with nineteen keys of twenty at least, so that a counter misses it with a chance of
     /// 1/20. That 60 of 200 miss it has a chance below 1e-25.
     #[test]
-    fn what_campaigns_vary_does_not_hide_them() {
+    fn campaigns_are_recognised_in_spite_of_variations() {
         for variant in [
             CAMPAIGN.replace("free report", "free report (4711)"),
             CAMPAIGN.replace("Hello,", "Hello dear team of Example,"),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_ago_is_forgotten() {
+    fn old_messages_are_forgotten() {
         let (repeats, now) = new();
         observe(&repeats, &message(CAMPAIGN), source(1), now);
         assert_eq!(observe(&repeats, &message(CAMPAIGN), source(2), now + WINDOW), 1);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_not_shown() {
+    fn messages_are_not_in_debug_output() {
         assert_eq!(format!("{:?}", new().0), "Repeats { .. }");
     }
 

@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_word_looks_like_is_told_beside_what_it_is() {
+    fn disguised_words_are_recognised() {
         for (disguised, plain) in
             [("cas1n0", "casino"), ("саsіnо", "casino"), ("v1agra", "viagra"), ("βitcοin", "βitcoin")]
         {
@@ -776,7 +776,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_letters_is_no_letter() {
+    fn marks_and_invisible_characters_are_not_letters() {
         for mark in ['\u{ad}', '\u{2bc}', '\u{300}', '\u{36f}', '\u{483}', '\u{489}', '\u{2019}', '\u{fe0f}']
         {
             let word = one_word(&format!("ca{mark}sino"));

@@ -32,7 +32,7 @@ mod tests {
     const NOW: i64 = 1_800_000_000_123;
 
     #[test]
-    fn an_id_tells_its_version_and_its_millisecond() {
+    fn an_id_has_its_version_and_its_millisecond() {
         let id = Ids::default().next(at(NOW));
         assert_eq!((id.get_version(), id.get_variant()), (Some(Version::SortRand), Variant::RFC4122));
         assert_eq!(millisecond(id), NOW);

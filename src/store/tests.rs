@@ -44,7 +44,7 @@ mod upgrades;
 const DAY: Duration = Duration::from_hours(24);
 
 #[test]
-fn what_was_accepted_is_in_the_inbox() {
+fn accepted_submissions_are_in_the_inbox() {
     let desk = Desk::new();
     let arrival = contact("Hello\n\"there\" 😀");
     let id = desk.keep_new(&arrival);
@@ -269,7 +269,7 @@ fn a_reader_sees_accepted_submissions_at_once_and_blocks_no_writer() {
 }
 
 #[test]
-fn what_a_crash_left_behind_can_be_read_at_once_and_written_again() {
+fn an_inbox_can_be_read_and_written_after_a_crash() {
     let desk = Desk::in_file();
     let id = desk.keep_new(&contact("one"));
     // A copy of the files while they are open is what a killed process leaves behind.
@@ -429,7 +429,7 @@ fn a_store_may_open_before_its_folder_can_be_used() {
 }
 
 #[test]
-fn what_a_visitor_sent_is_in_no_debug_output() {
+fn no_debug_output_has_visitors_data() {
     let arrival = Arrival { idempotency_key: Some("sesame".to_owned()), ..contact("sesame") };
     assert!(!format!("{arrival:?}").contains("sesame"));
 }

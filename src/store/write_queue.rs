@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_failure_is_said_without_the_lock() {
+    fn failures_are_logged_without_the_lock() {
         let (queue, was_free) = (Arc::new(WriteQueue::default()), Arc::new(AtomicBool::new(false)));
         let log = {
             let (queue, was_free) = (queue.clone(), was_free.clone());

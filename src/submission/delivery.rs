@@ -122,7 +122,7 @@ pub struct ChannelTarget {
 pub struct ClaimRequest {
     pub target: ChannelTarget,
     pub capacity: Capacity,
-    /// Selects the form that comes first. It grows with each attempt, so forms alternate.
+    /// The number of attempts so far, which selects the form that comes first.
     pub turn: usize,
 }
 

@@ -32,10 +32,16 @@ struct OpenConns {
 /// A sixteenth of `max_connections` is kept free: while less is free, idle connections are evicted, as many
 /// at a time.
 const RESERVE: usize = 16;
+/// While less than the reserve is free, a network may use this many connections.
+const MAX_IN_RESERVE: usize = 4;
 /// The minimum time between two evictions, because evicted connections take a moment to close.
 const EVICT_EVERY: Duration = Duration::from_millis(50);
 
 impl OpenConns {
+    fn is_nearly_full(&self, options: &WebOptions) -> bool {
+        self.all + options.max_connections / RESERVE >= options.max_connections
+    }
+
     /// Evicts connections of the largest sources. A connection with a request in progress is closed after the
     /// response.
     fn make_room(&mut self, options: &WebOptions) {
@@ -57,6 +63,11 @@ impl OpenConns {
     /// Counts a connection of `source`, unless the source or its network is at its limit.
     fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &WebOptions) -> Result<(), CloseReason> {
         let network = source.network();
+        let in_network = self.by_network.get(&network).copied().unwrap_or_default();
+        // Requests in progress cannot be evicted, so the reserve is for networks with few connections.
+        if self.is_nearly_full(options) && in_network >= MAX_IN_RESERVE {
+            return Err(CloseReason::All);
+        }
         let of_network = options.max_connections_per_network.max(options.max_connections_per_source);
         if self.blocked.get(&source).is_some_and(|until| Instant::now() < *until) {
             return Err(CloseReason::Memory);
@@ -64,7 +75,7 @@ impl OpenConns {
         if self.by_source.get(&source).is_some_and(|held| held.len() >= options.max_connections_per_source) {
             return Err(CloseReason::Source);
         }
-        if self.by_network.get(&network).is_some_and(|held| *held >= of_network) {
+        if in_network >= of_network {
             return Err(CloseReason::Network);
         }
         self.by_source.entry(source).or_default().push(slot.clone());
@@ -106,7 +117,7 @@ impl Connections {
     ) -> Result<ConnPermit, CloseReason> {
         let source = (!is_trusted(&options.trusted_proxies, peer)).then(|| Source::from(peer.address));
         let mut open = self.lock();
-        if open.all + options.max_connections / RESERVE >= options.max_connections {
+        if open.is_nearly_full(options) {
             open.make_room(options);
         }
         if open.all >= options.max_connections {
@@ -194,6 +205,20 @@ impl Drop for ConnPermit {
 mod tests {
     use super::*;
     use crate::web::slot::cost;
+
+    #[test]
+    fn the_reserve_is_for_networks_with_few_connections() {
+        let options = WebOptions { max_connections: 1600, ..WebOptions::default() };
+        let connections = Arc::new(Connections::default());
+        let admit = |network: u8| {
+            let peer = Peer::at([10, 0, network, 1].into());
+            connections.admit(peer, &options).ok()
+        };
+        // Requests are in progress on all of them, so that none can be evicted.
+        let held: Vec<_> = (0..20).flat_map(|network| (0..200).filter_map(move |_| admit(network))).collect();
+        assert!((1500..1600).contains(&held.len()), "{}", held.len());
+        assert!(admit(0).is_none() && admit(200).is_some());
+    }
 
     #[test]
     fn connections_are_limited_by_source_and_network() {

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_and_sealed_submission_says_so() {
+    fn a_held_and_sealed_submission_is_described_as_such() {
         let mut submission = submission(&[]);
         submission.status = Status::Held;
         submission.held = Some(Hold { since: at("14:00:00"), because: "odd\u{9b}".to_owned() });

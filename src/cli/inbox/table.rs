@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_submission_says_how_to_open_it() {
+    fn a_sealed_submission_names_the_command_that_opens_it() {
         let mut sealed = submission(1, &[], 0);
         sealed.sealed = Some(vec![1]);
         assert!(render(&[sealed], 120).ends_with("  (sealed: --identity FILE opens it)\n"));

@@ -70,7 +70,7 @@ fn the_same_notice_is_the_same_message_and_each_kind_has_its_own_id() {
 }
 
 #[test]
-fn what_only_looks_like_an_encoded_word_stays_what_it_is() {
+fn text_that_resembles_an_encoded_word_is_preserved() {
     check_subject("Contact: =?utf-8?q?boss?=");
     check_subject("Contact: Grüße an 你好 und 😀");
     check_subject("");
@@ -86,7 +86,7 @@ fn a_subject_is_bounded() {
 }
 
 #[test]
-fn what_is_no_address_is_no_sender_and_no_recipient() {
+fn invalid_addresses_are_neither_sender_nor_recipient() {
     let new = |from: &str, to: &[&str]| {
         let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
         MailAddresses::new(from, "", &to).expect("they are addresses");

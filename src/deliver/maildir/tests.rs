@@ -63,7 +63,7 @@ async fn other_notices_are_not_taken_for_this_one() {
 }
 
 #[tokio::test]
-async fn what_a_killed_attempt_left_is_no_obstacle_and_goes() {
+async fn files_of_a_killed_attempt_are_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("tmp")).expect("a folder");
     for number in 0..3 {
@@ -121,7 +121,7 @@ fn an_address_literal_makes_a_name_without_colons() {
 }
 
 #[tokio::test]
-async fn options_that_cannot_work_are_said_to() {
+async fn unusable_options_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let maildir = Maildir::new(MaildirOptions { to: Vec::new(), ..options(folder.path()) });
     check_failure(&maildir.send(&notice()).await, "`to` has no recipient.");

@@ -90,7 +90,7 @@ async fn a_second_attempt_has_the_same_id_and_body_and_a_time_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_status_decides_and_the_answer_says_what_the_peer_said() {
+async fn the_status_decides_and_the_outcome_quotes_the_peer() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let webhook = webhook(&peer.url("/"), &[]);
     for (reply, cause, text) in [
@@ -192,7 +192,7 @@ async fn a_body_without_end_changes_nothing_and_costs_little() {
 }
 
 #[tokio::test]
-async fn a_port_without_anybody_is_named() {
+async fn a_closed_port_is_named_in_the_error() {
     let port = Port::reserve();
     let address = port.address();
     let failure = failure(webhook(&format!("http://{address}/"), &[]).send(&notice()).await);
@@ -294,7 +294,7 @@ async fn a_certificate_for_another_name_is_refused() {
 }
 
 #[tokio::test]
-async fn a_peer_without_tls_is_told_as_such() {
+async fn a_peer_without_tls_is_reported_as_such() {
     let peer = HttpPeer::start([Reply::Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())]);
     let deadlines = FetchTimeouts { tls: SHORT, ..DEADLINES };
     let url = peer.url("/").replace("http://", "https://");
@@ -441,7 +441,7 @@ async fn over_tls(
 const SIGNED_ID: Uuid = Uuid::from_u128(0x0193_4a5b_6c7d_7e8f_9a0b_1c2d_3e4f_5a6b);
 
 #[test]
-fn a_key_is_long_enough_and_its_fault_says_how_to_make_one() {
+fn a_short_key_is_refused_with_a_command_to_make_one() {
     for text in ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", &format!("whsec_{}", "A".repeat(84) + "AA==")] {
         assert!(SigningKey::parse(text).is_ok(), "{text}");
     }

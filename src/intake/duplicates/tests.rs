@@ -155,15 +155,16 @@ fn a_held_repeat_of_a_held_submission_has_the_same_source() {
 
 #[test]
 fn a_held_repeat_of_what_is_delivered_only_counts_for_its_network() {
-    for repeat in [arrival(2, 5, 1, None), elsewhere(&arrival(2, 5, 1, None))] {
-        let decision = decide(&[held(&repeat)], stored(HoldCause::None));
+    let repeat = arrival(2, 5, 1, None);
+    // Like any repeat by another source, it brings the delivery forward to the rank of its network.
+    for (repeat, ranks) in [(&repeat, vec![]), (&elsewhere(&repeat), vec![(Uuid::from_u128(1), 0)])] {
+        let decision = decide(&[held(repeat)], stored(HoldCause::None));
         assert_eq!(
             decision,
             Decision {
                 fates: vec![FIRST],
                 repeats: BTreeMap::from([(Uuid::from_u128(1), 1)]),
-                // Like any repeat, it brings the delivery forward to the rank of its network.
-                ranks: BTreeMap::from([(Uuid::from_u128(1), 0)]),
+                ranks: ranks.into_iter().collect(),
                 ..Decision::default()
             }
         );
@@ -171,7 +172,7 @@ fn a_held_repeat_of_what_is_delivered_only_counts_for_its_network() {
 }
 
 #[test]
-fn what_no_channel_delivers_is_never_repeated() {
+fn an_undeliverable_original_absorbs_no_repeat() {
     for hold in [HoldCause::None, HoldCause::Flood, HoldCause::Screening, HoldCause::Operator] {
         let repeat = arrival(2, 5, 1, None);
         let batch = [repeat.clone(), Candidate { id: Uuid::from_u128(3), ..repeat.clone() }];
@@ -203,7 +204,7 @@ fn in_a_flood_a_repeat_is_held_by_itself_unless_its_source_is_the_same() {
 }
 
 #[test]
-fn what_the_operator_holds_stays_held_and_the_repeat_is_kept_beside_it() {
+fn an_operators_hold_stays_and_the_repeat_is_a_new_submission() {
     let decision = decide(&[arrival(2, 5, 1, None), arrival(3, 6, 1, None)], stored(HoldCause::Operator));
     assert_eq!(unranked(decision.fates), [NEW, Fate::Repeat(Uuid::from_u128(2))]);
     assert_eq!(decision.eased, BTreeMap::new());

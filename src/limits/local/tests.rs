@@ -37,7 +37,7 @@ fn the_hourly_quota_applies_beside_the_minutely_one() {
 }
 
 #[test]
-fn a_decision_says_what_the_header_fields_need() {
+fn a_decision_has_the_values_of_the_header_fields() {
     let (limiter, start) = (LocalLimiter::new(&LimitOptions::default()), Instant::now());
     let check = |decision: LimitDecision, expected: [(&str, u32, u64, u32, u64); 4]| {
         let said = decision
@@ -385,7 +385,7 @@ proptest! {
     }
 
     #[test]
-    fn who_waits_as_told_may_go_on_and_not_two_ticks_before(
+    fn after_retry_after_a_request_is_allowed_and_not_before(
         per_minute in 1..40u32,
         per_hour in 1..60u32,
         gaps in prop::collection::vec(0..5_000u64, 1..200),
@@ -405,7 +405,7 @@ proptest! {
     }
 
     #[test]
-    fn what_remains_can_be_sent_at_once(
+    fn the_remaining_quota_can_be_used_at_once(
         per_minute in 1..40u32,
         gaps in prop::collection::vec(0..5_000u64, 1..50),
     ) {
@@ -422,7 +422,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_else_is_there_nobody_gets_more_than_alone(
+    fn sharing_a_sketch_never_increases_a_sources_quota(
         requests in prop::collection::vec((0..200u32, 0..2_000u64), 1..400),
     ) {
         // A sketch so small that all keys collide.

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_without_its_password() {
+    fn invalid_urls_are_refused_without_showing_the_password() {
         for (url, reason) in [
             ("mysql://db.example.com/inbox", "not a postgres:// URL"),
             ("postgres://f:hunter2@db.example.com", "names no database"),

@@ -37,7 +37,7 @@ fn replicas_that_start_at_once_make_one_inbox() {
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
-fn what_several_replicas_get_at_once_is_one_submission() {
+fn concurrent_copies_at_several_replicas_are_one_submission() {
     let desk = Desk::new();
     let accepted = desk.at_once(6, |desk, _| {
         let store = desk.open();
@@ -146,7 +146,7 @@ fn leases_hold_by_the_servers_clock() {
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
-fn what_a_replica_takes_whose_clock_is_ahead_is_due_at_once() {
+fn submissions_to_a_replica_with_a_fast_clock_are_due_at_once() {
     let desk = Desk::new();
     let store = desk.open();
     accept_at(&store, "one", Timestamp::now() + Duration::from_mins(7)).unwrap();
@@ -185,7 +185,7 @@ fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
-fn what_was_refused_stays_once_another_replica_has_acknowledged_it() {
+fn a_refused_submission_stays_if_another_replica_acknowledged_it() {
     let desk = Desk::new();
     let store = desk.open();
     // As if the commit was not confirmed, and the visitor had sent it again to another replica.
@@ -310,7 +310,7 @@ fn a_server_that_would_not_keep_what_it_confirms_is_refused() {
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
-fn a_later_layout_is_used_unless_it_says_that_it_must_not_be() {
+fn a_later_layout_is_used_unless_it_is_marked_incompatible() {
     let desk = Desk::new();
     desk.open().close();
     desk.run("UPDATE frontdesk_layout SET layout = 99");

@@ -14,7 +14,7 @@ use super::{Cell, Dialect, Row, Sql, bound, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::submission::delivery::{
-    ChannelTarget, ClaimRequest, Claimed, Claims, DailyQuota, Lease, NextDue, Route,
+    Capacity, ChannelTarget, ClaimRequest, Claimed, Claims, DailyQuota, Lease, NextDue, Route,
 };
 use crate::submission::outcome::{Cause, Outcome};
 use crate::submission::reasons_json;
@@ -139,7 +139,7 @@ impl Transaction<'_> {
 
 /// The lowest rank of a suspicious submission.
 pub const SUSPICIOUS_RANK: i64 = 64;
-/// Added to the rank of a submission if its network has used up its daily allowance. Other ranks are lower: a
+/// The lowest rank of a submission whose network has used up its daily allowance. Other ranks are lower: a
 /// network counts for at most 72 submissions, which is rank 7.
 pub const FREQUENT_RANK: i64 = 8;
 
@@ -187,36 +187,33 @@ fn claim_in(
     let mut claimed = Vec::new();
     let mut pace = quota.map(|quota| FrequentPace::read(tx, quota, now)).transpose()?;
     let may_begin = pace.as_ref().map_or(usize::MAX, FrequentPace::may_begin);
-    // First attempts sometimes leave a place to retries, so that they cannot block them.
-    let is_reserved = turns(want, AGAIN_EVERY) > 0
-        && want.capacity.retries > 0
-        && next_due(tx, channel, true)?.is_some_and(|at| at <= now);
-    for again in [false, true] {
-        // Retries may use the places that first attempts leave, up to their limit.
-        let left = want.capacity.any.saturating_sub(claimed.len());
-        let places = if again {
-            left.min(want.capacity.retries)
-        } else {
-            left.saturating_sub(usize::from(is_reserved))
+    let Capacity { any: places, retries: most_retries } = want.capacity;
+    let most = places + under_way.len();
+    let is_free = |found: &DueDelivery| !found.is_among(under_way);
+    let first = if places > 0 { due_first(tx, want, may_begin, now, most)? } else { Vec::new() };
+    let retries = if most_retries > 0 { due_again(tx, channel, now, most)? } else { Vec::new() };
+    let mut first = first.into_iter().filter(is_free).peekable();
+    let mut retries = retries.into_iter().filter(is_free).take(most_retries).peekable();
+    // First attempts go before retries, except of a lower class. Sometimes a retry has the first place, so
+    // that first attempts cannot block retries.
+    let mut is_reserved = turns(want, AGAIN_EVERY) > 0;
+    for _ in 0..places {
+        let again = match (first.peek(), retries.peek()) {
+            (Some(first), Some(retry)) => is_reserved || retry.class() < first.class(),
+            (first, _) => first.is_none(),
         };
-        let most = places + under_way.len();
-        let due = match (places, again) {
-            (0, _) => Vec::new(),
-            (_, false) => due_first(tx, want, may_begin, now, most)?,
-            (_, true) => due_again(tx, channel, now, most)?,
-        };
-        for found in due.into_iter().filter(|found| !found.is_among(under_way)).take(places) {
-            if found.is_sending {
-                // The lease of the attempt has expired.
-                if interrupt(tx, &found, now)? == Some(now) {
-                    claimed.extend(begin(tx, found, again, now, lease)?);
-                }
-            } else {
-                if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_frequent()) {
-                    pace.count();
-                }
+        is_reserved &= !again;
+        let Some(found) = (if again { retries.next() } else { first.next() }) else { break };
+        if found.is_sending {
+            // The lease of the attempt has expired.
+            if interrupt(tx, &found, now)? == Some(now) {
                 claimed.extend(begin(tx, found, again, now, lease)?);
             }
+        } else {
+            if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_frequent()) {
+                pace.count();
+            }
+            claimed.extend(begin(tx, found, again, now, lease)?);
         }
     }
     let mut next = NextDue { first: next_due(tx, channel, false)?, retry: next_due(tx, channel, true)? };
@@ -285,13 +282,19 @@ impl DueDelivery {
         self.rank % SUSPICIOUS_RANK >= FREQUENT_RANK
     }
 
+    /// Its place in the order of claims: quiet networks before frequent ones, and within either suspicious
+    /// submissions last.
+    fn class(&self) -> usize {
+        2 * usize::from(self.is_frequent()) + usize::from(self.rank >= SUSPICIOUS_RANK)
+    }
+
     fn is_among(&self, under_way: &[Lease]) -> bool {
         under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
     }
 }
 
-/// Due first attempts. Forms take turns, and within a form the lowest ranks come first, so that neither one
-/// form nor one network blocks the others. Suspicious submissions come last.
+/// Due first attempts, in the order of [`DueDelivery::class`]. Within a class forms take turns, and within a
+/// form the lowest ranks come first, so that neither one form nor one network blocks the others.
 ///
 /// Returns at most `may_begin` deliveries of frequent networks.
 fn due_first(
@@ -343,11 +346,16 @@ fn due_first(
     let count = by_form.len();
     let mut found = Vec::new();
     for (at, of_form) in by_form.into_iter().enumerate() {
-        let turn = (at + want.turn) % count;
-        found.extend(of_form.into_iter().enumerate().map(|(place, found)| (place, turn, found)));
+        let turn = (at + mix(want.turn, FORM_TURN, count)) % count;
+        let mut places = [0; 4];
+        for due in of_form {
+            let place = &mut places[due.class()];
+            *place += 1;
+            found.push((due.class(), *place, turn, due));
+        }
     }
-    found.sort_by_key(|(place, turn, found)| (found.rank >= SUSPICIOUS_RANK, *place, *turn));
-    let by_rank = found.into_iter().map(|(_, _, found)| found);
+    found.sort_by_key(|(class, place, turn, _)| (*class, *place, *turn));
+    let by_rank = found.into_iter().map(|(_, _, _, due)| due);
     let mut found = Vec::new();
     let oldest = turns(want, OLDEST_EVERY);
     if oldest > 0 {
@@ -487,21 +495,32 @@ fn later(at: Timestamp, by: Duration) -> Timestamp {
     at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// One in this many attempts is for the delivery that has been due for longest, regardless of its rank, so
-/// that none waits forever.
+/// One in this many attempts, on average, is for the delivery that has been due for longest, regardless of
+/// its rank, so that none waits forever.
 const OLDEST_EVERY: usize = 8;
-/// One in this many attempts is for the newest delivery of the lowest rank.
+/// One in this many attempts, on average, is for the newest delivery of the lowest rank.
 const NEWEST_EVERY: usize = 2;
-/// One in this many attempts is a retry, if one is due.
+/// One in this many attempts, on average, is a retry, if one is due.
 const AGAIN_EVERY: usize = 4;
 
-/// How many of the attempts that may begin now have a number that is a multiple of `every`, counting all
-/// attempts of the channel.
+/// How many of the attempts that may begin now are chosen if one in `every` is, on average.
+///
+/// The numbers of chosen attempts have no period. Otherwise, if attempts begin one at a time, retries, forms
+/// and the receiver's refusals could alternate in step, and a delivery would never be sent.
 fn turns(want: &ClaimRequest, every: usize) -> usize {
-    (want.turn.saturating_add(want.capacity.any)) / every - want.turn / every
+    (0..want.capacity.any).filter(|n| mix(want.turn.saturating_add(*n), every as u64, every) == 0).count()
 }
 
-/// Due retries, the lowest ranks first: from the [`LOOK_AT`] that have been due for longest, and as many that
+/// A number below `below` for an attempt, without a period. Numbers with different `salt` are independent.
+fn mix(attempt: usize, salt: u64, below: usize) -> usize {
+    let mixed = schedule::mix(schedule::mix(attempt as u64) ^ salt);
+    usize::try_from(mixed % below as u64).unwrap_or_default()
+}
+
+/// The salt for the form that comes first. Other salts are the intervals above.
+const FORM_TURN: u64 = 1;
+
+/// Due retries, by class and rank: from the [`LOOK_AT`] that have been due for longest, and as many that
 /// have become due last.
 fn due_again(
     tx: &dyn Sql,
@@ -518,7 +537,7 @@ fn due_again(
             }
         }
     }
-    found.sort_by_key(|found| found.rank);
+    found.sort_by_key(|found| (found.class(), found.rank));
     Ok(found)
 }
 

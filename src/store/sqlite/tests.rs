@@ -60,7 +60,7 @@ fn of_a_batch_that_does_not_fit_nothing_is_kept() {
 }
 
 #[test]
-fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
+fn deliveries_scheduled_by_a_fast_clock_do_not_wait_for_it() {
     let (mut database, _folder) = open();
     let accepted = database.commit(&jobs(["one"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();
     database.process();
@@ -97,7 +97,7 @@ fn what_a_clock_that_was_ahead_left_behind_does_not_wait_for_it() {
 }
 
 #[test]
-fn what_a_failed_commit_may_have_left_behind_is_taken_out() {
+fn rows_of_a_failed_commit_are_removed() {
     let (mut database, _folder) = open();
     let mut ids = Ids::default();
     // As if the commit had been reported as failed, and had reached the disk all the same.

@@ -93,7 +93,7 @@ fn held_submissions_are_selected_by_signal_time_and_source() {
 }
 
 #[test]
-fn what_only_a_flood_holds_is_discarded_only_if_it_is_asked_for() {
+fn submissions_held_by_a_flood_are_discarded_only_on_request() {
     let desk = Desk::new();
     let flooded = desk.keep_new(&contact("flooded"));
     let both = desk.keep_new(&contact("both").held_for(&LINKS));
@@ -208,7 +208,7 @@ fn held_submissions_are_found_by_their_own_index() {
 }
 
 #[test]
-fn what_is_held_for_too_long_expires() {
+fn held_submissions_expire() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let at = |arrival: Arrival, day: u8| Arrival {
         received_at: format!("2026-11-{day:02}T00:00:00Z").parse().unwrap(),

@@ -47,7 +47,7 @@ fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
 }
 
 #[test]
-fn what_is_not_held_waits_for_a_channel_to_come_back() {
+fn deliveries_of_a_removed_channel_are_not_sealed() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let id = desk.keep_new(&contact("waiting"));
     assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap(), []);

@@ -14,7 +14,7 @@ const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 /// Prints how long each statement takes that the writer's thread executes.
 #[test]
 #[ignore = "it measures, for `scripts/bench held`"]
-fn how_long_visitors_wait_for_each_statement() {
+fn durations_of_statements_that_visitors_wait_for() {
     let (held, bytes) = (number("FRONTDESK_BENCH_HELD", 1000), number("FRONTDESK_BENCH_BYTES", 60_000));
     let desk = Desk::recorded(Fresh::file);
     desk.hold_many(held, bytes);
@@ -55,7 +55,7 @@ fn how_long_visitors_wait_for_each_statement() {
 /// Prints how long visitors wait while everything from one address is retried and then erased.
 #[test]
 #[ignore = "it measures, for `scripts/bench held`"]
-fn how_long_visitors_wait_while_many_are_retried_and_erased() {
+fn durations_of_acceptance_during_retries_and_erasures() {
     let count = number("FRONTDESK_BENCH_HELD", 1000);
     let desk = Desk::in_file_with_channels(&["crm"]);
     desk.keep_new(&contact("first"));

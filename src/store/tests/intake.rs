@@ -15,7 +15,7 @@ fn pending(desk: &Desk, arrivals: &[Arrival]) -> Vec<Uuid> {
 }
 
 #[test]
-fn what_an_earlier_process_has_accepted_is_processed_at_the_next_start() {
+fn submissions_of_an_earlier_process_are_processed_at_the_start() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let first = desk.keep_new(&contact("Hello"));
     let ids =
@@ -32,7 +32,7 @@ fn what_an_earlier_process_has_accepted_is_processed_at_the_next_start() {
 }
 
 #[test]
-fn what_is_not_processed_is_part_of_the_inbox() {
+fn unprocessed_submissions_are_part_of_the_inbox() {
     let desk = Desk::with_channels(&["crm"], &["contact"]);
     desk.keep_new(&contact("processed"));
     // The server has stopped.
@@ -73,7 +73,7 @@ fn what_is_not_processed_is_part_of_the_inbox() {
 }
 
 #[test]
-fn what_cannot_be_processed_is_set_aside_and_holds_up_nothing() {
+fn a_faulty_row_is_set_aside_and_delays_no_other() {
     let desk = Desk::in_file();
     desk.keep_new(&contact("before"));
     desk.connection()
@@ -99,7 +99,7 @@ fn what_cannot_be_processed_is_set_aside_and_holds_up_nothing() {
 }
 
 #[test]
-fn what_a_repeat_repeated_is_forgotten_after_a_day() {
+fn the_original_of_a_repeat_is_forgotten_after_a_day() {
     let desk = Desk::new();
     let id = desk.keep_new(&contact("one"));
     desk.keep_again(&contact("one"), id);

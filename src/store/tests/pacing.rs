@@ -258,7 +258,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
 
 /// The quota is used up by many networks, and no delivery is parked because of that.
 #[test]
-fn what_a_used_up_quota_refuses_is_delivered_on_the_next_day() {
+fn messages_refused_by_a_quota_are_delivered_the_next_day() {
     let mut channel = Channel::mail(1);
     let mut taken = 0;
     let mut quota = |_: &Claimed, elapsed: Duration| {

@@ -74,7 +74,7 @@ fn a_repeat_is_delivered_by_a_channel_that_was_renamed() {
 }
 
 #[test]
-fn what_was_delivered_by_another_channel_can_be_repeated() {
+fn a_delivery_by_a_removed_channel_still_absorbs_repeats() {
     let desk = Desk::with_channels(&["mail"], &[]);
     let id = desk.keep_new(&contact("Hello"));
     desk.record(

@@ -10,7 +10,7 @@ use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 const HOUR: Duration = Duration::from_hours(1);
 
 #[test]
-fn what_screening_said_is_kept_whether_or_not_it_was_held() {
+fn the_screening_verdict_is_stored_for_every_submission() {
     let desk = Desk::new();
     let mut passed = contact("passed");
     passed.evidence = Evidence::Verdict(ScreeningVerdict {
@@ -50,7 +50,7 @@ fn by_a_robot(arrival: Arrival) -> Arrival {
 }
 
 #[test]
-fn what_is_accepted_is_screened_when_it_is_processed() {
+fn submissions_are_screened_when_they_are_processed() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let submission = desk.get(desk.keep_new(&by_a_robot(contact("Hello"))));
     assert_eq!(submission.status, Status::Held);
@@ -65,7 +65,7 @@ fn what_is_accepted_is_screened_when_it_is_processed() {
 }
 
 #[test]
-fn what_is_held_and_goes_nowhere_is_sealed_before_it_is_written() {
+fn held_submissions_without_a_channel_are_sealed_before_writing() {
     let desk = sealing(&[]);
     let robot = by_a_robot(contact("Hello sesame"));
     let submission = desk.get(desk.keep_new(&robot));
@@ -78,7 +78,7 @@ fn what_is_held_and_goes_nowhere_is_sealed_before_it_is_written() {
 }
 
 #[test]
-fn what_screening_holds_is_released_by_a_repeat_that_it_does_not_hold() {
+fn an_unheld_repeat_releases_a_submission_held_by_screening() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let held = contact("Hello").held_for(&[(Signal::Links, "4 links")]);
     let id = desk.keep_new(&held);
@@ -93,7 +93,7 @@ fn what_screening_holds_is_released_by_a_repeat_that_it_does_not_hold() {
 }
 
 #[test]
-fn what_the_operator_holds_stays_held_and_its_repeat_is_delivered() {
+fn an_operators_hold_stays_and_its_repeat_is_delivered() {
     let desk = Desk::with_channels(&["crm"], &[]);
     let id = desk.keep_new(&contact("Hello"));
     assert!(desk.editor().hold(id, "by hand", Timestamp::UNIX_EPOCH).unwrap());
@@ -142,7 +142,7 @@ fn once_sealed_the_details_are_gone_and_signals_and_points_stay() {
 }
 
 #[test]
-fn what_is_erased_takes_its_reasons_and_its_source_along() {
+fn erasing_a_submission_removes_its_reasons_and_source() {
     let desk = Desk::new();
     desk.keep_new(&contact("Hello").held_for(&[(Signal::Disposable, "sesame.example")]));
     desk.keep_new(&Arrival { source: source(2), ..waitlist("else@example.org") });

@@ -58,7 +58,7 @@ fn parked_deliveries_can_be_retried() {
 }
 
 #[test]
-fn a_retry_without_deliveries_says_why() {
+fn a_retry_without_deliveries_explains_why() {
     let inbox = parked(1);
     let (code, out, err) = inbox.run("retry --channel bax");
     assert_eq!(code, ExitCode::SUCCESS);

@@ -4,7 +4,7 @@ use super::*;
 use crate::submission::encryption::{Recipient, generate_key_texts};
 
 #[test]
-fn a_sealed_submission_says_how_to_open_it() {
+fn a_sealed_submission_names_the_command_that_opens_it() {
     let (inbox, _) = sealed(&["ada"]);
     let (code, out, err) = inbox.run("list --json");
     let object: Value = serde_json::from_str(&out).unwrap();

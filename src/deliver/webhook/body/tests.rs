@@ -179,7 +179,7 @@ fn a_template_that_makes_no_json_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_fails_on_a_notice_is_told_without_what_the_notice_holds() {
+fn a_template_error_on_a_notice_omits_its_content() {
     let body =
         WebhookBody::parse("{% if fields.name == \"secret\" %}{{ fields.name + 1 }}{% else %}1{% endif %}")
             .unwrap();

@@ -52,7 +52,7 @@ fn nothing_that_was_deleted_is_in_a_backup() {
 }
 
 #[test]
-fn what_is_there_already_is_replaced_only_if_one_says_so() {
+fn an_existing_file_is_replaced_only_if_forced() {
     let desk = Desk::new();
     let mut writer = desk.keep(["one"]);
     desk.backup().unwrap();
@@ -141,7 +141,7 @@ fn a_file_that_lost_its_end_is_refused() {
 }
 
 #[test]
-fn what_is_no_inbox_is_refused() {
+fn a_file_that_is_not_an_inbox_is_refused() {
     let desk = Desk::new();
     fs::write(&desk.copy, "a text file, and long enough to look like something".repeat(100)).unwrap();
     refused(&desk, "is not an inbox of frontdesk");
@@ -181,7 +181,7 @@ fn an_inbox_is_restored_where_there_was_none_and_goes_on_from_there() {
 }
 
 #[test]
-fn an_inbox_is_replaced_only_if_one_says_so_and_kept_with_all_of_its_log() {
+fn an_inbox_is_replaced_only_if_forced_and_kept_with_its_log() {
     let desk = Desk::new();
     drop(desk.keep(["one"]));
     desk.backup().unwrap();
@@ -228,7 +228,7 @@ fn a_log_without_its_inbox_is_never_replayed_into_another() {
 }
 
 #[test]
-fn an_inbox_that_cannot_be_read_is_replaced_only_if_one_says_so_and_kept() {
+fn an_unreadable_inbox_is_replaced_only_if_forced_and_kept() {
     let desk = Desk::new();
     drop(desk.keep(["one"]));
     desk.backup().unwrap();
@@ -260,7 +260,7 @@ fn an_inbox_that_is_in_use_is_not_replaced() {
 }
 
 #[test]
-fn where_a_file_system_has_no_links_the_inbox_is_copied() {
+fn without_hard_links_the_inbox_is_copied() {
     let desk = Desk::new();
     drop(desk.keep(["one"]));
     let name = desk.database.with_file_name("kept.sqlite");
@@ -274,7 +274,7 @@ fn where_a_file_system_has_no_links_the_inbox_is_copied() {
 }
 
 #[test]
-fn a_digest_tells_rows_and_columns_apart() {
+fn a_digest_distinguishes_rows_and_columns() {
     let digest = |sql: &str| {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE t (a, b)").unwrap();

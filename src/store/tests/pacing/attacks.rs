@@ -239,3 +239,140 @@ fn a_copy_that_has_failed_twice_absorbs_no_repeat() {
     let visitor = channel.desk.keep_new(&channel.request(10_000, "ceo@bigcorp.example"));
     assert_ne!(visitor, copy);
 }
+
+/// Accepts `per_minute` messages a minute with a burst of five, as a token bucket. Refuses others with 429,
+/// and with Retry-After if `asks`.
+fn rate_limit(per_minute: u32, asks: bool) -> impl FnMut(&Claimed, Duration) -> Outcome {
+    let step = MINUTE / per_minute;
+    let mut used_until = Duration::ZERO;
+    move |_, elapsed| {
+        let next = used_until.max(elapsed) + step;
+        let Some(wait) = next.checked_sub(elapsed + step * 5).filter(|wait| !wait.is_zero()) else {
+            used_until = next;
+            return Outcome::delivered("200");
+        };
+        Outcome::failed(Cause::Deferred, "429").with_retry_after(asks.then_some(wait + SECOND))
+    }
+}
+
+impl Channel {
+    /// Submissions of one network to both forms within a minute.
+    fn flood(&self, minute: u32, count: u32) -> Vec<Arrival> {
+        let sent = |n| match n % 2 {
+            0 => self.message(1, &format!("hostile {minute} {n}")),
+            _ => self.request(1, &format!("hostile{minute}.{n}@example.com")),
+        };
+        (0..count).map(sent).collect()
+    }
+}
+
+#[test]
+fn a_flood_at_a_rate_limited_webhook_delays_no_visitor() {
+    for (per_minute, is_marked) in [(30, true), (10, false), (2, false)] {
+        let mut channel = Channel::new();
+        let mut receive = rate_limit(per_minute, true);
+        let mut visitors = Vec::new();
+        for minute in 0..60_u32 {
+            channel.desk.keep_all(&channel.flood(minute, per_minute + 10));
+            channel.run(MINUTE * minute + SECOND * 20, SECOND / 4, &mut receive);
+            if minute % 10 == 5 {
+                let mut visitor = channel.message(10_000 + minute, &format!("honest {minute}"));
+                if is_marked {
+                    let verdict = ScreeningVerdict { score: 60, suspicious: true, ..Default::default() };
+                    visitor.evidence = Evidence::Verdict(verdict);
+                }
+                visitors.push((channel.desk.keep_new(&visitor), channel.elapsed));
+            }
+            channel.run(MINUTE * (minute + 1), SECOND / 4, &mut receive);
+        }
+        let waits = channel.waits(&visitors);
+        assert!(waits.iter().all(|wait| *wait < 180), "{per_minute} a minute: {waits:?}");
+    }
+}
+
+#[test]
+fn after_an_outage_retries_of_visitors_precede_those_of_a_flood() {
+    let mut channel = Channel::new();
+    let mut limit = rate_limit(30, false);
+    let mut receive = |claimed: &Claimed, elapsed: Duration| {
+        if elapsed < MINUTE * 40 { Outcome::failed(Cause::Unclear, "503") } else { limit(claimed, elapsed) }
+    };
+    let mut visitors = Vec::new();
+    for minute in 0..110_u32 {
+        channel.desk.keep_all(&channel.flood(minute, 40));
+        if minute < 40 && minute % 5 == 2 {
+            visitors.push((channel.visitor(minute), channel.elapsed));
+        }
+        channel.run(MINUTE * (minute + 1), SECOND / 2, &mut receive);
+    }
+    let waits = channel.waits(&visitors);
+    assert!(waits.iter().all(|wait| *wait < 40 * 60 + 3600), "{waits:?}");
+}
+
+/// The receiver takes 20 s to refuse hostile content for now. Fifty networks send one such message to each
+/// form, and others one every 12 seconds.
+#[test]
+fn slowly_refused_content_delays_visitors_of_both_forms_by_minutes() {
+    for is_message in [true, false] {
+        let mut channel = Channel::new();
+        let takes = Duration::from_secs(20);
+        let mut receive = |claimed: &Claimed, _: Duration| {
+            if is_honest(claimed) || claimed.submission.get("email") == Some("ceo@company.example") {
+                Outcome::delivered("250")
+            } else {
+                Outcome::failed(Cause::Deferred, "451 4.7.1")
+            }
+        };
+        let mut sent: Vec<Arrival> = (0..50).map(|n| channel.message(n, &format!("poison {n}"))).collect();
+        sent.extend((0..50).map(|n| channel.request(n, &format!("poison{n}@example.com"))));
+        channel.desk.keep_all(&sent);
+        channel.run(MINUTE, takes, &mut receive);
+        let id = if is_message {
+            channel.visitor(0)
+        } else {
+            channel.desk.keep_new(&channel.request(10_000, "ceo@company.example"))
+        };
+        let visitor = [(id, channel.elapsed)];
+        for n in 0..100 {
+            channel.desk.keep_new(&channel.message(50 + n % 50, &format!("poison drip {n}")));
+            channel.run(channel.elapsed + SECOND * 12, takes, &mut receive);
+        }
+        channel.run(channel.elapsed + DAY, takes, &mut receive);
+        let waits = channel.waits(&visitor);
+        assert!(waits[0] < 1200, "{waits:?}");
+    }
+}
+
+/// Five networks send one submission to each form every 20 minutes, after another one has used up the pace.
+#[test]
+fn a_visitors_third_submission_precedes_networks_that_send_all_day() {
+    for is_repeat in [true, false] {
+        let mut channel = Channel::mail(1);
+        let mut receive = |_: &Claimed, _: Duration| Outcome::delivered("250");
+        let burst: Vec<Arrival> = (0..110).map(|n| channel.message(900, &format!("burst {n}"))).collect();
+        channel.desk.keep_all(&burst);
+        let mut visitors = Vec::new();
+        for round in 0..12 {
+            for network in 0..5 {
+                channel.desk.keep_new(&channel.message(network, &format!("hostile {network} {round}")));
+                let email = format!("hostile{network}.{round}@example.com");
+                channel.desk.keep_new(&channel.request(network, &email));
+            }
+            if round == 6 {
+                let first = channel.request(20_000, "ada@company.example");
+                let id = channel.desk.keep_new(&first);
+                if is_repeat {
+                    // A double click uses up no allowance.
+                    channel.desk.keep_again(&first, id);
+                } else {
+                    channel.desk.keep_new(&channel.message(20_000, "honest first"));
+                }
+                let last = channel.message(20_000, "honest last");
+                visitors.push((channel.desk.keep_new(&last), channel.elapsed));
+            }
+            channel.run(channel.elapsed + MINUTE * 20, SECOND, &mut receive);
+        }
+        let waits = channel.waits(&visitors);
+        assert!(waits[0] < if is_repeat { 10 } else { 3600 }, "{waits:?}");
+    }
+}

@@ -270,7 +270,7 @@ fn a_signature_for_another_purpose_is_none() {
 }
 
 #[test]
-fn what_is_missing_or_of_another_kind_is_malformed() {
+fn missing_or_mistyped_parameters_are_malformed() {
     for (from, to) in [
         ("created=1735689600;", ""),
         ("created=1735689600", "created=1735689600.0"),
@@ -300,7 +300,7 @@ fn what_is_missing_or_of_another_kind_is_malformed() {
 }
 
 #[test]
-fn what_must_be_covered_and_what_cannot_be() {
+fn required_and_unsupported_components() {
     for (components, expected) in [
         (r#""@authority" "signature-agent";key="a""#, Ok(())),
         (r#""@target-uri" "signature-agent""#, Ok(())),
@@ -367,7 +367,7 @@ fn an_algorithm_that_is_not_the_keys_is_refused() {
 }
 
 #[test]
-fn a_key_that_is_not_there_is_said_to_be_missing() {
+fn a_missing_key_is_reported() {
     let other = USUAL.replace(KEY_ID, "oooooooooooooooooooooooooooooooooooooooooooo");
     check(&signed(&other, USUAL_AGENT), Err(Some(SignatureError::Key)));
     let head = signed(USUAL, USUAL_AGENT);
