@@ -45,11 +45,11 @@ const DAY: Duration = Duration::from_hours(24);
 
 #[test]
 fn accepted_submissions_are_in_the_inbox() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let arrival = contact("Hello\n\"there\" 😀");
-    let id = desk.keep_new(&arrival);
+    let id = fixture.keep_new(&arrival);
     assert_eq!(id.get_version_num(), 7);
-    let [submission] = &desk.list()[..] else { panic!() };
+    let [submission] = &fixture.list()[..] else { panic!() };
     assert_eq!(submission.id, id);
     assert_eq!(submission.form, "contact");
     assert_eq!(submission.received_at_text(), "2026-11-20T14:03:05.120Z");
@@ -61,31 +61,31 @@ fn accepted_submissions_are_in_the_inbox() {
 
 #[test]
 fn the_newest_comes_first_even_within_a_millisecond() {
-    let desk = Desk::new();
-    let ids: Vec<_> = (0..600).map(|n| desk.keep_new(&contact(&n.to_string()))).collect();
-    let listed: Vec<_> = desk.list().iter().map(|s| s.id).collect();
+    let fixture = Fixture::new();
+    let ids: Vec<_> = (0..600).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
+    let listed: Vec<_> = fixture.list().iter().map(|s| s.id).collect();
     assert!(listed.iter().rev().eq(&ids));
-    let reader = desk.reader();
+    let reader = fixture.reader();
     let some = reader.list(&Filter { limit: Some(300), ..Filter::default() }).unwrap();
     assert_eq!(some.map(|s| s.unwrap().id).collect::<Vec<_>>(), listed[..300]);
 }
 
 #[test]
 fn a_listing_can_be_of_one_form() {
-    let desk = Desk::new();
-    desk.keep_new(&contact("a"));
-    let waiting = desk.keep_new(&waitlist("ada@example.com"));
-    desk.keep_new(&contact("b"));
+    let fixture = Fixture::new();
+    fixture.keep_new(&contact("a"));
+    let waiting = fixture.keep_new(&waitlist("ada@example.com"));
+    fixture.keep_new(&contact("b"));
     let filter = Filter { form: Some("waitlist".to_owned()), ..Filter::default() };
-    let listed: Vec<_> = desk.reader().list(&filter).unwrap().map(|s| s.unwrap().id).collect();
+    let listed: Vec<_> = fixture.reader().list(&filter).unwrap().map(|s| s.unwrap().id).collect();
     assert_eq!(listed, [waiting]);
 }
 
 #[test]
 fn a_submission_is_found_by_the_beginning_of_its_id() {
-    let desk = Desk::new();
-    let (a, b) = (desk.keep_new(&contact("a")), desk.keep_new(&contact("b")));
-    let reader = desk.reader();
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.keep_new(&contact("a")), fixture.keep_new(&contact("b")));
+    let reader = fixture.reader();
     let IdMatch::One(found) = reader.find(&a.to_string()).unwrap() else { panic!() };
     assert_eq!(found.id, a);
     let IdMatch::One(found) = reader.find(&b.simple().to_string()[..31].to_uppercase()).unwrap() else {
@@ -102,50 +102,50 @@ fn a_submission_is_found_by_the_beginning_of_its_id() {
 
 #[test]
 fn an_address_is_on_the_waitlist_once_in_whatever_case_and_for_ever() {
-    let desk = Desk::new();
-    let id = desk.keep_new(&waitlist("Ada@Example.com"));
-    desk.keep_again(&waitlist("ada@example.COM"), id);
+    let fixture = Fixture::new();
+    let id = fixture.keep_new(&waitlist("Ada@Example.com"));
+    fixture.keep_again(&waitlist("ada@example.COM"), id);
     let mut years_later = waitlist("ada@example.com");
     years_later.received_at += DAY * 3650;
-    desk.keep_again(&years_later, id);
-    desk.keep_new(&waitlist("ada@example.org"));
-    let listed = desk.list();
+    fixture.keep_again(&years_later, id);
+    fixture.keep_new(&waitlist("ada@example.org"));
+    let listed = fixture.list();
     assert_eq!(listed.iter().map(|s| s.repeats).collect::<Vec<_>>(), [0, 2]);
     assert_eq!(listed[1].get("email"), Some("Ada@Example.com"));
 }
 
 #[test]
 fn the_same_content_is_one_submission_within_the_window() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let first = contact("Hello");
-    let id = desk.keep_new(&first);
-    desk.keep_again(&Arrival { source: source(2), ..later(&first, DAY.saturating_sub(MILLISECOND)) }, id);
-    let next = desk.keep_new(&later(&first, DAY));
-    desk.keep_again(&later(&first, DAY + MILLISECOND), next);
-    desk.keep_new(&contact("Hello "));
+    let id = fixture.keep_new(&first);
+    fixture.keep_again(&Arrival { source: source(2), ..later(&first, DAY.saturating_sub(MILLISECOND)) }, id);
+    let next = fixture.keep_new(&later(&first, DAY));
+    fixture.keep_again(&later(&first, DAY + MILLISECOND), next);
+    fixture.keep_new(&contact("Hello "));
     let other_shape =
         r#"{"firstname":"Ada","lastname":"L","company":"x","email":"ada@example.com","message":"Hello"}"#;
-    desk.keep_new(&Arrival { entry: entry(&CONTACT, other_shape), ..contact("Hello") });
+    fixture.keep_new(&Arrival { entry: entry(&CONTACT, other_shape), ..contact("Hello") });
 }
 
 #[test]
 fn an_idempotency_key_never_makes_other_content_a_repeat() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let keyed = |message: &str, n: u8| Arrival {
         idempotency_key: Some("key".to_owned()),
         source: source(n),
         ..contact(message)
     };
-    let one = desk.keep_new(&keyed("one", 1));
-    let two = desk.keep_new(&keyed("two", 1));
-    desk.keep_again(&keyed("one", 1), one);
-    desk.keep_again(&keyed("two", 2), two);
-    desk.keep_again(&contact("two"), two);
+    let one = fixture.keep_new(&keyed("one", 1));
+    let two = fixture.keep_new(&keyed("two", 1));
+    fixture.keep_again(&keyed("one", 1), one);
+    fixture.keep_again(&keyed("two", 2), two);
+    fixture.keep_again(&contact("two"), two);
 }
 
 #[test]
 fn equal_arrivals_at_the_same_moment_are_one_submission() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let arrivals: Vec<_> = (0..400)
         .map(|n| match n % 4 {
             0 => contact("same"),
@@ -154,10 +154,10 @@ fn equal_arrivals_at_the_same_moment_are_one_submission() {
             _ => contact(&format!("{n}")),
         })
         .collect();
-    let accepted = desk.keep_all(&arrivals);
+    let accepted = fixture.keep_all(&arrivals);
     let new = accepted.iter().filter(|a| matches!(a, Ok(Accepted::New(_)))).count();
     assert_eq!(new, 202);
-    let listed = desk.list();
+    let listed = fixture.list();
     assert_eq!(listed.len(), 202);
     assert_eq!(listed.iter().map(|s| s.repeats).sum::<u64>(), 198);
     for accepted in accepted {
@@ -167,12 +167,12 @@ fn equal_arrivals_at_the_same_moment_are_one_submission() {
 
 #[test]
 fn a_source_is_kept_as_a_keyed_hash() {
-    let (desk, other) = (Desk::new(), Desk::new());
+    let (fixture, other) = (Fixture::new(), Fixture::new());
     for (n, message) in [(1, "a"), (1, "b"), (2, "c")] {
-        desk.keep_new(&Arrival { source: source(n), ..contact(message) });
+        fixture.keep_new(&Arrival { source: source(n), ..contact(message) });
     }
     other.keep_new(&Arrival { source: source(1), ..contact("a") });
-    let hashes: Vec<_> = desk.list().into_iter().map(|s| s.source).collect();
+    let hashes: Vec<_> = fixture.list().into_iter().map(|s| s.source).collect();
     assert_eq!(hashes[1], hashes[2]);
     assert_ne!(hashes[0], hashes[1]);
     assert_ne!(hashes[1], other.list()[0].source);
@@ -181,42 +181,42 @@ fn a_source_is_kept_as_a_keyed_hash() {
 
 #[test]
 fn the_newest_submission_with_the_same_content_counts_on_any_day() {
-    let desk = Desk::with_options(|options| options.intake.duplicate_window = 3 * DAY);
-    let first = desk.keep_new(&contact("one"));
-    desk.keep_again(&later(&contact("one"), 2 * DAY), first);
-    let second = desk.keep_new(&later(&contact("one"), 3 * DAY));
-    desk.keep_again(&later(&contact("one"), 4 * DAY), second);
+    let fixture = Fixture::with_options(|options| options.intake.duplicate_window = 3 * DAY);
+    let first = fixture.keep_new(&contact("one"));
+    fixture.keep_again(&later(&contact("one"), 2 * DAY), first);
+    let second = fixture.keep_new(&later(&contact("one"), 3 * DAY));
+    fixture.keep_again(&later(&contact("one"), 4 * DAY), second);
     // Received a little earlier than what was processed before it, on the day before.
     let midnight = Arrival { received_at: "2026-12-01T00:00:00Z".parse().unwrap(), ..contact("two") };
-    let third = desk.keep_new(&midnight);
+    let third = fixture.keep_new(&midnight);
     let before = Arrival { received_at: midnight.received_at - MILLISECOND, ..midnight };
-    desk.keep_again(&before, third);
+    fixture.keep_again(&before, third);
 }
 
 #[test]
 fn a_submission_that_was_removed_can_be_sent_again() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let arrival = Arrival { idempotency_key: Some("key".to_owned()), ..contact("one") };
-    let id = desk.keep_new(&arrival);
-    desk.sql("DELETE FROM submission");
-    let again = desk.keep_new(&arrival);
+    let id = fixture.keep_new(&arrival);
+    fixture.sql("DELETE FROM submission");
+    let again = fixture.keep_new(&arrival);
     assert_ne!(id, again);
-    desk.keep_again(&arrival, again);
+    fixture.keep_again(&arrival, again);
 }
 
 #[test]
 fn everything_is_there_after_the_store_was_closed_and_opened_again() {
-    let desk = Desk::new();
-    let id = desk.keep_new(&contact("one"));
-    let desk = desk.reopen();
-    desk.keep_again(&contact("one"), id);
-    assert_eq!(desk.list().len(), 1);
+    let fixture = Fixture::new();
+    let id = fixture.keep_new(&contact("one"));
+    let fixture = fixture.reopen();
+    fixture.keep_again(&contact("one"), id);
+    assert_eq!(fixture.list().len(), 1);
 }
 
 #[test]
 fn closing_writes_what_waits_and_refuses_the_rest() {
-    let desk = Desk::new();
-    let (store, place) = (desk.store.clone(), desk.options.url.clone());
+    let fixture = Fixture::new();
+    let (store, place) = (fixture.store.clone(), fixture.options.url.clone());
     let runtime = runtime();
     let waiting: Vec<_> = (0..100)
         .map(|n| {
@@ -241,9 +241,9 @@ fn closing_writes_what_waits_and_refuses_the_rest() {
 
 #[test]
 fn the_last_store_to_go_closes_the_database() {
-    let desk = Desk::in_file();
-    desk.keep_new(&contact("one"));
-    let Desk { store, options, fresh, .. } = desk;
+    let fixture = Fixture::in_file();
+    fixture.keep_new(&contact("one"));
+    let Fixture { store, options, fresh, .. } = fixture;
     let log = options.url.file().unwrap().with_extension("db-wal");
     assert!(log.exists());
     let clone = store.clone();
@@ -256,26 +256,26 @@ fn the_last_store_to_go_closes_the_database() {
 
 #[test]
 fn a_reader_sees_accepted_submissions_at_once_and_blocks_no_writer() {
-    let desk = Desk::new();
-    let reader = desk.reader();
+    let fixture = Fixture::new();
+    let reader = fixture.reader();
     for n in 1..50 {
-        desk.keep_new(&contact(&n.to_string()));
+        fixture.keep_new(&contact(&n.to_string()));
         let mut listing = reader.list(&Filter { limit: Some(1), ..Filter::default() }).unwrap();
         assert_eq!(listing.next().unwrap().unwrap().get("message"), Some(n.to_string().as_str()));
     }
     let mut open_listing = reader.list(&Filter::default()).unwrap();
     open_listing.next();
-    desk.keep_new(&contact("meanwhile"));
+    fixture.keep_new(&contact("meanwhile"));
 }
 
 #[test]
 fn an_inbox_can_be_read_and_written_after_a_crash() {
-    let desk = Desk::in_file();
-    let id = desk.keep_new(&contact("one"));
+    let fixture = Fixture::in_file();
+    let id = fixture.keep_new(&contact("one"));
     // A copy of the files while they are open is what a killed process leaves behind.
     let after = TempDir::new().unwrap();
     for name in ["inbox.db", "inbox.db-wal"] {
-        fs::copy(desk.fresh.folder.path().join("data").join(name), after.path().join(name)).unwrap();
+        fs::copy(fixture.fresh.folder.path().join("data").join(name), after.path().join(name)).unwrap();
     }
     let path = after.path().join("inbox.db");
     assert_eq!(list(&path).len(), 1);
@@ -330,9 +330,9 @@ fn a_file_that_is_no_inbox_is_left_alone() {
 
 #[test]
 fn a_later_layout_is_not_touched() {
-    let desk = Desk::in_file();
-    desk.sql("PRAGMA user_version = 99");
-    let Desk { store, options, fresh, .. } = desk;
+    let fixture = Fixture::in_file();
+    fixture.sql("PRAGMA user_version = 99");
+    let Fixture { store, options, fresh, .. } = fixture;
     drop(store);
     let error = TestInbox::open(&options).unwrap_err();
     assert!(matches!(error, StoreError::TooNew { found: 99, known: 6, .. }), "{error}");
@@ -342,16 +342,16 @@ fn a_later_layout_is_not_touched() {
 
 #[test]
 fn a_locked_database_costs_an_error_and_nothing_else() {
-    let desk = Desk::in_file();
-    let other = desk.connection();
+    let fixture = Fixture::in_file();
+    let other = fixture.connection();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let accepted = desk.keep_all(&[contact("one"), contact("two")]);
+    let accepted = fixture.keep_all(&[contact("one"), contact("two")]);
     assert!(accepted.iter().all(|a| matches!(a, Err(StoreError::Locked))), "{accepted:?}");
-    assert!(matches!(desk.store.health(), Err(StoreError::Locked)));
+    assert!(matches!(fixture.store.health(), Err(StoreError::Locked)));
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(desk.list(), []);
-    desk.keep_new(&contact("one"));
-    desk.store.health().unwrap();
+    assert_eq!(fixture.list(), []);
+    fixture.keep_new(&contact("one"));
+    fixture.store.health().unwrap();
 }
 
 #[test]
@@ -359,14 +359,14 @@ fn a_short_lock_is_waited_for() {
     // The writer waits for two seconds. A busy machine may need longer for the release now and then, but not
     // ten times.
     let is_waited_for = || {
-        let desk = Desk::in_file();
-        let other = desk.connection();
+        let fixture = Fixture::in_file();
+        let other = fixture.connection();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let release = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(200));
             other.execute_batch("ROLLBACK").unwrap();
         });
-        let accepted = desk.accept(&contact("one"));
+        let accepted = fixture.accept(&contact("one"));
         release.join().unwrap();
         accepted.is_ok()
     };
@@ -375,39 +375,39 @@ fn a_short_lock_is_waited_for() {
 
 #[test]
 fn health_is_found_again_without_a_submission() {
-    let desk = Desk::in_file();
-    let data = desk.fresh.folder.path().join("data");
-    fs::rename(&data, desk.fresh.folder.path().join("away")).unwrap();
+    let fixture = Fixture::in_file();
+    let data = fixture.fresh.folder.path().join("data");
+    fs::rename(&data, fixture.fresh.folder.path().join("away")).unwrap();
     fs::write(&data, "in the way").unwrap();
-    assert!(matches!(desk.check(), Err(StoreError::Io { .. })));
-    desk.store.health().unwrap_err();
+    assert!(matches!(fixture.check(), Err(StoreError::Io { .. })));
+    fixture.store.health().unwrap_err();
     fs::remove_file(&data).unwrap();
-    fs::rename(desk.fresh.folder.path().join("away"), &data).unwrap();
+    fs::rename(fixture.fresh.folder.path().join("away"), &data).unwrap();
     let patience = std::time::Instant::now();
-    while desk.store.health().is_err() {
+    while fixture.store.health().is_err() {
         assert!(patience.elapsed() < Duration::from_mins(2));
         std::thread::sleep(Duration::from_millis(20));
     }
-    desk.check().unwrap();
+    fixture.check().unwrap();
 }
 
 #[test]
 fn a_folder_that_cannot_be_written_to_costs_an_error_until_it_can() {
-    let desk = Desk::in_file();
-    let id = desk.keep_new(&contact("before"));
-    let data = desk.fresh.folder.path().join("data");
+    let fixture = Fixture::in_file();
+    let id = fixture.keep_new(&contact("before"));
+    let data = fixture.fresh.folder.path().join("data");
     // Not even root can make a file inside a file.
-    fs::rename(&data, desk.fresh.folder.path().join("away")).unwrap();
+    fs::rename(&data, fixture.fresh.folder.path().join("away")).unwrap();
     fs::write(&data, "in the way").unwrap();
     for n in 0..3 {
-        let error = desk.accept(&contact(&n.to_string())).unwrap_err();
+        let error = fixture.accept(&contact(&n.to_string())).unwrap_err();
         assert!(matches!(error, StoreError::Io { .. }), "{error}");
     }
     fs::remove_file(&data).unwrap();
-    fs::rename(desk.fresh.folder.path().join("away"), &data).unwrap();
-    desk.keep_again(&contact("before"), id);
-    desk.keep_new(&contact("after"));
-    assert_eq!(desk.list().len(), 2);
+    fs::rename(fixture.fresh.folder.path().join("away"), &data).unwrap();
+    fixture.keep_again(&contact("before"), id);
+    fixture.keep_new(&contact("after"));
+    assert_eq!(fixture.list().len(), 2);
 }
 
 #[test]
@@ -437,16 +437,16 @@ fn no_debug_output_has_visitors_data() {
 #[test]
 fn a_deleted_database_never_swallows_a_submission() {
     let remove = |names: &'static [&'static str]| {
-        let desk = Desk::in_file();
-        desk.keep_new(&contact("before"));
+        let fixture = Fixture::in_file();
+        fixture.keep_new(&contact("before"));
         for name in names {
-            fs::remove_file(desk.fresh.folder.path().join("data").join(name)).unwrap();
+            fs::remove_file(fixture.fresh.folder.path().join("data").join(name)).unwrap();
         }
-        let id = desk.keep_new(&contact("after"));
-        assert_eq!(desk.list()[0].id, id, "{names:?}");
-        let desk = desk.reopen();
-        assert_eq!(desk.list()[0].id, id, "{names:?}");
-        desk.keep_new(&contact("and on"));
+        let id = fixture.keep_new(&contact("after"));
+        assert_eq!(fixture.list()[0].id, id, "{names:?}");
+        let fixture = fixture.reopen();
+        assert_eq!(fixture.list()[0].id, id, "{names:?}");
+        fixture.keep_new(&contact("and on"));
     };
     remove(&["inbox.db"]);
     remove(&["inbox.db", "inbox.db-wal", "inbox.db-shm"]);
@@ -458,39 +458,39 @@ fn a_deleted_database_never_swallows_a_submission() {
 
 #[test]
 fn a_data_folder_that_was_removed_is_not_recreated() {
-    let desk = Desk::in_file();
-    desk.keep_new(&contact("before"));
-    let data = desk.fresh.folder.path().join("data");
+    let fixture = Fixture::in_file();
+    fixture.keep_new(&contact("before"));
+    let data = fixture.fresh.folder.path().join("data");
     fs::remove_dir_all(&data).unwrap();
-    let error = desk.accept(&contact("during")).unwrap_err();
+    let error = fixture.accept(&contact("during")).unwrap_err();
     assert!(error.to_string().ends_with("created only when the server starts"), "{error}");
     assert!(!data.exists());
     fs::create_dir(&data).unwrap();
-    desk.keep_new(&contact("after"));
-    assert_eq!(desk.list().len(), 1);
+    fixture.keep_new(&contact("after"));
+    assert_eq!(fixture.list().len(), 1);
 }
 
 #[test]
 fn a_replaced_database_is_the_one_that_is_written_to() {
-    let (desk, backup) = (Desk::in_file(), Desk::in_file());
-    desk.keep_new(&contact("lost"));
+    let (fixture, backup) = (Fixture::in_file(), Fixture::in_file());
+    fixture.keep_new(&contact("lost"));
     let earlier = contact("saved");
     let saved = backup.keep_new(&Arrival { received_at: earlier.received_at - MILLISECOND, ..earlier });
-    let Desk { store, fresh, .. } = backup;
+    let Fixture { store, fresh, .. } = backup;
     drop(store);
-    fs::rename(fresh.folder.path().join("data/inbox.db"), desk.file()).unwrap();
+    fs::rename(fresh.folder.path().join("data/inbox.db"), fixture.file()).unwrap();
     for log in ["inbox.db-wal", "inbox.db-shm"] {
-        fs::remove_file(desk.fresh.folder.path().join("data").join(log)).unwrap();
+        fs::remove_file(fixture.fresh.folder.path().join("data").join(log)).unwrap();
     }
-    let id = desk.keep_new(&contact("after"));
-    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [id, saved]);
-    desk.keep_again(&contact("saved"), saved);
+    let id = fixture.keep_new(&contact("after"));
+    assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [id, saved]);
+    fixture.keep_again(&contact("saved"), saved);
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// A store in a folder of its own.
-struct Desk {
+struct Fixture {
     store: TestInbox,
     options: Options,
     runtime: tokio::runtime::Runtime,
@@ -502,40 +502,40 @@ fn channels(names: &[&str], forms: &[&str]) -> Vec<Route> {
     names.iter().map(|name| Route { forms: forms.clone(), ..Route::new(name) }).collect()
 }
 
-impl Desk {
+impl Fixture {
     /// With the database that the tests are run over.
-    fn new() -> Desk {
-        Desk::with_options(|_| {})
+    fn new() -> Fixture {
+        Fixture::with_options(|_| {})
     }
 
     /// For tests of SQLite only.
-    fn in_file() -> Desk {
-        Desk::open(Fresh::file, |_| {})
+    fn in_file() -> Fixture {
+        Fixture::open(Fresh::file, |_| {})
     }
 
-    fn with_options(change: impl FnOnce(&mut Options)) -> Desk {
-        Desk::open(Fresh::place, change)
+    fn with_options(change: impl FnOnce(&mut Options)) -> Fixture {
+        Fixture::open(Fresh::place, change)
     }
 
-    fn open(fresh: impl FnOnce() -> Fresh, change: impl FnOnce(&mut Options)) -> Desk {
+    fn open(fresh: impl FnOnce() -> Fresh, change: impl FnOnce(&mut Options)) -> Fixture {
         let fresh = fresh();
         let mut options = Options::new(fresh.url.clone());
         change(&mut options);
-        Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
+        Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
     }
 
-    fn with_channels(names: &[&str], forms: &[&str]) -> Desk {
-        Desk::with_options(|options| options.channels = channels(names, forms))
+    fn with_channels(names: &[&str], forms: &[&str]) -> Fixture {
+        Fixture::with_options(|options| options.channels = channels(names, forms))
     }
 
-    fn in_file_with_channels(names: &[&str]) -> Desk {
-        Desk::open(Fresh::file, |options| options.channels = channels(names, &[]))
+    fn in_file_with_channels(names: &[&str]) -> Fixture {
+        Fixture::open(Fresh::file, |options| options.channels = channels(names, &[]))
     }
 
-    fn reopen(self) -> Desk {
-        let Desk { store, options, runtime, fresh } = self;
+    fn reopen(self) -> Fixture {
+        let Fixture { store, options, runtime, fresh } = self;
         store.close();
-        Desk { store: TestInbox::open(&options).unwrap(), options, runtime, fresh }
+        Fixture { store: TestInbox::open(&options).unwrap(), options, runtime, fresh }
     }
 
     fn accept(&self, arrival: &Arrival) -> Result<Accepted, StoreError> {

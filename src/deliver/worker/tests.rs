@@ -18,98 +18,105 @@ use crate::submission::{Status, Submission};
 
 #[test]
 fn a_submission_is_delivered_to_every_channel_at_once() {
-    let desk = Desk::new(&["box", "copy"]);
-    let worker = desk.start();
+    let fixture = Fixture::new(&["box", "copy"]);
+    let worker = fixture.start();
     for n in 0..20 {
-        desk.accept(&format!("message {n}"));
+        fixture.accept(&format!("message {n}"));
     }
-    desk.wait("all are delivered", || desk.statuses().iter().all(|status| *status == Status::Delivered));
-    assert_eq!((desk.mails("box").len(), desk.mails("copy").len()), (20, 20));
+    fixture
+        .wait("all are delivered", || fixture.statuses().iter().all(|status| *status == Status::Delivered));
+    assert_eq!((fixture.mails("box").len(), fixture.mails("copy").len()), (20, 20));
     worker.stop();
 }
 
 #[test]
 fn submissions_queued_without_a_worker_are_delivered_later() {
-    let desk = Desk::in_file(&["box"]);
-    let id = desk.accept("Hello");
+    let fixture = Fixture::in_file(&["box"]);
+    let id = fixture.accept("Hello");
     // As if the process had ended during an attempt.
     let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
     let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn: 0 };
-    let claims = desk.store.claim(vec![want], Vec::new(), Timestamp::now(), LEASE);
-    assert_eq!(desk.runtime.block_on(claims).unwrap()[0].claimed.len(), 1);
-    let _worker = desk.start();
-    desk.wait("it is delivered", || desk.statuses() == [Status::Delivered]);
-    assert_eq!(InboxReader::open(&desk.options.url).unwrap().deliveries(id).unwrap()[0].attempts.len(), 2);
+    let claims = fixture.store.claim(vec![want], Vec::new(), Timestamp::now(), LEASE);
+    assert_eq!(fixture.runtime.block_on(claims).unwrap()[0].claimed.len(), 1);
+    let _worker = fixture.start();
+    fixture.wait("it is delivered", || fixture.statuses() == [Status::Delivered]);
+    assert_eq!(InboxReader::open(&fixture.options.url).unwrap().deliveries(id).unwrap()[0].attempts.len(), 2);
 }
 
 #[test]
 fn one_of_two_workers_delivers_and_the_other_takes_over() {
-    let desk = Desk::new(&["box"]);
-    let (first, second) = (desk.start(), desk.start());
-    desk.accept("one");
-    desk.wait("it is delivered", || desk.statuses() == [Status::Delivered]);
+    let fixture = Fixture::new(&["box"]);
+    let (first, second) = (fixture.start(), fixture.start());
+    fixture.accept("one");
+    fixture.wait("it is delivered", || fixture.statuses() == [Status::Delivered]);
     first.stop();
-    desk.accept("two");
-    desk.wait("both are delivered", || desk.statuses() == [Status::Delivered; 2]);
+    fixture.accept("two");
+    fixture.wait("both are delivered", || fixture.statuses() == [Status::Delivered; 2]);
     second.stop();
-    assert_eq!(desk.mails("box").len(), 2);
+    assert_eq!(fixture.mails("box").len(), 2);
 }
 
 #[test]
 fn a_release_by_another_process_is_delivered_at_once() {
-    let desk = Desk::new(&["box"]);
-    let _worker = desk.start();
-    let id = desk.runtime.block_on(desk.store.keep(arrival("Hello").held_for(&[(Signal::Links, "4 links")])));
+    let fixture = Fixture::new(&["box"]);
+    let _worker = fixture.start();
+    let id = fixture
+        .runtime
+        .block_on(fixture.store.keep(arrival("Hello").held_for(&[(Signal::Links, "4 links")])));
     let id = id.unwrap().id();
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(desk.mails("box").len(), 0);
-    assert!(Editor::open(&desk.options.url).unwrap().release(id, &[], Timestamp::now()).unwrap());
+    assert_eq!(fixture.mails("box").len(), 0);
+    assert!(Editor::open(&fixture.options.url).unwrap().release(id, &[], Timestamp::now()).unwrap());
     // Well before the worker would wake up without a notification.
-    desk.wait("it is delivered", || desk.statuses() == [Status::Delivered]);
+    fixture.wait("it is delivered", || fixture.statuses() == [Status::Delivered]);
 }
 
 #[test]
 fn waiting_for_a_confirmation_ends_at_the_timeout() {
-    let desk = Desk::new(&["box"]);
-    let id = desk.accept("Hello");
+    let fixture = Fixture::new(&["box"]);
+    let id = fixture.accept("Hello");
     let patience = Duration::from_millis(50);
     let early = Confirmations::default();
-    assert!(!desk.runtime.block_on(early.wait(&desk.store, id, patience)).unwrap());
+    assert!(!fixture.runtime.block_on(early.wait(&fixture.store, id, patience)).unwrap());
     assert_eq!(early.lock().len(), 0, "nothing is left of it");
     let given_up = async {
         tokio::select! {
-            _ = early.wait(&desk.store, id, Duration::from_mins(1)) => panic!("nobody delivers it"),
+            _ = early.wait(&fixture.store, id, Duration::from_mins(1)) => panic!("nobody delivers it"),
             () = tokio::time::sleep(patience) => {}
         }
     };
-    desk.runtime.block_on(given_up);
+    fixture.runtime.block_on(given_up);
     assert_eq!(early.lock().len(), 0, "nothing is left of one who hangs up either");
-    let worker = desk.start();
+    let worker = fixture.start();
     let confirmations = worker.confirmations();
-    assert!(desk.runtime.block_on(confirmations.wait(&desk.store, id, Duration::from_secs(20))).unwrap());
+    assert!(
+        fixture.runtime.block_on(confirmations.wait(&fixture.store, id, Duration::from_secs(20))).unwrap()
+    );
     let held = arrival("held").held_for(&[(Signal::Links, "4 links")]);
-    let held = desk.runtime.block_on(desk.store.keep(held)).unwrap().id();
-    let is_confirmed = desk.runtime.block_on(confirmations.wait(&desk.store, held, patience)).unwrap();
+    let held = fixture.runtime.block_on(fixture.store.keep(held)).unwrap().id();
+    let is_confirmed = fixture.runtime.block_on(confirmations.wait(&fixture.store, held, patience)).unwrap();
     assert!(!is_confirmed, "no channel has what is held");
 }
 
 #[test]
 fn a_delivered_submission_is_readable_by_the_recipient_only() {
-    let desk = Desk::in_file(&["box"]);
+    let fixture = Fixture::in_file(&["box"]);
     let recipient =
         Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap();
-    let _worker =
-        desk.start_with(MaintenanceOptions { recipient: Some(recipient), ..MaintenanceOptions::default() });
-    desk.accept("sesame");
-    desk.wait("it is sealed", || desk.list()[0].sealed.is_some());
-    assert!(desk.list()[0].fields.is_empty());
+    let _worker = fixture
+        .start_with(MaintenanceOptions { recipient: Some(recipient), ..MaintenanceOptions::default() });
+    fixture.accept("sesame");
+    fixture.wait("it is sealed", || fixture.list()[0].sealed.is_some());
+    assert!(fixture.list()[0].fields.is_empty());
     // Neither the database nor its log still contains it.
-    desk.wait("its log is cut off", || !desk.files_hold("sesame") && !desk.files_hold("ada@example.com"));
-    assert!(desk.mails("box")[0].contains("sesame"), "the search would find it");
+    fixture.wait("its log is cut off", || {
+        !fixture.files_hold("sesame") && !fixture.files_hold("ada@example.com")
+    });
+    assert!(fixture.mails("box")[0].contains("sesame"), "the search would find it");
 }
 
 /// An inbox with Maildirs beside it.
-struct Desk {
+struct Fixture {
     fresh: Fresh,
     options: InboxOptions,
     channels: Vec<ChannelOptions>,
@@ -117,18 +124,18 @@ struct Desk {
     runtime: tokio::runtime::Runtime,
 }
 
-impl Desk {
+impl Fixture {
     /// With the database under test.
-    fn new(channels: &[&str]) -> Desk {
-        Desk::with(Fresh::place(), channels)
+    fn new(channels: &[&str]) -> Fixture {
+        Fixture::with(Fresh::place(), channels)
     }
 
     /// With SQLite.
-    fn in_file(channels: &[&str]) -> Desk {
-        Desk::with(Fresh::file(), channels)
+    fn in_file(channels: &[&str]) -> Fixture {
+        Fixture::with(Fresh::file(), channels)
     }
 
-    fn with(fresh: Fresh, channels: &[&str]) -> Desk {
+    fn with(fresh: Fresh, channels: &[&str]) -> Fixture {
         let mut options = InboxOptions::new(fresh.url.clone());
         let channels: Vec<ChannelOptions> = channels
             .iter()
@@ -147,7 +154,7 @@ impl Desk {
             .collect();
         options.channels = channels.iter().map(ChannelOptions::route).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Desk { store: TestInbox::open(&options).unwrap(), options, channels, runtime, fresh }
+        Fixture { store: TestInbox::open(&options).unwrap(), options, channels, runtime, fresh }
     }
 
     fn start(&self) -> DeliveryWorker {

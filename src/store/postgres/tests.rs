@@ -28,19 +28,19 @@ const LEASE: Duration = Duration::from_mins(3);
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn replicas_that_start_at_once_make_one_inbox() {
-    let desk = Desk::new();
-    let opened = desk.at_once(8, |desk, _| desk.open().close());
+    let fixture = Fixture::new();
+    let opened = fixture.at_once(8, |fixture, _| fixture.open().close());
     assert_eq!(opened.len(), 8);
-    assert_eq!(desk.number("SELECT count(*) FROM meta"), 1);
-    assert_eq!(desk.number("SELECT layout FROM frontdesk_layout"), LAYOUT);
+    assert_eq!(fixture.number("SELECT count(*) FROM meta"), 1);
+    assert_eq!(fixture.number("SELECT layout FROM frontdesk_layout"), LAYOUT);
 }
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn concurrent_copies_at_several_replicas_are_one_submission() {
-    let desk = Desk::new();
-    let accepted = desk.at_once(6, |desk, _| {
-        let store = desk.open();
+    let fixture = Fixture::new();
+    let accepted = fixture.at_once(6, |fixture, _| {
+        let store = fixture.open();
         (0..20).map(|n| accept(&store, &n.to_string()).unwrap()).collect::<Vec<_>>()
     });
     for n in 0..20 {
@@ -49,19 +49,19 @@ fn concurrent_copies_at_several_replicas_are_one_submission() {
         let new = accepted.iter().filter(|replica| matches!(replica[n], Accepted::New(_))).count();
         assert_eq!(new, 1, "{n}");
     }
-    assert_eq!(desk.list().iter().map(|submission| submission.repeats).collect::<Vec<_>>(), [5; 20]);
+    assert_eq!(fixture.list().iter().map(|submission| submission.repeats).collect::<Vec<_>>(), [5; 20]);
 }
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn no_two_replicas_claim_the_same_delivery() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     for n in 0..60 {
         accept(&store, &n.to_string()).unwrap();
     }
-    let claimed = desk.at_once(4, |desk, _| {
-        let store = desk.open();
+    let claimed = fixture.at_once(4, |fixture, _| {
+        let store = fixture.open();
         let mut claimed = Vec::new();
         loop {
             let claims = claim(&store, Timestamp::now());
@@ -84,11 +84,11 @@ fn no_two_replicas_claim_the_same_delivery() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn a_start_leaves_alone_what_another_replica_has_begun() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     accept(&store, "one").unwrap();
     assert_eq!(claim(&store, Timestamp::now()).len(), 1);
-    let other = desk.open();
+    let other = fixture.open();
     assert_eq!(wait(other.recover(Timestamp::now())).unwrap(), 0);
     assert_eq!(wait(other.requeue_orphans(Vec::new(), Timestamp::now())).unwrap(), 0);
     assert!(claim(&other, Timestamp::now()).is_empty());
@@ -97,7 +97,7 @@ fn a_start_leaves_alone_what_another_replica_has_begun() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn replicas_share_the_pace_of_frequent_networks() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let options = Options {
         channels: vec![Route {
             quota: Some(DailyQuota { account: "desk@mail.example.com".to_owned(), recipients: 1 }),
@@ -107,7 +107,7 @@ fn replicas_share_the_pace_of_frequent_networks() {
             form_quota: Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA }),
             ..crate::intake::IntakeOptions::default()
         },
-        ..desk.options()
+        ..fixture.options()
     };
     let replicas = [0; 3].map(|_| TestInbox::open(&options).unwrap());
     for n in 0..400 {
@@ -128,13 +128,13 @@ fn replicas_share_the_pace_of_frequent_networks() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn leases_hold_by_the_servers_clock() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     accept(&store, "one").unwrap();
     assert_eq!(claim(&store, Timestamp::now()).len(), 1);
     let ahead = jiff::SignedDuration::from_secs(-600);
     // A replica whose clock is ten minutes ahead, as `Transaction` sees it.
-    let (connection, secret) = open_to_write(&desk.server()).unwrap();
+    let (connection, secret) = open_to_write(&fixture.server()).unwrap();
     let changing = Transaction { sql: &connection, secret: &secret, ahead };
     let its_now = Timestamp::now() - ahead;
     let claims = changing.claim(&[want()], &[], &[], its_now, LEASE).unwrap();
@@ -147,8 +147,8 @@ fn leases_hold_by_the_servers_clock() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn submissions_to_a_replica_with_a_fast_clock_are_due_at_once() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     accept_at(&store, "one", Timestamp::now() + Duration::from_mins(7)).unwrap();
     assert_eq!(claim(&store, Timestamp::now()).len(), 1);
 }
@@ -156,11 +156,11 @@ fn submissions_to_a_replica_with_a_fast_clock_are_due_at_once() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     accept(&store, "one").unwrap();
     // Like a transaction that waits for a standby: it is not visible yet.
-    let (hung, _) = open_to_write(&desk.server()).unwrap();
+    let (hung, _) = open_to_write(&fixture.server()).unwrap();
     hung.run("BEGIN").unwrap();
     let of = |sql: &str| -> String { (&hung as &dyn Sql).one(sql, &[]).unwrap().get(0).unwrap() };
     let backend = of(BACKEND);
@@ -171,49 +171,49 @@ fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
     ))
     .unwrap();
     let mut unresolved = vec![UnresolvedCommit { id, backend: Some(backend.clone()) }];
-    let mut database = PostgresWriter::open(&desk.server()).unwrap();
+    let mut database = PostgresWriter::open(&fixture.server()).unwrap();
     let mut ids = crate::store::ids::Ids::default();
     database.commit(&[], &mut [], &mut ids, &mut unresolved).unwrap();
     assert_eq!(unresolved.len(), 1, "it is still under way");
     hung.run("COMMIT").unwrap();
-    assert_eq!(desk.list().len(), 2);
+    assert_eq!(fixture.list().len(), 2);
     drop(hung);
-    desk.wait_for_end_of(&backend);
+    fixture.wait_for_end_of(&backend);
     database.commit(&[], &mut [], &mut ids, &mut unresolved).unwrap();
-    assert_eq!((desk.list().len(), unresolved.len()), (1, 0));
+    assert_eq!((fixture.list().len(), unresolved.len()), (1, 0));
 }
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn a_refused_submission_stays_if_another_replica_acknowledged_it() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     // As if the commit was not confirmed, and the visitor had sent it again to another replica.
     let id = accept(&store, "one").unwrap().id();
     let doubt = || vec![UnresolvedCommit { id, backend: None }];
-    assert_eq!(accept(&desk.open(), "one").unwrap(), Accepted::Duplicate(id));
-    let mut database = PostgresWriter::open(&desk.server()).unwrap();
+    assert_eq!(accept(&fixture.open(), "one").unwrap(), Accepted::Duplicate(id));
+    let mut database = PostgresWriter::open(&fixture.server()).unwrap();
     let mut ids = crate::store::ids::Ids::default();
     let mut unresolved = doubt();
     database.commit(&[], &mut [], &mut ids, &mut unresolved).unwrap();
-    assert_eq!((desk.list().len(), unresolved.len()), (1, 0));
-    desk.run("UPDATE submission SET repeats = 0");
+    assert_eq!((fixture.list().len(), unresolved.len()), (1, 0));
+    fixture.run("UPDATE submission SET repeats = 0");
     database.commit(&[], &mut [], &mut ids, &mut doubt()).unwrap();
-    assert_eq!(desk.list().len(), 0);
+    assert_eq!(fixture.list().len(), 0);
 }
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     let id = accept(&store, "one").unwrap().id();
     let claims = wait(store.claim(vec![want()], Vec::new(), Timestamp::now(), LEASE)).unwrap();
     let lease = claims[0].claimed[0].lease.clone();
     let now = Timestamp::now();
-    let mut editor = crate::store::Editor::open(&desk.fresh.url).unwrap();
+    let mut editor = crate::store::Editor::open(&fixture.fresh.url).unwrap();
     assert!(editor.hold(id, "to be looked at", now).unwrap());
-    let (connection, _) = open_to_write(&desk.server()).unwrap();
+    let (connection, _) = open_to_write(&fixture.server()).unwrap();
     let sql: &dyn Sql = &connection;
     connection.run("BEGIN").unwrap();
     let failed =
@@ -228,23 +228,23 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
         connection.run("COMMIT").unwrap();
         assert!(release.join().unwrap());
     });
-    assert_eq!(desk.text("SELECT state FROM delivery"), "waiting");
+    assert_eq!(fixture.text("SELECT state FROM delivery"), "waiting");
     assert_eq!(claim(&store, Timestamp::now()), [id]);
 }
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn a_replica_that_stops_while_it_processes_loses_its_turn() {
-    let desk = Desk::new();
-    desk.open().close();
+    let fixture = Fixture::new();
+    fixture.open().close();
     let screener = Screener::new(Repeats::new(Instant::now()).into());
     let process = |sql: &dyn Sql| {
         sql.execute("BEGIN", &[]).unwrap();
         let ids = uuid::Uuid::nil()..=uuid::Uuid::max();
-        let processed = process(sql, &desk.options(), &screener, 1, ids).unwrap();
+        let processed = process(sql, &fixture.options(), &screener, 1, ids).unwrap();
         processed.is_some()
     };
-    let (stopped, other) = (desk.fresh.sql(), desk.fresh.sql());
+    let (stopped, other) = (fixture.fresh.sql(), fixture.fresh.sql());
     assert!(process(&*stopped), "it is its turn");
     let began = Instant::now();
     while !process(&*other) {
@@ -258,28 +258,28 @@ fn a_replica_that_stops_while_it_processes_loses_its_turn() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn a_connection_that_is_ended_costs_no_submission() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     accept(&store, "before").unwrap();
     for n in 0..5 {
-        desk.end_connections();
+        fixture.end_connections();
         // The writer finds out what was lost with the connection, and commits it again.
         accept(&store, &n.to_string()).unwrap_or_else(|error| panic!("{n}: {error}"));
     }
-    assert_eq!(desk.list().len(), 6);
+    assert_eq!(fixture.list().len(), 6);
     assert!(store.health().is_ok());
 }
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn every_answer_is_true_while_connections_are_ended_again_and_again() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     let stop = AtomicBool::new(false);
     let outcomes = thread::scope(|scope| {
         let ender = scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                desk.end_connections();
+                fixture.end_connections();
                 thread::sleep(Duration::from_millis(7));
             }
         });
@@ -290,7 +290,8 @@ fn every_answer_is_true_while_connections_are_ended_again_and_again() {
         outcomes
     });
     accept(&store, "after").unwrap();
-    let there: Vec<String> = desk.list().iter().map(|one| one.get("message").unwrap().to_owned()).collect();
+    let there: Vec<String> =
+        fixture.list().iter().map(|one| one.get("message").unwrap().to_owned()).collect();
     for (message, outcome) in &outcomes {
         let count = there.iter().filter(|other| *other == message).count();
         assert_eq!(count, usize::from(outcome.is_ok()), "{message}: {outcome:?}");
@@ -302,8 +303,8 @@ fn every_answer_is_true_while_connections_are_ended_again_and_again() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn a_server_that_would_not_keep_what_it_confirms_is_refused() {
-    let desk = Desk::new();
-    let place = desk.with("-csynchronous_commit%3Doff");
+    let fixture = Fixture::new();
+    let place = fixture.with("-csynchronous_commit%3Doff");
     let error = TestInbox::open(&Options::new(place)).map(drop).unwrap_err();
     assert!(matches!(error, StoreError::NotDurable { setting: "synchronous_commit", .. }), "{error}");
 }
@@ -311,15 +312,15 @@ fn a_server_that_would_not_keep_what_it_confirms_is_refused() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn a_later_layout_is_used_unless_it_is_marked_incompatible() {
-    let desk = Desk::new();
-    desk.open().close();
-    desk.run("UPDATE frontdesk_layout SET layout = 99");
-    accept(&desk.open(), "one").unwrap();
-    assert_eq!(desk.list().len(), 1);
-    desk.run("UPDATE frontdesk_layout SET readable_from = 99");
+    let fixture = Fixture::new();
+    fixture.open().close();
+    fixture.run("UPDATE frontdesk_layout SET layout = 99");
+    accept(&fixture.open(), "one").unwrap();
+    assert_eq!(fixture.list().len(), 1);
+    fixture.run("UPDATE frontdesk_layout SET readable_from = 99");
     for error in [
-        TestInbox::open(&desk.options()).map(drop).unwrap_err(),
-        InboxReader::open(&desk.fresh.url).map(drop).unwrap_err(),
+        TestInbox::open(&fixture.options()).map(drop).unwrap_err(),
+        InboxReader::open(&fixture.fresh.url).map(drop).unwrap_err(),
     ] {
         assert!(matches!(error, StoreError::TooNew { found: 99, .. }), "{error}");
     }
@@ -328,18 +329,18 @@ fn a_later_layout_is_used_unless_it_is_marked_incompatible() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn tables_of_another_program_are_left_alone() {
-    let desk = Desk::new();
-    assert!(matches!(InboxReader::open(&desk.fresh.url), Err(StoreError::Missing(_))));
-    desk.run("CREATE TABLE channel (frequency bigint)");
-    let error = TestInbox::open(&desk.options()).map(drop).unwrap_err();
+    let fixture = Fixture::new();
+    assert!(matches!(InboxReader::open(&fixture.fresh.url), Err(StoreError::Missing(_))));
+    fixture.run("CREATE TABLE channel (frequency bigint)");
+    let error = TestInbox::open(&fixture.options()).map(drop).unwrap_err();
     assert!(matches!(error, StoreError::NotAnInbox(_)), "{error}");
-    assert_eq!(desk.number("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"), 1);
+    assert_eq!(fixture.number("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"), 1);
 }
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn a_server_that_is_not_there_is_waited_for() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = nobody.local_addr().unwrap().port();
     drop(nobody);
@@ -349,21 +350,21 @@ fn a_server_that_is_not_there_is_waited_for() {
     let error = accept(&store, "one").unwrap_err().to_string();
     assert!(error.contains(&format!("127.0.0.1:{port}/inbox")) && !error.contains("hunter2"), "{error}");
     assert!(store.health().is_err());
-    drop(desk);
+    drop(fixture);
 }
 
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn a_server_that_only_reads_is_an_error_until_it_writes() {
-    let desk = Desk::new();
-    let store = desk.open();
+    let fixture = Fixture::new();
+    let store = fixture.open();
     accept(&store, "one").unwrap();
     // Like a standby, or a former primary after a failover.
-    let place = desk.with("-cdefault_transaction_read_only%3Don");
+    let place = fixture.with("-cdefault_transaction_read_only%3Don");
     let standby = TestInbox::open(&Options::new(place)).unwrap();
     assert!(accept(&standby, "two").is_err());
     assert!(standby.health().is_err());
-    assert_eq!(desk.list().len(), 1);
+    assert_eq!(fixture.list().len(), 1);
 }
 
 #[test]
@@ -392,15 +393,15 @@ fn over_tls_the_servers_certificate_and_name_are_verified() {
 #[test]
 #[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
 fn held_submissions_are_found_by_their_own_index() {
-    let desk = Desk::new();
-    desk.open().close();
-    desk.run(
+    let fixture = Fixture::new();
+    fixture.open().close();
+    fixture.run(
         "INSERT INTO submission (id, form, received_at, fields, source, held_at)
          SELECT gen_random_uuid(), 'contact', n, '{}', decode(md5(n::text), 'hex'), \
          CASE WHEN n % 1000 = 0 THEN n END
          FROM generate_series(1, 20000) n",
     );
-    desk.run("ANALYZE submission");
+    fixture.run("ANALYZE submission");
     let filter = HeldFilter {
         signal: Some(Signal::Rate),
         before: Some(Timestamp::UNIX_EPOCH),
@@ -408,22 +409,22 @@ fn held_submissions_are_found_by_their_own_index() {
     };
     for filter in [HeldFilter::default(), filter] {
         let (statement, values) = discard::page_statement(Dialect::Postgres, &filter, discard::START);
-        let plan = desk.fresh.sql().query(&format!("EXPLAIN {statement}"), &bound(&values)).unwrap();
+        let plan = fixture.fresh.sql().query(&format!("EXPLAIN {statement}"), &bound(&values)).unwrap();
         let plan: Vec<_> = plan.iter().map(|row| row.get::<String>(0).unwrap()).collect();
         assert!(plan.iter().any(|step| step.contains("submission_held")), "{plan:#?}");
         assert!(!plan.iter().any(|step| step.contains("Seq Scan")), "{plan:#?}");
     }
 }
 
-struct Desk {
+struct Fixture {
     fresh: Fresh,
 }
 
-impl Desk {
-    fn new() -> Desk {
+impl Fixture {
+    fn new() -> Fixture {
         let fresh = Fresh::place();
         assert!(fresh.url.file().is_none(), "FRONTDESK_TEST_POSTGRES names a server");
-        Desk { fresh }
+        Fixture { fresh }
     }
 
     fn server(&self) -> Server {
@@ -450,7 +451,7 @@ impl Desk {
         DatabaseUrl::Postgres(Server::parse(&url).unwrap())
     }
 
-    fn at_once<T: Send>(&self, replicas: usize, act: impl Fn(&Desk, usize) -> T + Sync) -> Vec<T> {
+    fn at_once<T: Send>(&self, replicas: usize, act: impl Fn(&Fixture, usize) -> T + Sync) -> Vec<T> {
         thread::scope(|scope| {
             let act = &act;
             let threads: Vec<_> = (0..replicas).map(|n| scope.spawn(move || act(self, n))).collect();

@@ -10,100 +10,101 @@ const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 #[test]
 fn a_submission_is_queued_for_each_channel_that_takes_its_form() {
-    let desk = Desk::with_channels(&["box", "crm"], &["contact"]);
-    let id = desk.keep_new(&contact("Hello"));
-    assert_eq!(desk.states(id), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Waiting)]);
-    assert_eq!(desk.status(id), Status::Waiting);
-    let other = desk.keep_new(&waitlist("ada@example.com"));
-    assert_eq!(desk.states(other), []);
-    assert_eq!(desk.status(other), Status::Kept);
+    let fixture = Fixture::with_channels(&["box", "crm"], &["contact"]);
+    let id = fixture.keep_new(&contact("Hello"));
+    assert_eq!(fixture.states(id), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Waiting)]);
+    assert_eq!(fixture.status(id), Status::Waiting);
+    let other = fixture.keep_new(&waitlist("ada@example.com"));
+    assert_eq!(fixture.states(other), []);
+    assert_eq!(fixture.status(other), Status::Kept);
     // A repetition queues nothing.
-    desk.keep_again(&contact("Hello"), id);
-    assert_eq!(desk.count("delivery"), 2);
+    fixture.keep_again(&contact("Hello"), id);
+    assert_eq!(fixture.count("delivery"), 2);
 }
 
 #[test]
 fn a_claimed_delivery_is_not_claimed_again_before_its_lease_ends() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    let id = desk.keep_new(&contact("Hello"));
-    let claimed = desk.claim("box", at(0));
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let id = fixture.keep_new(&contact("Hello"));
+    let claimed = fixture.claim("box", at(0));
     assert_eq!(claimed.len(), 1);
     assert_eq!((claimed[0].lease.submission, claimed[0].lease.number, claimed[0].is_retry), (id, 1, false));
     assert_eq!(claimed[0].submission.get("message"), Some("Hello"));
-    assert_eq!(desk.states(id), [("box", DeliveryState::Sending)]);
-    assert_eq!(desk.claim("box", at(179)).len(), 0);
+    assert_eq!(fixture.states(id), [("box", DeliveryState::Sending)]);
+    assert_eq!(fixture.claim("box", at(179)).len(), 0);
     // The worker that is still sending it does not claim it again.
-    assert_eq!(desk.claim_beside("box", at(200), &[claimed[0].lease.clone()]).len(), 0);
-    let again = desk.claim("box", at(200));
+    assert_eq!(fixture.claim_beside("box", at(200), &[claimed[0].lease.clone()]).len(), 0);
+    let again = fixture.claim("box", at(200));
     assert_eq!((again.len(), again[0].lease.number), (1, 2));
     // The first one's report comes too late to change anything, unless it has arrived after all.
-    desk.record(&claimed[0], &failed(), NextStep::Parked, at(201));
-    assert_eq!(desk.states(id), [("box", DeliveryState::Sending)]);
-    assert!(desk.record(&claimed[0], &Outcome::delivered("250"), NextStep::Delivered, at(202)));
-    assert_eq!(desk.status(id), Status::Delivered);
-    desk.record(&again[0], &failed(), NextStep::RetryAt(at(300)), at(203));
-    assert_eq!(desk.status(id), Status::Delivered);
+    fixture.record(&claimed[0], &failed(), NextStep::Parked, at(201));
+    assert_eq!(fixture.states(id), [("box", DeliveryState::Sending)]);
+    assert!(fixture.record(&claimed[0], &Outcome::delivered("250"), NextStep::Delivered, at(202)));
+    assert_eq!(fixture.status(id), Status::Delivered);
+    fixture.record(&again[0], &failed(), NextStep::RetryAt(at(300)), at(203));
+    assert_eq!(fixture.status(id), Status::Delivered);
     let ends: Vec<_> =
-        desk.deliveries(id)[0].attempts.iter().map(|a| a.end.as_ref().unwrap().delivered).collect();
+        fixture.deliveries(id)[0].attempts.iter().map(|a| a.end.as_ref().unwrap().delivered).collect();
     assert_eq!(ends, [true, false]);
 }
 
 #[test]
 fn an_attempt_that_is_not_under_way_is_queued_again() {
-    let desk = Desk::in_file_with_channels(&["box", "crm"]);
-    let id = desk.keep_new(&contact("Hello"));
-    let (mine, _nobodys) = (desk.claim("box", at(0)), desk.claim("crm", at(0)));
-    let requeue_orphans =
-        || desk.runtime.block_on(desk.store.requeue_orphans(vec![mine[0].lease.clone()], at(1))).unwrap();
+    let fixture = Fixture::in_file_with_channels(&["box", "crm"]);
+    let id = fixture.keep_new(&contact("Hello"));
+    let (mine, _nobodys) = (fixture.claim("box", at(0)), fixture.claim("crm", at(0)));
+    let requeue_orphans = || {
+        fixture.runtime.block_on(fixture.store.requeue_orphans(vec![mine[0].lease.clone()], at(1))).unwrap()
+    };
     assert_eq!((requeue_orphans(), requeue_orphans()), (1, 0));
-    assert_eq!(desk.states(id), [("box", DeliveryState::Sending), ("crm", DeliveryState::Waiting)]);
+    assert_eq!(fixture.states(id), [("box", DeliveryState::Sending), ("crm", DeliveryState::Waiting)]);
 }
 
 #[test]
 fn one_that_was_interrupted_again_and_again_is_parked_in_the_end() {
-    let desk = Desk::in_file_with_channels(&["box"]);
-    let id = desk.keep_new(&contact("Hello"));
+    let fixture = Fixture::in_file_with_channels(&["box"]);
+    let id = fixture.keep_new(&contact("Hello"));
     let mut now = 0;
     for number in 1..=20 {
-        assert_eq!(desk.claim("box", at(now)).len(), 1, "{number}");
+        assert_eq!(fixture.claim("box", at(now)).len(), 1, "{number}");
         now += 100_000;
-        assert_eq!(desk.runtime.block_on(desk.store.recover(at(now))).unwrap(), 1);
+        assert_eq!(fixture.runtime.block_on(fixture.store.recover(at(now))).unwrap(), 1);
         now += 1000;
     }
-    assert_eq!(desk.status(id), Status::Parked);
-    assert_eq!(desk.claim("box", at(now)).len(), 0);
-    assert!(desk.deliveries(id)[0].attempts.iter().all(|attempt| attempt.end.is_none()));
+    assert_eq!(fixture.status(id), Status::Parked);
+    assert_eq!(fixture.claim("box", at(now)).len(), 0);
+    assert!(fixture.deliveries(id)[0].attempts.iter().all(|attempt| attempt.end.is_none()));
 }
 
 #[test]
 fn the_queue_is_what_is_still_to_be_done() {
-    let desk = Desk::with_channels(&["box", "crm"], &[]);
-    assert_eq!(desk.reader().queue().unwrap(), Queue::default());
-    let ids = ["One", "Two", "Three"].map(|message| desk.keep_new(&contact(message)));
+    let fixture = Fixture::with_channels(&["box", "crm"], &[]);
+    assert_eq!(fixture.reader().queue().unwrap(), Queue::default());
+    let ids = ["One", "Two", "Three"].map(|message| fixture.keep_new(&contact(message)));
     // One has arrived by box, one is parked there, and one is on its way.
-    let claimed = desk.claim("box", at(0));
-    desk.record(&claimed[0], &Outcome::delivered("250"), NextStep::Delivered, at(1));
-    desk.record(&claimed[1], &failed(), NextStep::Parked, at(1));
+    let claimed = fixture.claim("box", at(0));
+    fixture.record(&claimed[0], &Outcome::delivered("250"), NextStep::Delivered, at(1));
+    fixture.record(&claimed[1], &failed(), NextStep::Parked, at(1));
     // And one of those that wait for crm has failed before.
-    let claimed = desk.claim("crm", at(0));
-    desk.record(&claimed[0], &failed(), NextStep::RetryAt(at(300)), at(1));
-    desk.runtime.block_on(desk.store.pause("crm".to_owned(), "503".to_owned(), at(2))).unwrap();
-    let oldest = desk.reader().get(ids[0]).unwrap().unwrap().received_at;
-    let Queue { held, channels, .. } = desk.reader().queue().unwrap();
+    let claimed = fixture.claim("crm", at(0));
+    fixture.record(&claimed[0], &failed(), NextStep::RetryAt(at(300)), at(1));
+    fixture.runtime.block_on(fixture.store.pause("crm".to_owned(), "503".to_owned(), at(2))).unwrap();
+    let oldest = fixture.reader().get(ids[0]).unwrap().unwrap().received_at;
+    let Queue { held, channels, .. } = fixture.reader().queue().unwrap();
     assert_eq!(held, 0);
     let [by_box, by_crm] = &channels[..] else { panic!("{channels:?}") };
     assert_eq!((&*by_box.name, by_box.waiting, by_box.parked), ("box", 1, 1));
     assert_eq!((&*by_crm.name, by_crm.waiting, by_crm.parked, by_crm.oldest), ("crm", 3, 0, Some(oldest)));
     assert_eq!((by_box.is_paused, by_crm.is_paused, by_crm.is_off), (false, true, false));
-    desk.runtime.block_on(desk.store.switch_off(target("crm", "a"), "410".to_owned(), at(3))).unwrap();
-    let [_, by_crm] = &desk.reader().queue().unwrap().channels[..] else { panic!("two channels") };
+    fixture.runtime.block_on(fixture.store.switch_off(target("crm", "a"), "410".to_owned(), at(3))).unwrap();
+    let [_, by_crm] = &fixture.reader().queue().unwrap().channels[..] else { panic!("two channels") };
     assert_eq!((by_crm.is_paused, by_crm.is_off), (false, true));
 }
 
 #[test]
 fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
-    let desk = Desk::in_file_with_channels(&["box"]);
-    let connection = desk.connection();
+    let fixture = Fixture::in_file_with_channels(&["box"]);
+    let connection = fixture.connection();
     let indexes = ["delivery_first", "delivery_again", "delivery_parked", "submission_held"];
     for (sql, index) in sql::stats::counts(Dialect::Sqlite).iter().zip(indexes) {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
@@ -116,27 +117,27 @@ fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
 
 #[test]
 fn a_clock_that_is_set_back_delays_nothing_for_ever() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    desk.keep_new(&contact("Hello"));
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    fixture.keep_new(&contact("Hello"));
     // It was received in 2026, as far as its clock knew; it is 1970 now.
-    assert_eq!(desk.claim("box", at(0)).len(), 1);
+    assert_eq!(fixture.claim("box", at(0)).len(), 1);
 }
 
 #[test]
 fn places_are_kept_for_first_attempts() {
-    let desk = Desk::with_channels(&["box"], &[]);
+    let fixture = Fixture::with_channels(&["box"], &[]);
     for n in 0..4 {
-        desk.keep_new(&contact(&format!("again {n}")));
+        fixture.keep_new(&contact(&format!("again {n}")));
     }
-    for claimed in desk.claim("box", at(0)) {
-        desk.record(&claimed, &failed(), NextStep::RetryAt(at(10)), at(1));
+    for claimed in fixture.claim("box", at(0)) {
+        fixture.record(&claimed, &failed(), NextStep::RetryAt(at(10)), at(1));
     }
     for n in 0..4 {
         // Each of another network, so that none is frequent.
         let source = Source::V4([10, 0, n, 1]);
-        desk.keep_new(&Arrival { source, ..contact(&format!("first {n}")) });
+        fixture.keep_new(&Arrival { source, ..contact(&format!("first {n}")) });
     }
-    let claims = desk.claims("box", at(10), Capacity { any: 5, retries: 2 });
+    let claims = fixture.claims("box", at(10), Capacity { any: 5, retries: 2 });
     let retries = claims.claimed.iter().filter(|claimed| claimed.is_retry).count();
     assert_eq!((claims.claimed.len(), retries), (5, 1));
     // An attempt under way is looked at again when its lease is over.
@@ -145,266 +146,273 @@ fn places_are_kept_for_first_attempts() {
 
 #[test]
 fn a_row_that_cannot_be_read_is_parked_and_holds_up_no_other() {
-    let desk = Desk::in_file_with_channels(&["box"]);
-    let damaged = desk.keep_new(&contact("one"));
-    let whole = desk.keep_new(&contact("two"));
-    desk.sql("UPDATE submission SET fields = 'x' WHERE json_extract(fields, '$.message') = 'one'");
-    let claimed = desk.claim("box", at(0));
+    let fixture = Fixture::in_file_with_channels(&["box"]);
+    let damaged = fixture.keep_new(&contact("one"));
+    let whole = fixture.keep_new(&contact("two"));
+    fixture.sql("UPDATE submission SET fields = 'x' WHERE json_extract(fields, '$.message') = 'one'");
+    let claimed = fixture.claim("box", at(0));
     assert_eq!(claimed.iter().map(|claimed| claimed.lease.submission).collect::<Vec<_>>(), [whole]);
-    assert_eq!(desk.deliveries(damaged)[0].state, DeliveryState::Parked);
+    assert_eq!(fixture.deliveries(damaged)[0].state, DeliveryState::Parked);
 }
 
 #[test]
 fn a_held_submission_is_delivered_only_after_its_release() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    let id = desk.keep_new(&contact("Hello").held_for(&[(Signal::Links, "many links")]));
-    assert_eq!((desk.status(id), desk.states(id)), (Status::Held, vec![("box", DeliveryState::Held)]));
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let id = fixture.keep_new(&contact("Hello").held_for(&[(Signal::Links, "many links")]));
+    assert_eq!((fixture.status(id), fixture.states(id)), (Status::Held, vec![("box", DeliveryState::Held)]));
     assert_eq!(
-        desk.reader().get(id).unwrap().unwrap().held.unwrap().because,
+        fixture.reader().get(id).unwrap().unwrap().held.unwrap().because,
         "many links (60); 60 of 0 points"
     );
-    assert_eq!(desk.claim("box", at(0)).len(), 0);
-    assert!(!desk.is_confirmed(id));
-    let mut editor = desk.editor();
+    assert_eq!(fixture.claim("box", at(0)).len(), 0);
+    assert!(!fixture.is_confirmed(id));
+    let mut editor = fixture.editor();
     assert!(editor.release(id, &[], at(0)).unwrap());
     assert!(!editor.release(id, &[], at(0)).unwrap());
-    assert!(!desk.is_confirmed(id));
-    assert_eq!(desk.claim("box", at(0)).len(), 1);
+    assert!(!fixture.is_confirmed(id));
+    assert_eq!(fixture.claim("box", at(0)).len(), 1);
 }
 
 #[test]
 fn a_submission_held_while_it_is_sent_is_not_retried() {
-    let desk = Desk::with_channels(&["box", "crm"], &[]);
-    let id = desk.keep_new(&contact("Hello"));
-    let sent = desk.claim("box", at(0));
-    assert!(desk.editor().hold(id, "wait", at(1)).unwrap());
-    assert!(!desk.editor().hold(id, "wait", at(1)).unwrap());
-    assert_eq!(desk.states(id), [("box", DeliveryState::Sending), ("crm", DeliveryState::Held)]);
-    desk.record(&sent[0], &failed(), NextStep::RetryAt(at(9)), at(2));
-    assert_eq!(desk.states(id), [("box", DeliveryState::Held), ("crm", DeliveryState::Held)]);
-    desk.runtime.block_on(desk.store.recover(at(3))).unwrap();
-    assert_eq!(desk.status(id), Status::Held);
-    desk.editor().release(id, &[], at(10)).unwrap();
-    assert_eq!(desk.states(id), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Waiting)]);
+    let fixture = Fixture::with_channels(&["box", "crm"], &[]);
+    let id = fixture.keep_new(&contact("Hello"));
+    let sent = fixture.claim("box", at(0));
+    assert!(fixture.editor().hold(id, "wait", at(1)).unwrap());
+    assert!(!fixture.editor().hold(id, "wait", at(1)).unwrap());
+    assert_eq!(fixture.states(id), [("box", DeliveryState::Sending), ("crm", DeliveryState::Held)]);
+    fixture.record(&sent[0], &failed(), NextStep::RetryAt(at(9)), at(2));
+    assert_eq!(fixture.states(id), [("box", DeliveryState::Held), ("crm", DeliveryState::Held)]);
+    fixture.runtime.block_on(fixture.store.recover(at(3))).unwrap();
+    assert_eq!(fixture.status(id), Status::Held);
+    fixture.editor().release(id, &[], at(10)).unwrap();
+    assert_eq!(fixture.states(id), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Waiting)]);
 }
 
 #[test]
 fn a_submission_held_while_sent_is_not_retried_after_its_lease() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    let id = desk.keep_new(&contact("Hello"));
-    assert_eq!(desk.claim("box", at(0)).len(), 1);
-    assert!(desk.editor().hold(id, "wait", at(1)).unwrap());
-    assert_eq!(desk.claim("box", at(200)).len(), 0);
-    assert_eq!(desk.states(id), [("box", DeliveryState::Held)]);
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let id = fixture.keep_new(&contact("Hello"));
+    assert_eq!(fixture.claim("box", at(0)).len(), 1);
+    assert!(fixture.editor().hold(id, "wait", at(1)).unwrap());
+    assert_eq!(fixture.claim("box", at(200)).len(), 0);
+    assert_eq!(fixture.states(id), [("box", DeliveryState::Held)]);
 }
 
 #[test]
 fn due_deliveries_without_an_attempt_count_as_overdue() {
-    let desk = Desk::with_channels(&["box", "renamed"], &[]);
-    let id = desk.keep_new(&contact("Hello"));
-    let received = desk.reader().get(id).unwrap().unwrap().received_at;
+    let fixture = Fixture::with_channels(&["box", "renamed"], &[]);
+    let id = fixture.keep_new(&contact("Hello"));
+    let received = fixture.reader().get(id).unwrap().unwrap().received_at;
     let later = received + Duration::from_secs(1);
-    assert_eq!(desk.reader().overdue(received).unwrap(), []);
-    assert_eq!(desk.claim("box", later).len(), 1);
-    assert_eq!(desk.reader().overdue(later).unwrap(), [("renamed".to_owned(), 1)]);
+    assert_eq!(fixture.reader().overdue(received).unwrap(), []);
+    assert_eq!(fixture.claim("box", later).len(), 1);
+    assert_eq!(fixture.reader().overdue(later).unwrap(), [("renamed".to_owned(), 1)]);
 }
 
 #[test]
 fn a_retry_queues_what_it_names_and_nothing_else() {
-    let desk = Desk::with_channels(&["box", "crm"], &[]);
-    let parked = desk.keep_new(&contact("parked"));
+    let fixture = Fixture::with_channels(&["box", "crm"], &[]);
+    let parked = fixture.keep_new(&contact("parked"));
     for channel in ["box", "crm"] {
-        for claimed in desk.claim(channel, at(0)) {
-            desk.record(&claimed, &failed(), NextStep::Parked, at(1));
+        for claimed in fixture.claim(channel, at(0)) {
+            fixture.record(&claimed, &failed(), NextStep::Parked, at(1));
         }
     }
-    let waiting = desk.keep_new(&contact("waiting"));
-    for claimed in desk.claim("crm", at(0)) {
-        desk.record(&claimed, &failed(), NextStep::RetryAt(at(300)), at(1));
+    let waiting = fixture.keep_new(&contact("waiting"));
+    for claimed in fixture.claim("crm", at(0)) {
+        fixture.record(&claimed, &failed(), NextStep::RetryAt(at(300)), at(1));
     }
-    assert_eq!(desk.status(parked), Status::Parked);
-    let retry = |retry: Retry| desk.editor().retry(&retry, at(2)).unwrap();
+    assert_eq!(fixture.status(parked), Status::Parked);
+    let retry = |retry: Retry| fixture.editor().retry(&retry, at(2)).unwrap();
     let of = |id| Filter { id: Some(id), ..Filter::default() };
     assert_eq!(retry(Retry { which: of(parked), channel: Some("box".to_owned()), parked_only: false }), 1);
-    assert_eq!(desk.states(parked), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Parked)]);
+    assert_eq!(fixture.states(parked), [("box", DeliveryState::Waiting), ("crm", DeliveryState::Parked)]);
     assert_eq!(retry(Retry { parked_only: true, ..Retry::default() }), 1);
-    assert_eq!(desk.status(parked), Status::Waiting);
+    assert_eq!(fixture.status(parked), Status::Waiting);
     assert_eq!(retry(Retry { which: of(waiting), ..Retry::default() }), 2);
-    assert_eq!(desk.claim("crm", at(2)).len(), 2);
+    assert_eq!(fixture.claim("crm", at(2)).len(), 2);
     assert_eq!(retry(Retry { which: of(Uuid::nil()), ..Retry::default() }), 0);
 }
 
 #[test]
 fn a_gone_channel_parks_everything_until_its_target_changes_or_a_retry() {
-    let desk = Desk::with_channels(&["crm"], &[]);
-    let first = desk.keep_new(&contact("one"));
-    let sent = desk.claim("crm", at(0));
-    desk.record(&sent[0], &Outcome::failed(Cause::Gone, "410 Gone"), NextStep::Parked, at(1));
-    desk.runtime.block_on(desk.store.switch_off(target("crm", "a"), "410 Gone".to_owned(), at(1))).unwrap();
-    let second = desk.keep_new(&contact("two"));
-    assert!(desk.claims("crm", at(2), Capacity { any: 4, retries: 2 }).is_off);
-    assert_eq!((desk.status(first), desk.status(second)), (Status::Parked, Status::Parked));
-    let obstacle = desk.deliveries(second)[0].obstacle.clone().unwrap();
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let first = fixture.keep_new(&contact("one"));
+    let sent = fixture.claim("crm", at(0));
+    fixture.record(&sent[0], &Outcome::failed(Cause::Gone, "410 Gone"), NextStep::Parked, at(1));
+    fixture
+        .runtime
+        .block_on(fixture.store.switch_off(target("crm", "a"), "410 Gone".to_owned(), at(1)))
+        .unwrap();
+    let second = fixture.keep_new(&contact("two"));
+    assert!(fixture.claims("crm", at(2), Capacity { any: 4, retries: 2 }).is_off);
+    assert_eq!((fixture.status(first), fixture.status(second)), (Status::Parked, Status::Parked));
+    let obstacle = fixture.deliveries(second)[0].obstacle.clone().unwrap();
     assert_eq!((obstacle.off, obstacle.since, obstacle.answer.as_str()), (true, at(1), "410 Gone"));
     // By name, because a retry of everything else shall not wake it by accident.
     let retry = Retry { channel: Some("crm".to_owned()), ..Retry::default() };
-    assert_eq!(desk.editor().retry(&retry, at(3)).unwrap(), 2);
-    assert_eq!(desk.claim("crm", at(3)).len(), 2);
-    desk.runtime.block_on(desk.store.switch_off(target("crm", "b"), "410".to_owned(), at(4))).unwrap();
-    assert!(!desk.claims("crm", at(5), Capacity::default()).is_off, "it leads elsewhere now");
+    assert_eq!(fixture.editor().retry(&retry, at(3)).unwrap(), 2);
+    assert_eq!(fixture.claim("crm", at(3)).len(), 2);
+    fixture.runtime.block_on(fixture.store.switch_off(target("crm", "b"), "410".to_owned(), at(4))).unwrap();
+    assert!(!fixture.claims("crm", at(5), Capacity::default()).is_off, "it leads elsewhere now");
 }
 
 #[test]
 fn a_retry_ends_the_pause_of_its_channel() {
-    let desk = Desk::with_channels(&["crm"], &[]);
-    let id = desk.keep_new(&contact("Hello"));
-    desk.runtime.block_on(desk.store.pause("crm".to_owned(), "429".to_owned(), at(0))).unwrap();
-    assert!(desk.claims("crm", at(1), Capacity::default()).is_paused);
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let id = fixture.keep_new(&contact("Hello"));
+    fixture.runtime.block_on(fixture.store.pause("crm".to_owned(), "429".to_owned(), at(0))).unwrap();
+    assert!(fixture.claims("crm", at(1), Capacity::default()).is_paused);
     let which = Filter { id: Some(id), ..Filter::default() };
-    assert_eq!(desk.editor().retry(&Retry { which, ..Retry::default() }, at(2)).unwrap(), 1);
-    assert!(!desk.claims("crm", at(3), Capacity::default()).is_paused);
+    assert_eq!(fixture.editor().retry(&Retry { which, ..Retry::default() }, at(2)).unwrap(), 1);
+    assert!(!fixture.claims("crm", at(3), Capacity::default()).is_paused);
 }
 
 #[test]
 fn a_channel_that_works_again_delivers_what_waits_because_of_it_at_once() {
-    let desk = Desk::with_channels(&["crm"], &[]);
-    let ids: Vec<Uuid> = (0..3).map(|n| desk.keep_new(&contact(&n.to_string()))).collect();
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
     let asked = Outcome::Failed(AttemptFailure {
         cause: Cause::Channel,
         answer: "429".to_owned(),
         retry_after: Some(Duration::from_hours(1)),
     });
     let outcomes = [failed(), Outcome::failed(Cause::Notification, "400"), asked];
-    for (claimed, outcome) in desk.claim("crm", at(0)).iter().zip(&outcomes) {
-        desk.record(claimed, outcome, NextStep::RetryAt(at(3600)), at(1));
+    for (claimed, outcome) in fixture.claim("crm", at(0)).iter().zip(&outcomes) {
+        fixture.record(claimed, outcome, NextStep::RetryAt(at(3600)), at(1));
     }
-    desk.runtime.block_on(desk.store.pause("crm".to_owned(), "refused".to_owned(), at(2))).unwrap();
-    assert!(!desk.deliveries(ids[0])[0].obstacle.clone().unwrap().off);
+    fixture.runtime.block_on(fixture.store.pause("crm".to_owned(), "refused".to_owned(), at(2))).unwrap();
+    assert!(!fixture.deliveries(ids[0])[0].obstacle.clone().unwrap().off);
     let resume = |after_outage| {
-        desk.runtime.block_on(desk.store.resume("crm".to_owned(), after_outage, at(3))).unwrap()
+        fixture.runtime.block_on(fixture.store.resume("crm".to_owned(), after_outage, at(3))).unwrap()
     };
     assert_eq!((resume(false), resume(true)), (0, 1));
-    let claimed = desk.claim("crm", at(3));
+    let claimed = fixture.claim("crm", at(3));
     assert_eq!(claimed.iter().map(|c| (c.lease.submission, c.failures)).collect::<Vec<_>>(), [(ids[0], 1)]);
-    assert_eq!(desk.deliveries(ids[0])[0].obstacle, None);
+    assert_eq!(fixture.deliveries(ids[0])[0].obstacle, None);
 }
 
 #[test]
 fn an_erased_submission_is_gone_from_every_file() {
-    let desk = Desk::with_channels(&["crm"], &[]);
+    let fixture = Fixture::with_channels(&["crm"], &[]);
     let keyed = Arrival { idempotency_key: Some("k".to_owned()), ..contact("sesame sesame") };
-    desk.keep_new(&keyed);
-    let other = desk.keep_new(&waitlist("else@example.com"));
-    for claimed in desk.claim("crm", at(0)) {
-        desk.record(&claimed, &Outcome::delivered("taken"), NextStep::Delivered, at(1));
+    fixture.keep_new(&keyed);
+    let other = fixture.keep_new(&waitlist("else@example.com"));
+    for claimed in fixture.claim("crm", at(0)) {
+        fixture.record(&claimed, &Outcome::delivered("taken"), NextStep::Delivered, at(1));
     }
-    let quotes = desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1));
-    desk.runtime.block_on(quotes).unwrap();
-    let erased = desk.editor().erase("ADA@example.COM").unwrap();
+    let quotes = fixture.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1));
+    fixture.runtime.block_on(quotes).unwrap();
+    let erased = fixture.editor().erase("ADA@example.COM").unwrap();
     let expected = Erased {
         submissions: 1,
         deliveries: 1,
         delivered: 1,
         attempts: 1,
-        is_wiped: desk.options.url.file().is_some(),
+        is_wiped: fixture.options.url.file().is_some(),
     };
     assert_eq!(erased, expected);
-    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [other]);
-    assert_eq!((desk.count("delivery"), desk.count("attempt")), (1, 1));
-    assert!(!desk.files_hold("sesame") && !desk.files_hold("ada@"));
-    assert!(desk.files_hold("else@example.com"), "the search works");
-    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 0);
+    assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [other]);
+    assert_eq!((fixture.count("delivery"), fixture.count("attempt")), (1, 1));
+    assert!(!fixture.files_hold("sesame") && !fixture.files_hold("ada@"));
+    assert!(fixture.files_hold("else@example.com"), "the search works");
+    assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 0);
     // A sender who comes back is new.
-    desk.keep_new(&keyed);
+    fixture.keep_new(&keyed);
 }
 
 #[test]
 fn old_submissions_expire_unless_a_delivery_is_pending() {
-    let desk = Desk::with_channels(&["crm"], &["contact"]);
+    let fixture = Fixture::with_channels(&["crm"], &["contact"]);
     let old = |arrival: &Arrival| Arrival {
         received_at: "2020-01-01T00:00:00Z".parse().unwrap(),
         ..arrival.clone()
     };
-    desk.keep_new(&old(&waitlist("kept@example.com")));
-    let held = desk.keep_new(&old(&contact("held").held_for(&[(Signal::Links, "4 links")])));
-    desk.keep_new(&old(&waitlist("too@example.com")));
-    let waiting = desk.keep_new(&old(&contact("waiting")));
-    let new = desk.keep_new(&contact("new"));
+    fixture.keep_new(&old(&waitlist("kept@example.com")));
+    let held = fixture.keep_new(&old(&contact("held").held_for(&[(Signal::Links, "4 links")])));
+    fixture.keep_new(&old(&waitlist("too@example.com")));
+    let waiting = fixture.keep_new(&old(&contact("waiting")));
+    let new = fixture.keep_new(&contact("new"));
     let expire = |after| {
-        desk.runtime
-            .block_on(desk.store.change(move |tx| tx.expire("2021-01-01T00:00:00Z".parse().unwrap(), after)))
+        fixture
+            .runtime
+            .block_on(
+                fixture.store.change(move |tx| tx.expire("2021-01-01T00:00:00Z".parse().unwrap(), after)),
+            )
             .unwrap()
     };
     assert_eq!(expire(Uuid::nil()), Expired { removed: 2, after: Some(waiting) });
     assert_eq!(expire(waiting), Expired { removed: 0, after: None });
-    assert_eq!(desk.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting, held]);
+    assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting, held]);
     // The address is not on the list any more.
-    desk.keep_new(&waitlist("kept@example.com"));
+    fixture.keep_new(&waitlist("kept@example.com"));
 }
 
 #[test]
 fn submissions_without_a_channel_are_sealed_before_writing() {
-    let desk = Desk::with_options(|options| options.intake.recipient = Some(recipient()));
-    let id = desk.keep_new(&contact("sesame"));
-    let submission = desk.reader().get(id).unwrap().unwrap();
+    let fixture = Fixture::with_options(|options| options.intake.recipient = Some(recipient()));
+    let id = fixture.keep_new(&contact("sesame"));
+    let submission = fixture.reader().get(id).unwrap().unwrap();
     assert!(submission.fields.is_empty() && submission.sealed.is_some());
-    assert!(!desk.files_hold("sesame") && !desk.files_hold("ada@example.com"));
+    assert!(!fixture.files_hold("sesame") && !fixture.files_hold("ada@example.com"));
     // It is recognised and erased all the same.
-    desk.keep_again(&contact("sesame"), id);
-    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 1);
+    fixture.keep_again(&contact("sesame"), id);
+    assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
 }
 
 #[test]
 fn only_what_is_settled_is_sealed() {
-    let desk = Desk::with_channels(&["crm"], &[]);
-    let id = desk.keep_new(&contact("sesame"));
-    let seal = || desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let id = fixture.keep_new(&contact("sesame"));
+    let seal = || fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal());
-    assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap(), []);
+    assert_eq!(fixture.reader().to_be_sealed(&[], 9).unwrap(), []);
     // A refusal may quote the submission.
     let quotes = Outcome::failed(Cause::Channel, "500: no sesame here");
-    let refused = desk.claim("crm", at(0));
-    desk.record(&refused[0], &quotes, NextStep::RetryAt(at(5)), at(1));
-    desk.runtime
-        .block_on(desk.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1)))
+    let refused = fixture.claim("crm", at(0));
+    fixture.record(&refused[0], &quotes, NextStep::RetryAt(at(5)), at(1));
+    fixture
+        .runtime
+        .block_on(fixture.store.pause("crm".to_owned(), "500: no sesame here".to_owned(), at(1)))
         .unwrap();
-    let sent = desk.claim("crm", at(5));
-    assert!(desk.record(&sent[0], &Outcome::delivered("ok"), NextStep::Delivered, at(6)));
-    desk.runtime.block_on(desk.store.resume("crm".to_owned(), true, at(6))).unwrap();
-    assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap().len(), 1);
+    let sent = fixture.claim("crm", at(5));
+    assert!(fixture.record(&sent[0], &Outcome::delivered("ok"), NextStep::Delivered, at(6)));
+    fixture.runtime.block_on(fixture.store.resume("crm".to_owned(), true, at(6))).unwrap();
+    assert_eq!(fixture.reader().to_be_sealed(&[], 9).unwrap().len(), 1);
     assert!(seal() && !seal());
-    assert!(desk.runtime.block_on(desk.store.truncate_wal()).unwrap());
-    assert!(!desk.files_hold("sesame"));
-    assert_eq!(desk.deliveries(id)[0].attempts.len(), 2);
+    assert!(fixture.runtime.block_on(fixture.store.truncate_wal()).unwrap());
+    assert!(!fixture.files_hold("sesame"));
+    assert_eq!(fixture.deliveries(id)[0].attempts.len(), 2);
 }
 
 #[test]
 fn a_long_read_blocks_no_writer_while_the_log_is_to_be_truncated() {
-    let desk = Desk::in_file_with_channels(&[]);
-    let id = desk.keep_new(&contact("sesame"));
-    let reader = desk.connection();
+    let fixture = Fixture::in_file_with_channels(&[]);
+    let id = fixture.keep_new(&contact("sesame"));
+    let reader = fixture.connection();
     reader.execute_batch("BEGIN; SELECT count(*) FROM submission").unwrap();
-    desk.keep_new(&waitlist("else@example.com"));
-    let (path, wiped) = (desk.file(), std::sync::mpsc::channel());
+    fixture.keep_new(&waitlist("else@example.com"));
+    let (path, wiped) = (fixture.file(), std::sync::mpsc::channel());
     let (told, erasing) = wiped;
     std::thread::spawn(move || told.send(Editor::open(&path).unwrap().erase("ada@example.com").unwrap()));
-    while desk.reader().get(id).unwrap().is_some() {
+    while fixture.reader().get(id).unwrap().is_some() {
         std::thread::sleep(Duration::from_millis(5));
     }
     // The server gives up on a lock well before the one who erases gives up on the reader.
-    assert!(!desk.runtime.block_on(desk.store.truncate_wal()).unwrap());
+    assert!(!fixture.runtime.block_on(fixture.store.truncate_wal()).unwrap());
     for n in 0..20 {
-        desk.keep_new(&contact(&format!("message {n}")));
+        fixture.keep_new(&contact(&format!("message {n}")));
     }
     reader.execute_batch("COMMIT").unwrap();
     assert!(erasing.recv().unwrap().is_wiped);
-    assert!(!desk.files_hold("sesame"));
+    assert!(!fixture.files_hold("sesame"));
 }
 
 #[test]
 fn pending_deliveries_are_found_by_an_index() {
-    let desk = Desk::in_file_with_channels(&["crm"]);
-    let connection = desk.connection();
+    let fixture = Fixture::in_file_with_channels(&["crm"]);
+    let connection = fixture.connection();
     for query in [
         "SELECT submission FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND failures = 0 ORDER BY due_at LIMIT 4",
         "SELECT submission FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND failures > 0 ORDER BY due_at LIMIT 4",
@@ -446,7 +454,7 @@ fn recipient() -> Recipient {
     Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap()
 }
 
-impl Desk {
+impl Fixture {
     fn claims(&self, channel: &str, now: Timestamp, capacity: Capacity) -> Claims {
         let want = ClaimRequest { target: target(channel, "a"), capacity, turn: 0 };
         self.runtime.block_on(self.store.claim(vec![want], Vec::new(), now, LEASE)).unwrap().remove(0)

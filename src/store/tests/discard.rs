@@ -8,51 +8,51 @@ const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 
 #[test]
 fn a_discarded_submission_goes_with_all_that_belongs_to_it() {
-    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    let fixture = Fixture::with_channels(&["box", "crm"], &[]);
     let held = Arrival { source: source(1), ..contact("sesame sesame") }
         .held_for(&[(Signal::Disposable, "sesame.example")]);
-    let id = desk.keep_new(&held);
-    let other = desk.keep_new(&waitlist("else@example.com"));
+    let id = fixture.keep_new(&held);
+    let other = fixture.keep_new(&waitlist("else@example.com"));
     // An attempt at it was refused before it was held again, and the channel has quoted it since.
-    desk.sql(
+    fixture.sql(
         "INSERT INTO attempt (submission, channel, number, began_at, ended_at, delivered, answer)
          SELECT id, 'crm', 1, 1, 2, 0, 'no sesame here' FROM submission WHERE held_at IS NOT NULL",
     );
-    desk.sql("INSERT INTO channel (name, paused_at, answer) VALUES ('crm', 1, 'no sesame here'), ('box', 1, 'another')");
-    assert!(desk.files_hold("sesame"), "the search would find it");
-    let erased = desk.editor().discard(&[id]).unwrap();
-    let is_wiped = desk.options.url.file().is_some();
+    fixture.sql("INSERT INTO channel (name, paused_at, answer) VALUES ('crm', 1, 'no sesame here'), ('box', 1, 'another')");
+    assert!(fixture.files_hold("sesame"), "the search would find it");
+    let erased = fixture.editor().discard(&[id]).unwrap();
+    let is_wiped = fixture.options.url.file().is_some();
     assert_eq!(erased, Erased { submissions: 1, deliveries: 2, delivered: 0, attempts: 1, is_wiped });
-    assert_eq!(desk.ids(), [other]);
-    assert_eq!((desk.count("delivery"), desk.count("attempt")), (2, 0));
-    assert!(!desk.files_hold("sesame"));
-    assert!(desk.files_hold("another"), "what another channel said is about something else");
+    assert_eq!(fixture.ids(), [other]);
+    assert_eq!((fixture.count("delivery"), fixture.count("attempt")), (2, 0));
+    assert!(!fixture.files_hold("sesame"));
+    assert!(fixture.files_hold("another"), "what another channel said is about something else");
     // Its repeat is a new submission.
-    desk.keep_new(&held);
+    fixture.keep_new(&held);
 }
 
 #[test]
 fn only_held_submissions_are_discarded() {
-    let desk = Desk::with_channels(&["crm"], &["contact"]);
-    let waiting = desk.keep_new(&contact("waiting"));
-    let by_hand = desk.keep_new(&contact("by hand"));
-    let kept = desk.keep_new(&waitlist("kept@example.com"));
-    let screened = desk.keep_new(&contact("screened").held_for(&LINKS));
-    assert!(desk.editor().hold(by_hand, "odd", Timestamp::UNIX_EPOCH).unwrap());
-    assert_eq!(desk.editor().discard(&[waiting, kept, Uuid::max(), by_hand]).unwrap().submissions, 1);
-    assert_eq!(desk.ids(), [screened, kept, waiting]);
-    assert_eq!(desk.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 1);
-    assert_eq!(desk.ids(), [kept, waiting]);
-    assert_eq!(desk.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 0);
+    let fixture = Fixture::with_channels(&["crm"], &["contact"]);
+    let waiting = fixture.keep_new(&contact("waiting"));
+    let by_hand = fixture.keep_new(&contact("by hand"));
+    let kept = fixture.keep_new(&waitlist("kept@example.com"));
+    let screened = fixture.keep_new(&contact("screened").held_for(&LINKS));
+    assert!(fixture.editor().hold(by_hand, "odd", Timestamp::UNIX_EPOCH).unwrap());
+    assert_eq!(fixture.editor().discard(&[waiting, kept, Uuid::max(), by_hand]).unwrap().submissions, 1);
+    assert_eq!(fixture.ids(), [screened, kept, waiting]);
+    assert_eq!(fixture.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 1);
+    assert_eq!(fixture.ids(), [kept, waiting]);
+    assert_eq!(fixture.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 0);
 }
 
 #[test]
 fn held_submissions_are_selected_by_signal_time_and_source() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let sent = |message: &str, n: u8, day: u8, signals: &[(Signal, &str)]| {
         let received_at = format!("2026-11-{day:02}T00:00:00Z").parse().unwrap();
         let arrival = Arrival { source: source(n), received_at, ..contact(message) };
-        desk.keep_new(&if signals.is_empty() { arrival } else { arrival.held_for(signals) })
+        fixture.keep_new(&if signals.is_empty() { arrival } else { arrival.held_for(signals) })
     };
     let links = sent("links", 1, 10, &LINKS);
     let both = sent("both", 2, 11, &[(Signal::Honeypot, "filled in"), (Signal::Links, "5 links")]);
@@ -60,7 +60,7 @@ fn held_submissions_are_selected_by_signal_time_and_source() {
     let form_rate = sent("form rate", 3, 12, &[(Signal::FormRate, "over its limit")]);
     sent("not held", 1, 9, &[]);
     let day = |day: u8| Some(format!("2026-11-{day:02}T00:00:00Z").parse::<Timestamp>().unwrap());
-    let of = |id: Uuid| desk.reader().get(id).unwrap().unwrap().source;
+    let of = |id: Uuid| fixture.reader().get(id).unwrap().unwrap().source;
     let source = |digits: &str| Some(SourcePrefix::parse(digits).unwrap());
     let all = HeldFilter::default();
     for (filter, expected) in [
@@ -74,47 +74,47 @@ fn held_submissions_are_selected_by_signal_time_and_source() {
         (HeldFilter { source: source(&"0".repeat(32)), ..all.clone() }, vec![]),
         (HeldFilter { signal: Some(Signal::Links), before: day(11), source: source(&of(rate)) }, vec![links]),
     ] {
-        let held = desk.reader().held(&filter).unwrap();
-        let received = |id: &Uuid| desk.reader().get(*id).unwrap().unwrap().received_at;
+        let held = fixture.reader().held(&filter).unwrap();
+        let received = |id: &Uuid| fixture.reader().get(*id).unwrap().unwrap().received_at;
         let times = expected.iter().map(received).min().zip(expected.iter().map(received).max());
         assert_eq!((held.submissions, held.received), (expected.len(), times), "{filter:?}");
-        let (statement, values) = page_statement(desk.fresh.sql().dialect(), &filter, START);
-        let found = desk.fresh.sql().query(&statement, &sql::bound(&values)).unwrap();
+        let (statement, values) = page_statement(fixture.fresh.sql().dialect(), &filter, START);
+        let found = fixture.fresh.sql().query(&statement, &sql::bound(&values)).unwrap();
         let mut found: Vec<Uuid> = found.iter().map(|row| Uuid::from_bytes(row.get(1).unwrap())).collect();
         found.sort_unstable();
         let mut expected = expected;
         expected.sort_unstable();
         assert_eq!(found, expected, "{filter:?}");
     }
-    assert_eq!(desk.reader().held(&all).unwrap().sources, 3);
+    assert_eq!(fixture.reader().held(&all).unwrap().sources, 3);
     let filter = HeldFilter { signal: Some(Signal::Links), ..all };
-    assert_eq!(desk.editor().discard_held(&filter).unwrap().submissions, 2);
-    assert_eq!(desk.list().len(), 3);
+    assert_eq!(fixture.editor().discard_held(&filter).unwrap().submissions, 2);
+    assert_eq!(fixture.list().len(), 3);
 }
 
 #[test]
 fn submissions_held_by_a_flood_are_discarded_only_on_request() {
-    let desk = Desk::new();
-    let flooded = desk.keep_new(&contact("flooded"));
-    let both = desk.keep_new(&contact("both").held_for(&LINKS));
-    let screened = desk.keep_new(&contact("screened").held_for(&LINKS));
-    desk.sql("UPDATE submission SET flood = 1, held_at = 1 WHERE held_at IS NULL");
+    let fixture = Fixture::new();
+    let flooded = fixture.keep_new(&contact("flooded"));
+    let both = fixture.keep_new(&contact("both").held_for(&LINKS));
+    let screened = fixture.keep_new(&contact("screened").held_for(&LINKS));
+    fixture.sql("UPDATE submission SET flood = 1, held_at = 1 WHERE held_at IS NULL");
     // A copy that screening does not hold came in a flood.
     let sql = "UPDATE submission SET flood = 1 WHERE id = ?1";
-    desk.fresh.sql().execute(sql, sql::values![both.as_bytes()]).unwrap();
+    fixture.fresh.sql().execute(sql, sql::values![both.as_bytes()]).unwrap();
     let found = |signal| {
-        let held = desk.reader().held(&HeldFilter { signal, ..HeldFilter::default() }).unwrap();
+        let held = fixture.reader().held(&HeldFilter { signal, ..HeldFilter::default() }).unwrap();
         (held.submissions, held.left_in_floods, held.received.is_some())
     };
     assert_eq!(found(None), (1, 2, true));
     assert_eq!(found(Some(Signal::Links)), (1, 1, true));
     assert_eq!(found(Some(Signal::Honeypot)), (0, 0, false));
     assert_eq!(found(Some(Signal::FormRate)), (2, 0, true));
-    assert_eq!(desk.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 1);
-    assert_eq!(desk.ids(), [both, flooded]);
+    assert_eq!(fixture.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 1);
+    assert_eq!(fixture.ids(), [both, flooded]);
     let filter = HeldFilter { signal: Some(Signal::FormRate), ..HeldFilter::default() };
-    assert_eq!(desk.editor().discard_held(&filter).unwrap().submissions, 2);
-    assert_eq!(desk.reader().get(screened).unwrap(), None);
+    assert_eq!(fixture.editor().discard_held(&filter).unwrap().submissions, 2);
+    assert_eq!(fixture.reader().get(screened).unwrap(), None);
 }
 
 #[test]
@@ -130,53 +130,53 @@ fn a_source_is_named_by_the_beginning_of_its_hash() {
 
 #[test]
 fn many_are_discarded_in_transactions_of_a_bounded_size() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let arrivals: Vec<_> = (0..450).map(|n| later(&contact(&n.to_string()), MILLISECOND * n)).collect();
-    desk.keep_all(&arrivals.into_iter().map(|arrival| arrival.held_for(&LINKS)).collect::<Vec<_>>());
+    fixture.keep_all(&arrivals.into_iter().map(|arrival| arrival.held_for(&LINKS)).collect::<Vec<_>>());
     // The newest of them cannot be removed: the transactions before stay committed, and that one is undone.
-    let id = if desk.options.url.file().is_some() { "blob" } else { "uuid" };
-    desk.sql(&format!("CREATE TABLE guard (submission {id} REFERENCES submission (id))"));
-    desk.sql("INSERT INTO guard SELECT id FROM submission ORDER BY held_at DESC LIMIT 1");
-    desk.editor().discard_held(&HeldFilter::default()).unwrap_err();
-    assert_eq!(desk.count("submission"), 50);
-    desk.sql("DROP TABLE guard");
-    assert_eq!(desk.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 50);
+    let id = if fixture.options.url.file().is_some() { "blob" } else { "uuid" };
+    fixture.sql(&format!("CREATE TABLE guard (submission {id} REFERENCES submission (id))"));
+    fixture.sql("INSERT INTO guard SELECT id FROM submission ORDER BY held_at DESC LIMIT 1");
+    fixture.editor().discard_held(&HeldFilter::default()).unwrap_err();
+    assert_eq!(fixture.count("submission"), 50);
+    fixture.sql("DROP TABLE guard");
+    assert_eq!(fixture.editor().discard_held(&HeldFilter::default()).unwrap().submissions, 50);
 }
 
 #[test]
 fn submissions_are_accepted_while_held_ones_are_discarded() {
-    let desk = Desk::with_channels(&["crm"], &[]);
+    let fixture = Fixture::with_channels(&["crm"], &[]);
     let held: Vec<_> = (0..1500).map(|n| contact(&format!("spam {n}")).held_for(&LINKS)).collect();
-    desk.keep_all(&held);
-    let place = desk.options.url.clone();
+    fixture.keep_all(&held);
+    let place = fixture.options.url.clone();
     let discard = std::thread::spawn(move || {
         Editor::open(place).unwrap().discard_held(&HeldFilter::default()).unwrap().submissions
     });
     let mut accepted = 0;
     while !discard.is_finished() || accepted < 3 {
-        desk.keep_new(&contact(&format!("enquiry {accepted}")));
+        fixture.keep_new(&contact(&format!("enquiry {accepted}")));
         accepted += 1;
     }
     assert_eq!(discard.join().unwrap(), 1500);
-    assert_eq!(desk.list().len(), accepted);
-    desk.store.health().unwrap();
+    assert_eq!(fixture.list().len(), accepted);
+    fixture.store.health().unwrap();
 }
 
 #[test]
 fn a_submission_that_another_transaction_has_locked_is_waited_for() {
-    let desk = Desk::new();
-    if desk.options.url.file().is_some() {
+    let fixture = Fixture::new();
+    if fixture.options.url.file().is_some() {
         return;
     }
-    let locked = desk.keep_new(&contact("locked").held_for(&LINKS));
-    desk.keep_new(&later(&contact("other"), DAY).held_for(&LINKS));
-    let other = desk.fresh.sql();
+    let locked = fixture.keep_new(&contact("locked").held_for(&LINKS));
+    fixture.keep_new(&later(&contact("other"), DAY).held_for(&LINKS));
+    let other = fixture.fresh.sql();
     other.execute("BEGIN", &[]).unwrap();
     other.query("SELECT 1 FROM submission ORDER BY id LIMIT 1 FOR UPDATE", &[]).unwrap();
-    let place = desk.options.url.clone();
+    let place = fixture.options.url.clone();
     let discard =
         std::thread::spawn(move || Editor::open(place).unwrap().discard_held(&HeldFilter::default()));
-    while desk.ids() != [locked] {
+    while fixture.ids() != [locked] {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(!discard.is_finished());
@@ -186,13 +186,13 @@ fn a_submission_that_another_transaction_has_locked_is_waited_for() {
 
 #[test]
 fn held_submissions_are_found_by_their_own_index() {
-    let desk = Desk::in_file();
+    let fixture = Fixture::in_file();
     let filter = HeldFilter {
         signal: Some(Signal::Rate),
         before: Some(Timestamp::UNIX_EPOCH),
         source: SourcePrefix::parse("00"),
     };
-    let connection = desk.connection();
+    let connection = fixture.connection();
     for filter in [HeldFilter::default(), filter] {
         let (statement, _) = page_statement(Dialect::Sqlite, &filter, START);
         let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
@@ -209,28 +209,28 @@ fn held_submissions_are_found_by_their_own_index() {
 
 #[test]
 fn held_submissions_expire() {
-    let desk = Desk::with_channels(&["crm"], &[]);
+    let fixture = Fixture::with_channels(&["crm"], &[]);
     let at = |arrival: Arrival, day: u8| Arrival {
         received_at: format!("2026-11-{day:02}T00:00:00Z").parse().unwrap(),
         ..arrival
     };
-    let by_hand = desk.keep_new(&at(contact("by hand"), 1));
-    let waiting = desk.keep_new(&at(contact("waiting"), 1));
-    desk.keep_new(&at(contact("first"), 2).held_for(&LINKS));
-    desk.keep_new(&at(contact("second"), 3).held_for(&LINKS));
-    let late = desk.keep_new(&at(contact("late"), 10).held_for(&LINKS));
+    let by_hand = fixture.keep_new(&at(contact("by hand"), 1));
+    let waiting = fixture.keep_new(&at(contact("waiting"), 1));
+    fixture.keep_new(&at(contact("first"), 2).held_for(&LINKS));
+    fixture.keep_new(&at(contact("second"), 3).held_for(&LINKS));
+    let late = fixture.keep_new(&at(contact("late"), 10).held_for(&LINKS));
     // The start of the hold counts, not the arrival.
-    assert!(desk.editor().hold(by_hand, "odd", "2026-11-10T00:00:00Z".parse().unwrap()).unwrap());
+    assert!(fixture.editor().hold(by_hand, "odd", "2026-11-10T00:00:00Z".parse().unwrap()).unwrap());
     let expire = || {
         let before = "2026-11-10T00:00:00Z".parse().unwrap();
-        desk.runtime.block_on(desk.store.change(move |tx| tx.expire_held(before))).unwrap()
+        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before))).unwrap()
     };
     assert_eq!((expire(), expire()), (2, 0));
-    assert_eq!(desk.ids(), [late, waiting, by_hand]);
-    assert_eq!(desk.count("delivery"), 3);
+    assert_eq!(fixture.ids(), [late, waiting, by_hand]);
+    assert_eq!(fixture.count("delivery"), 3);
 }
 
-impl Desk {
+impl Fixture {
     /// The newest first.
     fn ids(&self) -> Vec<Uuid> {
         self.list().iter().map(|submission| submission.id).collect()

@@ -6,12 +6,12 @@ use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest};
 use crate::submission::verdict::ScreeningVerdict;
 
 /// With a quota of ten submissions a minute.
-fn flooded() -> Desk {
-    let Desk { mut options, fresh, .. } = Desk::with_channels(&["box"], &[]);
+fn flooded() -> Fixture {
+    let Fixture { mut options, fresh, .. } = Fixture::with_channels(&["box"], &[]);
     options.intake.form_quota = Some(Quota { per_minute: 10, per_hour: 100 });
     // No flood ends while a test runs.
     options.intake.flood_ends_after = Duration::from_hours(1);
-    Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
+    Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
 }
 
 /// When all messages are received.
@@ -35,19 +35,19 @@ fn suspicious(arrival: Arrival) -> Arrival {
     Arrival { evidence: Evidence::Verdict(verdict), ..arrival }
 }
 
-fn status(desk: &Desk, id: Uuid) -> Status {
-    desk.reader().get(id).unwrap().unwrap().status
+fn status(fixture: &Fixture, id: Uuid) -> Status {
+    fixture.reader().get(id).unwrap().unwrap().status
 }
 
 /// Releases what ended floods hold, as if it were then.
-fn end_floods(desk: &Desk, now: Timestamp) -> usize {
-    let sql = desk.fresh.sql();
+fn end_floods(fixture: &Fixture, now: Timestamp) -> usize {
+    let sql = fixture.fresh.sql();
     sql.transaction(|| {
         inbox::transaction(&*sql).release_ended_floods(
             now,
-            desk.options.intake.flood_ends_after,
+            fixture.options.intake.flood_ends_after,
             3,
-            &desk.options.channels,
+            &fixture.options.channels,
         )
     })
     .unwrap()
@@ -55,49 +55,50 @@ fn end_floods(desk: &Desk, now: Timestamp) -> usize {
 
 #[test]
 fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
-    let desk = flooded();
-    let flood: Vec<Uuid> = (0..16).map(|n| desk.keep_new(&message(1, n))).collect();
-    let held: Vec<Uuid> = flood.iter().copied().filter(|id| status(&desk, *id) == Status::Held).collect();
+    let fixture = flooded();
+    let flood: Vec<Uuid> = (0..16).map(|n| fixture.keep_new(&message(1, n))).collect();
+    let held: Vec<Uuid> = flood.iter().copied().filter(|id| status(&fixture, *id) == Status::Held).collect();
     assert_eq!(held, flood[10..]);
-    let because = desk.reader().get(held[0]).unwrap().unwrap().held.unwrap().because;
+    let because = fixture.reader().get(held[0]).unwrap().unwrap().held.unwrap().because;
     assert_eq!(because, "the form has had more than its quota (0); 0 of 0 points");
-    let honest = desk.keep_new(&message(2, 0));
-    assert_eq!(status(&desk, honest), Status::Waiting);
-    assert_eq!((desk.store.intake.held(), desk.store.intake.held_in_floods()), (6, 6));
-    let [flood] = &desk.reader().floods().unwrap()[..] else { panic!() };
+    let honest = fixture.keep_new(&message(2, 0));
+    assert_eq!(status(&fixture, honest), Status::Waiting);
+    assert_eq!((fixture.store.intake.held(), fixture.store.intake.held_in_floods()), (6, 6));
+    let [flood] = &fixture.reader().floods().unwrap()[..] else { panic!() };
     assert_eq!((flood.form.as_str(), flood.held), ("contact", 6));
 
     // Retention leaves what a flood holds.
-    let expired =
-        desk.runtime.block_on(desk.store.change(move |tx| tx.expire_held(start() + Duration::from_hours(1))));
+    let expired = fixture
+        .runtime
+        .block_on(fixture.store.change(move |tx| tx.expire_held(start() + Duration::from_hours(1))));
     assert_eq!(expired.unwrap(), 0);
 
     // The end of the flood does not change the operator's decisions.
     let now = start();
-    assert!(desk.editor().release(held[0], &[], now).unwrap());
-    assert!(desk.editor().hold(held[1], "by hand", now).unwrap());
-    assert_eq!(end_floods(&desk, now), 0, "it lasts for an hour more");
+    assert!(fixture.editor().release(held[0], &[], now).unwrap());
+    assert!(fixture.editor().hold(held[1], "by hand", now).unwrap());
+    assert_eq!(end_floods(&fixture, now), 0, "it lasts for an hour more");
     let later = now + Duration::from_hours(2);
     // On a server the processor may have its turn just then.
-    let mut steps: Vec<usize> = (0..100).map(|_| end_floods(&desk, later)).collect();
+    let mut steps: Vec<usize> = (0..100).map(|_| end_floods(&fixture, later)).collect();
     steps.retain(|released| *released > 0);
     assert_eq!(steps, [3, 1]);
-    assert_eq!(held.iter().filter(|id| status(&desk, **id) == Status::Waiting).count(), 5);
-    assert_eq!(desk.reader().get(held[1]).unwrap().unwrap().held.unwrap().because, "by hand");
-    assert_eq!(desk.reader().floods().unwrap(), []);
+    assert_eq!(held.iter().filter(|id| status(&fixture, **id) == Status::Waiting).count(), 5);
+    assert_eq!(fixture.reader().get(held[1]).unwrap().unwrap().held.unwrap().because, "by hand");
+    assert_eq!(fixture.reader().floods().unwrap(), []);
 }
 
 #[test]
 fn a_server_that_starts_after_a_flood_releases_what_it_held() {
-    let desk = flooded();
+    let fixture = flooded();
     let long_ago = Timestamp::now() - Duration::from_hours(3);
     let ids: Vec<Uuid> =
-        (0..12).map(|n| desk.keep_new(&Arrival { received_at: long_ago, ..message(1, n) })).collect();
-    let Desk { store, options, fresh, .. } = desk;
+        (0..12).map(|n| fixture.keep_new(&Arrival { received_at: long_ago, ..message(1, n) })).collect();
+    let Fixture { store, options, fresh, .. } = fixture;
     store.close();
-    let desk = Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
+    let fixture = Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
     let began = Instant::now();
-    while ids.iter().any(|id| status(&desk, *id) == Status::Held) {
+    while ids.iter().any(|id| status(&fixture, *id) == Status::Held) {
         assert!(began.elapsed() < Duration::from_mins(10), "they are released");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -105,35 +106,35 @@ fn a_server_that_starts_after_a_flood_releases_what_it_held() {
 
 #[test]
 fn repeats_and_held_submissions_do_not_use_up_the_quota() {
-    let desk = flooded();
-    let id = desk.keep_new(&message(1, 0));
+    let fixture = flooded();
+    let id = fixture.keep_new(&message(1, 0));
     for _ in 0..50 {
-        desk.keep_again(&message(1, 0), id);
+        fixture.keep_again(&message(1, 0), id);
     }
     for n in 0..50 {
-        desk.keep_new(&message(1, 100 + n).held_for(&[(Signal::Honeypot, "filled in")]));
+        fixture.keep_new(&message(1, 100 + n).held_for(&[(Signal::Honeypot, "filled in")]));
     }
     for n in 1..10 {
-        let id = desk.keep_new(&message(1, n));
-        assert_eq!(status(&desk, id), Status::Waiting, "{n}");
+        let id = fixture.keep_new(&message(1, n));
+        assert_eq!(status(&fixture, id), Status::Waiting, "{n}");
     }
-    let over = desk.keep_new(&message(1, 10));
-    assert_eq!(status(&desk, over), Status::Held);
+    let over = fixture.keep_new(&message(1, 10));
+    assert_eq!(status(&fixture, over), Status::Held);
 }
 
 #[test]
 fn a_copy_from_another_network_releases_a_flooded_submission() {
-    let desk = flooded();
-    let ids: Vec<Uuid> = (0..12).map(|n| desk.keep_new(&message(1, n))).collect();
+    let fixture = flooded();
+    let ids: Vec<Uuid> = (0..12).map(|n| fixture.keep_new(&message(1, n))).collect();
     let copy = Arrival { source: Source::V4([10, 0, 2, 1]), ..message(1, 11) };
-    desk.keep_again(&copy, ids[11]);
-    assert_eq!((status(&desk, ids[10]), status(&desk, ids[11])), (Status::Held, Status::Waiting));
+    fixture.keep_again(&copy, ids[11]);
+    assert_eq!((status(&fixture, ids[10]), status(&fixture, ids[11])), (Status::Held, Status::Waiting));
 }
 
 /// One replica notifies the team, and another one may have held the submissions.
 #[test]
 fn a_replica_that_opens_a_flooded_inbox_is_notified() {
-    let Desk { store, options, fresh: _fresh, .. } = flooded();
+    let Fixture { store, options, fresh: _fresh, .. } = flooded();
     let runtime = runtime();
     for n in 0..12 {
         runtime.block_on(store.keep(message(1, n))).unwrap();
@@ -147,21 +148,21 @@ fn a_replica_that_opens_a_flooded_inbox_is_notified() {
 
 #[test]
 fn repeats_from_a_second_network_bring_few_deliveries_forward() {
-    let desk = Desk::with_channels(&["box"], &[]);
+    let fixture = Fixture::with_channels(&["box"], &[]);
     let sent =
         |network| (0..60).map(move |n| Arrival { source: message(network, n).source, ..message(1, n) });
     for arrival in sent(1).chain(sent(2)) {
-        desk.accept(&arrival).unwrap();
+        fixture.accept(&arrival).unwrap();
     }
-    let honest = desk.keep_new(&message(3, 0));
+    let honest = fixture.keep_new(&message(3, 0));
     let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
     let mut earlier = 0;
     loop {
         let want =
             ClaimRequest { target: target.clone(), capacity: Capacity { any: 1, retries: 0 }, turn: earlier };
         let later = start() + Duration::from_secs(1);
-        let claims = desk.store.claim(vec![want], Vec::new(), later, Duration::from_mins(3));
-        let claimed = desk.runtime.block_on(claims).unwrap().remove(0).claimed;
+        let claims = fixture.store.claim(vec![want], Vec::new(), later, Duration::from_mins(3));
+        let claimed = fixture.runtime.block_on(claims).unwrap().remove(0).claimed;
         if claimed[0].lease.submission == honest {
             break;
         }
@@ -172,33 +173,33 @@ fn repeats_from_a_second_network_bring_few_deliveries_forward() {
 
 #[test]
 fn a_marked_submission_is_delivered_with_its_mark() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    let id = desk.keep_new(&suspicious(contact("Hello")));
-    let is_marked = |id| desk.reader().get(id).unwrap().unwrap().screening.is_some_and(|it| it.suspicious);
-    assert!(is_marked(id) && status(&desk, id) == Status::Waiting);
-    let clean = desk.keep_new(&contact("Hello"));
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let id = fixture.keep_new(&suspicious(contact("Hello")));
+    let is_marked = |id| fixture.reader().get(id).unwrap().unwrap().screening.is_some_and(|it| it.suspicious);
+    assert!(is_marked(id) && status(&fixture, id) == Status::Waiting);
+    let clean = fixture.keep_new(&contact("Hello"));
     assert!(!is_marked(clean));
 }
 
 #[test]
 fn networks_and_forms_take_turns_and_marked_submissions_come_later() {
-    let desk = Desk::with_channels(&["box"], &[]);
+    let fixture = Fixture::with_channels(&["box"], &[]);
     let early = Arrival { received_at: start() - Duration::from_secs(1), ..message(9, 0) };
-    let early = desk.keep_new(&suspicious(early));
+    let early = fixture.keep_new(&suspicious(early));
     let late = Arrival { received_at: start() + Duration::from_millis(500), ..message(9, 1) };
-    let late = desk.keep_new(&suspicious(late));
-    let many: Vec<Uuid> = (0..40).map(|n| desk.keep_new(&message(1, n))).collect();
-    let one = desk.keep_new(&message(2, 0));
+    let late = fixture.keep_new(&suspicious(late));
+    let many: Vec<Uuid> = (0..40).map(|n| fixture.keep_new(&message(1, n))).collect();
+    let one = fixture.keep_new(&message(2, 0));
     let address =
         Arrival { source: Source::V4([10, 0, 3, 1]), received_at: start(), ..waitlist("ada@example.com") };
-    let address = desk.keep_new(&address);
+    let address = fixture.keep_new(&address);
     let mut order = Vec::new();
     for turn in 0.. {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
         let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn };
         let now = start() + Duration::from_secs(1);
-        let claims = desk.store.claim(vec![want], Vec::new(), now, Duration::from_mins(3));
-        let claims = desk.runtime.block_on(claims).unwrap().remove(0);
+        let claims = fixture.store.claim(vec![want], Vec::new(), now, Duration::from_mins(3));
+        let claims = fixture.runtime.block_on(claims).unwrap().remove(0);
         let Some(claimed) = claims.claimed.first() else { break };
         order.push(claimed.lease.submission);
     }

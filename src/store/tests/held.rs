@@ -9,19 +9,19 @@ const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 
 #[test]
 fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
-    let desk = Desk::with_channels(&["box", "crm"], &["contact"]);
-    let deliverable = desk.keep_new(&contact("deliverable").held_for(&LINKS));
-    let undeliverable = desk.keep_new(&waitlist("without@example.com").held_for(&LINKS));
-    let delivered = desk.keep_new(&contact("delivered").held_for(&LINKS));
+    let fixture = Fixture::with_channels(&["box", "crm"], &["contact"]);
+    let deliverable = fixture.keep_new(&contact("deliverable").held_for(&LINKS));
+    let undeliverable = fixture.keep_new(&waitlist("without@example.com").held_for(&LINKS));
+    let delivered = fixture.keep_new(&contact("delivered").held_for(&LINKS));
     let set = |id: Uuid, set: &str, channel: &str| {
         let sql = format!("UPDATE delivery SET {set} WHERE submission = ?1 AND channel = ?2");
-        desk.fresh.sql().execute(&sql, sql::values![id.as_bytes(), channel]).unwrap();
+        fixture.fresh.sql().execute(&sql, sql::values![id.as_bytes(), channel]).unwrap();
     };
     for channel in ["box", "crm"] {
         set(delivered, "state = 'delivered'", channel);
     }
     let sealable = |channels: &[&str]| {
-        let found = desk.reader().to_be_sealed(&super::channels(channels, &["contact"]), 9).unwrap();
+        let found = fixture.reader().to_be_sealed(&super::channels(channels, &["contact"]), 9).unwrap();
         found.iter().map(|submission| submission.id).collect::<Vec<_>>()
     };
     assert_eq!(sealable(&["box", "crm"]), [undeliverable, delivered]);
@@ -38,26 +38,26 @@ fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
     assert_eq!(sealable(&["crm"]), [undeliverable, delivered]);
     set(deliverable, "state = 'held', due_at = NULL", "box");
     // The store goes by its own channels.
-    let seal = |id| desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
+    let seal = |id| fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap();
     assert_eq!([deliverable, undeliverable, delivered].map(seal), [false, true, true]);
-    let options = Options { channels: channels(&["crm"], &["contact"]), ..desk.options.clone() };
-    desk.store.reconfigure(&options);
+    let options = Options { channels: channels(&["crm"], &["contact"]), ..fixture.options.clone() };
+    fixture.store.reconfigure(&options);
     assert!(seal(deliverable) && !seal(deliverable));
     assert!(sealable(&[]).is_empty());
 }
 
 #[test]
 fn deliveries_of_a_removed_channel_are_not_sealed() {
-    let desk = Desk::with_channels(&["crm"], &[]);
-    let id = desk.keep_new(&contact("waiting"));
-    assert_eq!(desk.reader().to_be_sealed(&[], 9).unwrap(), []);
-    desk.store.reconfigure(&Options { channels: Vec::new(), ..desk.options.clone() });
-    assert!(!desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap());
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let id = fixture.keep_new(&contact("waiting"));
+    assert_eq!(fixture.reader().to_be_sealed(&[], 9).unwrap(), []);
+    fixture.store.reconfigure(&Options { channels: Vec::new(), ..fixture.options.clone() });
+    assert!(!fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
 }
 
 #[test]
 fn why_a_sealed_submission_is_held_names_no_domain() {
-    let desk = Desk::with_options(|options| options.channels = channels(&["crm"], &["contact"]));
+    let fixture = Fixture::with_options(|options| options.channels = channels(&["crm"], &["contact"]));
     let mut arrival = waitlist("ada@sesame.example");
     let reason = |signal, points, detail: &str| ScreeningReason { signal, points, detail: detail.to_owned() };
     let reasons = vec![
@@ -71,31 +71,31 @@ fn why_a_sealed_submission_is_held_names_no_domain() {
         suspicious: false,
         threshold: 50,
     });
-    let id = desk.keep_new(&arrival);
-    let by_hand = desk.keep_new(&waitlist("bob@example.com"));
-    assert!(desk.editor().hold(by_hand, "odd; see ticket 7", Timestamp::UNIX_EPOCH).unwrap());
-    let because = |id| desk.reader().get(id).unwrap().unwrap().held.unwrap().because;
+    let id = fixture.keep_new(&arrival);
+    let by_hand = fixture.keep_new(&waitlist("bob@example.com"));
+    assert!(fixture.editor().hold(by_hand, "odd; see ticket 7", Timestamp::UNIX_EPOCH).unwrap());
+    let because = |id| fixture.reader().get(id).unwrap().unwrap().held.unwrap().because;
     assert!(because(id).starts_with("throw-away address at sesame.example (25)"), "{}", because(id));
     for id in [id, by_hand] {
-        assert!(desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap());
+        assert!(fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
     }
     assert_eq!(because(id), "disposable (25), honeypot (60); 85 of 50 points");
     assert_eq!(because(by_hand), "odd; see ticket 7");
-    assert!(desk.runtime.block_on(desk.store.truncate_wal()).unwrap());
-    assert!(!desk.files_hold("sesame"));
+    assert!(fixture.runtime.block_on(fixture.store.truncate_wal()).unwrap());
+    assert!(!fixture.files_hold("sesame"));
 }
 
 #[test]
 fn a_held_submission_can_be_delivered_after_its_release() {
     let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
-    let desk = Desk::with_options(|options| {
+    let fixture = Fixture::with_options(|options| {
         options.channels = channels(&["crm"], &[]);
         options.intake.recipient = Some(Recipient::parse(recipient).unwrap());
     });
-    let id = desk.keep_new(&contact("Hello").held_for(&LINKS));
-    assert!(!desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap());
-    assert!(desk.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap());
-    let submission = desk.reader().get(id).unwrap().unwrap();
+    let id = fixture.keep_new(&contact("Hello").held_for(&LINKS));
+    assert!(!fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
+    assert!(fixture.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap());
+    let submission = fixture.reader().get(id).unwrap().unwrap();
     assert_eq!((submission.sealed, submission.fields.len()), (None, 3));
-    assert_eq!(desk.reader().deliveries(id).unwrap()[0].state, DeliveryState::Waiting);
+    assert_eq!(fixture.reader().deliveries(id).unwrap()[0].state, DeliveryState::Waiting);
 }

@@ -16,27 +16,27 @@ const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 #[ignore = "it measures, for `scripts/bench held`"]
 fn durations_of_statements_that_visitors_wait_for() {
     let (held, bytes) = (number("FRONTDESK_BENCH_HELD", 1000), number("FRONTDESK_BENCH_BYTES", 60_000));
-    let desk = Desk::recorded(Fresh::file);
-    desk.hold_many(held, bytes);
-    desk.keep_new(&keyed("first").held_for(&LINKS));
-    desk.accept_everything();
+    let fixture = Fixture::recorded(Fresh::file);
+    fixture.hold_many(held, bytes);
+    fixture.keep_new(&keyed("first").held_for(&LINKS));
+    fixture.accept_everything();
     let large = |n: u32| contact(&format!("{n} {}", "\u{1f600}".repeat(15_000)));
     for round in 0..20 {
         for n in 0..10 {
-            desk.keep_new(&contact(&format!("one of a visitor's {round} {n}")));
+            fixture.keep_new(&contact(&format!("one of a visitor's {round} {n}")));
         }
-        desk.keep_new(&large(1000 + round));
-        desk.keep_new(&large(2000 + round).held_for(&LINKS));
+        fixture.keep_new(&large(1000 + round));
+        fixture.keep_new(&large(2000 + round).held_for(&LINKS));
     }
-    desk.keep_all(&(0..150).map(large).collect::<Vec<_>>());
-    desk.deliver_everything();
+    fixture.keep_all(&(0..150).map(large).collect::<Vec<_>>());
+    fixture.deliver_everything();
     let before: Timestamp = "2026-12-01T00:00:00Z".parse().unwrap();
     for _ in 0..100 {
-        desk.runtime.block_on(desk.store.change(move |tx| tx.expire_held(before))).unwrap();
+        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before))).unwrap();
     }
-    desk.look_after_everything();
+    fixture.look_after_everything();
     let (mut worst, mut medians) = (Vec::new(), Vec::new());
-    for (sql, Executions { mut times, .. }) in recorder::stop(&desk.options.url) {
+    for (sql, Executions { mut times, .. }) in recorder::stop(&fixture.options.url) {
         times.sort_unstable();
         let (median, count) = (times[times.len() / 2], times.len());
         let words: Vec<_> = sql.split_ascii_whitespace().collect();
@@ -57,15 +57,15 @@ fn durations_of_statements_that_visitors_wait_for() {
 #[ignore = "it measures, for `scripts/bench held`"]
 fn durations_of_acceptance_during_retries_and_erasures() {
     let count = number("FRONTDESK_BENCH_HELD", 1000);
-    let desk = Desk::in_file_with_channels(&["crm"]);
-    desk.keep_new(&contact("first"));
-    desk.sql(&format!(
+    let fixture = Fixture::in_file_with_channels(&["crm"]);
+    fixture.keep_new(&contact("first"));
+    fixture.sql(&format!(
         "INSERT INTO submission (id, form, received_at, source, sender, content, fields)
          WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number LIMIT {count})
          SELECT unhex(printf('%032x', n)), form, received_at, randomblob(16), sender, randomblob(16), fields FROM number, submission"
     ));
-    desk.sql("INSERT OR IGNORE INTO delivery (submission, channel, state) SELECT id, 'crm', 'parked' FROM submission");
-    let place = desk.options.url.clone();
+    fixture.sql("INSERT OR IGNORE INTO delivery (submission, channel, state) SELECT id, 'crm', 'parked' FROM submission");
+    let place = fixture.options.url.clone();
     let retry = move |place: DatabaseUrl| {
         Editor::open(place).unwrap().retry(&Retry::default(), Timestamp::now()).unwrap()
     };
@@ -81,7 +81,7 @@ fn durations_of_acceptance_during_retries_and_erasures() {
         let mut times = Vec::new();
         while !operator.is_finished() {
             let asked = Instant::now();
-            desk.runtime.block_on(desk.store.accept(waitlist(&format!("{sent}@example.com")))).unwrap();
+            fixture.runtime.block_on(fixture.store.accept(waitlist(&format!("{sent}@example.com")))).unwrap();
             times.push(asked.elapsed());
             sent += 1;
         }
@@ -101,7 +101,7 @@ fn number(name: &str, usual: u32) -> u32 {
     std::env::var(name).map_or(usual, |number| number.parse().unwrap())
 }
 
-impl Desk {
+impl Fixture {
     /// Adds so many held submissions of different content, each of this many bytes, that came in the year
     /// before.
     fn hold_many(&self, held: u32, bytes: u32) {

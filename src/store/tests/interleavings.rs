@@ -79,9 +79,9 @@ struct Inbox {
 
 impl Inbox {
     fn new() -> Inbox {
-        let desk = Desk::with_channels(&["crm"], &["contact"]);
-        desk.store.close();
-        let Desk { options, fresh, .. } = desk;
+        let fixture = Fixture::with_channels(&["crm"], &["contact"]);
+        fixture.store.close();
+        let Fixture { options, fresh, .. } = fixture;
         let form_quota = Some(Quota { per_minute: 5, per_hour: 20 });
         let mut options = options;
         options.intake.duplicate_window = WINDOW;

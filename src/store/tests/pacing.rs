@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// One channel with four places.
 struct Channel {
-    desk: Desk,
+    fixture: Fixture,
     dispatcher: Dispatcher,
     start: Timestamp,
     elapsed: Duration,
@@ -30,19 +30,20 @@ impl Channel {
     fn mail(recipients: u32) -> Channel {
         let mut channel = Channel::new();
         let quota = DailyQuota { account: "desk@mail.example.com".to_owned(), recipients };
-        channel.desk.options.channels[0].quota = Some(quota);
+        channel.fixture.options.channels[0].quota = Some(quota);
         // Limits are on, but no submission exceeds them.
-        channel.desk.options.intake.form_quota = Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA });
-        channel.desk.store.reconfigure(&channel.desk.options);
+        channel.fixture.options.intake.form_quota =
+            Some(Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA });
+        channel.fixture.store.reconfigure(&channel.fixture.options);
         channel
     }
 
     fn new() -> Channel {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
         let dispatcher = Dispatcher::new([(target, 4)]);
-        let desk = Desk::in_file_with_channels(&["box"]);
+        let fixture = Fixture::in_file_with_channels(&["box"]);
         Channel {
-            desk,
+            fixture,
             dispatcher,
             start: Timestamp::now(),
             elapsed: Duration::ZERO,
@@ -62,14 +63,14 @@ impl Channel {
     }
 
     fn visitor(&self, network: u32) -> Uuid {
-        self.desk.keep_new(&self.message(10_000 + network, &format!("honest {network}")))
+        self.fixture.keep_new(&self.message(10_000 + network, &format!("honest {network}")))
     }
 
     /// Claims what may begin and has the receiver answer. Returns for how long the worker would sleep, or
     /// None if anything began.
     fn step(&mut self, receive: &mut Receiver<'_>) -> Option<Duration> {
         let (elapsed, now) = (self.elapsed, self.start + self.elapsed);
-        let (store, runtime) = (&self.desk.store, &self.desk.runtime);
+        let (store, runtime) = (&self.fixture.store, &self.fixture.runtime);
         let claims = store.claim(
             self.dispatcher.claim_requests(elapsed),
             self.dispatcher.under_way.clone(),
@@ -150,7 +151,7 @@ fn content_that_a_receiver_fails_on_delays_others_by_minutes() {
             .flat_map(|n| (0..networks).map(move |network| (network, n)))
             .map(|(network, n)| channel.message(network, &format!("poison {network} {n}")))
             .collect();
-        channel.desk.keep_all(&poison);
+        channel.fixture.keep_all(&poison);
         channel.elapsed = 10 * SECOND;
         let visitor = [(channel.visitor(0), channel.elapsed)];
         while channel.delivered.is_empty() && channel.elapsed < DAY {
@@ -171,7 +172,7 @@ fn content_that_fails_again_and_again_delays_others_by_minutes() {
             let poison: Vec<Arrival> = (0..100)
                 .map(|network| channel.message(network, &format!("poison {network} {round}")))
                 .collect();
-            channel.desk.keep_all(&poison);
+            channel.fixture.keep_all(&poison);
             for minute in [0, 5, 15] {
                 channel.run(Duration::from_mins(20 * round + minute), SECOND, &mut receive);
                 let number = u32::try_from(visitors.len()).unwrap();
@@ -207,7 +208,7 @@ fn a_server_that_limits_the_rate_takes_what_visitors_send_in_time() {
             let sent: Vec<Arrival> = (hostile..hostile + count)
                 .map(|n| channel.message(n % networks, &format!("hostile {n}")))
                 .collect();
-            channel.desk.keep_all(&sent);
+            channel.fixture.keep_all(&sent);
             hostile += count;
             if (4..10).contains(&minute) {
                 visitors.push((channel.visitor(minute), channel.elapsed));
@@ -233,7 +234,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
         Outcome::delivered("250")
     };
     let attack: Vec<Arrival> = (0..600).map(|n| channel.message(1, &format!("hostile {n}"))).collect();
-    channel.desk.keep_all(&attack);
+    channel.fixture.keep_all(&attack);
     channel.run(Duration::from_mins(40), SECOND, &mut quota);
     assert!((100..115).contains(&channel.delivered.len()), "{}", channel.delivered.len());
     let verdict = crate::submission::verdict::ScreeningVerdict {
@@ -243,7 +244,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
         ..Default::default()
     };
     let marked = Arrival { evidence: Evidence::Verdict(verdict), ..channel.message(20_000, "marked") };
-    let mut visitors = vec![(channel.desk.keep_new(&marked), channel.elapsed)];
+    let mut visitors = vec![(channel.fixture.keep_new(&marked), channel.elapsed)];
     for (number, hours) in (0..).zip([1, 6, 12, 23]) {
         visitors.push((channel.visitor(number), channel.elapsed));
         channel.run(Duration::from_hours(hours), SECOND, &mut quota);
@@ -270,7 +271,7 @@ fn messages_refused_by_a_quota_are_delivered_the_next_day() {
     };
     let attack: Vec<Arrival> =
         (0..30).map(|network| channel.message(network, &format!("hostile {network}"))).collect();
-    channel.desk.keep_all(&attack);
+    channel.fixture.keep_all(&attack);
     channel.run(Duration::from_mins(40), SECOND, &mut quota);
     let visitor = channel.visitor(0);
     channel.run(DAY, SECOND, &mut quota);
@@ -311,9 +312,9 @@ fn a_copy_that_waits_for_long_does_not_keep_a_visitor_waiting() {
         }
         Outcome::delivered("200")
     };
-    channel.desk.keep_new(&channel.message(1, "the same"));
+    channel.fixture.keep_new(&channel.message(1, "the same"));
     channel.run(Duration::from_mins(45), SECOND, &mut busy_for_a_minute);
-    let visitor = (channel.desk.keep_new(&channel.message(2, "the same")), channel.elapsed);
+    let visitor = (channel.fixture.keep_new(&channel.message(2, "the same")), channel.elapsed);
     channel.run(Duration::from_mins(50), SECOND, &mut busy_for_a_minute);
     assert!(channel.waits(&[visitor])[0] < 60);
 }

@@ -31,8 +31,8 @@ const SCANNED: [&str; 8] = [
 
 #[test]
 fn every_statement_that_visitors_wait_for_uses_an_index() {
-    let (desk, recorded) = record(200);
-    let connection = desk.connection();
+    let (fixture, recorded) = record(200);
+    let connection = fixture.connection();
     let (mut checked, mut faults) = (0, Vec::new());
     for sql in recorded.keys() {
         let first = sql.split_ascii_whitespace().next().unwrap();
@@ -71,19 +71,19 @@ fn no_statement_that_visitors_wait_for_grows_with_what_is_held() {
 
 #[test]
 fn every_statement_of_the_writers_uses_an_index_of_a_server() {
-    let desk = Desk::recorded(Fresh::place);
-    let sql = desk.fresh.sql();
+    let fixture = Fixture::recorded(Fresh::place);
+    let sql = fixture.fresh.sql();
     if sql.dialect() == Dialect::Sqlite {
         return;
     }
-    desk.keep_new(&keyed("first").held_for(&LINKS));
-    desk.accept_everything();
-    desk.deliver_everything();
-    desk.look_after_everything();
+    fixture.keep_new(&keyed("first").held_for(&LINKS));
+    fixture.accept_everything();
+    fixture.deliver_everything();
+    fixture.look_after_everything();
     // A table is only scanned where there is no other way.
     sql.execute("SET enable_seqscan = off", &[]).unwrap();
     let (mut checked, mut faults) = (0, Vec::new());
-    for (statement, executions) in recorder::stop(&desk.options.url) {
+    for (statement, executions) in recorder::stop(&fixture.options.url) {
         let first = statement.split_ascii_whitespace().next().unwrap();
         if !["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&first) || statement.contains("pg_") {
             continue;
@@ -122,37 +122,37 @@ pub fn keyed(message: &str) -> Arrival {
 }
 
 /// Everything that the writer's thread does, in an inbox with so many held submissions.
-fn record(held: u32) -> (Desk, Recorded) {
-    let desk = Desk::recorded(Fresh::file);
-    desk.keep_new(&keyed("first").held_for(&LINKS));
+fn record(held: u32) -> (Fixture, Recorded) {
+    let fixture = Fixture::recorded(Fresh::file);
+    fixture.keep_new(&keyed("first").held_for(&LINKS));
     // All with the same content and idempotency key, by which earlier submissions are looked up.
-    desk.sql(&format!(
+    fixture.sql(&format!(
         "INSERT INTO submission (id, form, received_at, source, sender, content, idempotency_key, score, reasons, withheld,
                                  held_at, held_because, fields)
          WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number LIMIT {held})
          SELECT unhex(printf('%032x', n)), form, received_at, source, sender, content, idempotency_key, \
                 score, reasons, withheld, held_at, held_because, fields FROM number, submission"
     ));
-    desk.sql(
+    fixture.sql(
         "INSERT INTO delivery (submission, channel, state)
          SELECT s.id, d.channel, 'held' FROM submission s, delivery d WHERE d.submission <> s.id",
     );
-    desk.accept_everything();
-    desk.deliver_everything();
-    desk.look_after_everything();
-    let recorded = recorder::stop(&desk.options.url);
-    (desk, recorded)
+    fixture.accept_everything();
+    fixture.deliver_everything();
+    fixture.look_after_everything();
+    let recorded = recorder::stop(&fixture.options.url);
+    (fixture, recorded)
 }
 
-impl Desk {
+impl Fixture {
     /// A desk that records its writer's statements.
-    pub fn recorded(fresh: impl FnOnce() -> Fresh) -> Desk {
+    pub fn recorded(fresh: impl FnOnce() -> Fresh) -> Fixture {
         let fresh = || {
             let fresh = fresh();
             recorder::start(&fresh.url);
             fresh
         };
-        Desk::open(fresh, |options| options.channels = channels(&["box", "crm", "gone"], &[]))
+        Fixture::open(fresh, |options| options.channels = channels(&["box", "crm", "gone"], &[]))
     }
 
     pub fn accept_everything(&self) {

@@ -18,7 +18,7 @@ fn honest() -> Arrival {
     Arrival { source: source(9), ..waitlist("ceo@bigcorp.example") }
 }
 
-impl Desk {
+impl Fixture {
     /// From now on these channels are configured, for all forms.
     fn configure(&self, names: &[&str]) {
         self.store.reconfigure(&Options { channels: channels(names, &[]), ..self.options.clone() });
@@ -40,117 +40,117 @@ fn evening() -> Timestamp {
 
 #[test]
 fn a_repeat_of_what_was_held_before_there_was_a_channel_is_delivered() {
-    let desk = Desk::new();
-    let held = desk.keep_new(&hostile());
-    desk.configure(&["box"]);
-    desk.keep_again(&honest(), held);
-    assert_eq!(desk.sent("box"), [held]);
+    let fixture = Fixture::new();
+    let held = fixture.keep_new(&hostile());
+    fixture.configure(&["box"]);
+    fixture.keep_again(&honest(), held);
+    assert_eq!(fixture.sent("box"), [held]);
 }
 
 #[test]
 fn a_repeat_of_what_was_kept_before_there_was_a_channel_is_delivered() {
-    let desk = Desk::new();
-    let kept = desk.keep_new(&waitlist("ceo@bigcorp.example"));
-    desk.keep_again(&honest(), kept);
-    desk.configure(&["box"]);
-    let id = desk.keep_new(&honest());
-    desk.keep_again(&honest(), id);
-    assert_eq!((desk.sent("box"), desk.status(kept)), (vec![id], Status::Kept));
+    let fixture = Fixture::new();
+    let kept = fixture.keep_new(&waitlist("ceo@bigcorp.example"));
+    fixture.keep_again(&honest(), kept);
+    fixture.configure(&["box"]);
+    let id = fixture.keep_new(&honest());
+    fixture.keep_again(&honest(), id);
+    assert_eq!((fixture.sent("box"), fixture.status(kept)), (vec![id], Status::Kept));
     // Where no channel takes the form, the newest counts.
-    desk.configure(&[]);
-    desk.keep_again(&honest(), id);
+    fixture.configure(&[]);
+    fixture.keep_again(&honest(), id);
 }
 
 #[test]
 fn a_repeat_is_delivered_by_a_channel_that_was_renamed() {
-    let desk = Desk::with_channels(&["mail"], &[]);
-    let held = desk.keep_new(&hostile());
-    let waiting = desk.keep_new(&contact("Hello"));
-    desk.configure(&["box"]);
-    desk.keep_again(&honest(), held);
-    let again = desk.keep_new(&contact("Hello"));
-    assert_eq!(desk.sent("box"), [held, again]);
-    assert_eq!(desk.status(waiting), Status::Waiting, "it can still be delivered by the old name");
+    let fixture = Fixture::with_channels(&["mail"], &[]);
+    let held = fixture.keep_new(&hostile());
+    let waiting = fixture.keep_new(&contact("Hello"));
+    fixture.configure(&["box"]);
+    fixture.keep_again(&honest(), held);
+    let again = fixture.keep_new(&contact("Hello"));
+    assert_eq!(fixture.sent("box"), [held, again]);
+    assert_eq!(fixture.status(waiting), Status::Waiting, "it can still be delivered by the old name");
 }
 
 #[test]
 fn a_delivery_by_a_removed_channel_still_absorbs_repeats() {
-    let desk = Desk::with_channels(&["mail"], &[]);
-    let id = desk.keep_new(&contact("Hello"));
-    desk.record(
-        &desk.claim("mail", evening())[0],
+    let fixture = Fixture::with_channels(&["mail"], &[]);
+    let id = fixture.keep_new(&contact("Hello"));
+    fixture.record(
+        &fixture.claim("mail", evening())[0],
         &Outcome::delivered("250"),
         NextStep::Delivered,
         evening(),
     );
-    desk.configure(&["box"]);
-    desk.keep_again(&contact("Hello"), id);
-    desk.keep_again(&contact("Hello").held_for(&HONEYPOT), id);
-    assert!(desk.sent("box").is_empty());
+    fixture.configure(&["box"]);
+    fixture.keep_again(&contact("Hello"), id);
+    fixture.keep_again(&contact("Hello").held_for(&HONEYPOT), id);
+    assert!(fixture.sent("box").is_empty());
 }
 
 #[test]
 fn a_repeat_of_what_is_parked_is_tried_by_itself() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    let parked = desk.keep_new(&contact("Hello"));
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let parked = fixture.keep_new(&contact("Hello"));
     let refused = Outcome::failed(Cause::Refused, "550");
-    desk.record(&desk.claim("box", evening())[0], &refused, NextStep::Parked, evening());
-    let id = desk.keep_new(&contact("Hello"));
-    desk.keep_again(&contact("Hello"), id);
-    assert_eq!((desk.sent("box"), desk.status(parked)), (vec![id], Status::Parked));
+    fixture.record(&fixture.claim("box", evening())[0], &refused, NextStep::Parked, evening());
+    let id = fixture.keep_new(&contact("Hello"));
+    fixture.keep_again(&contact("Hello"), id);
+    assert_eq!((fixture.sent("box"), fixture.status(parked)), (vec![id], Status::Parked));
 }
 
 #[test]
 fn a_repeat_of_what_was_encrypted_while_held_is_delivered() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    let held = desk.keep_new(&hostile());
-    desk.configure(&[]);
-    assert!(desk.runtime.block_on(desk.store.seal(held, b"sealed".to_vec())).unwrap());
-    desk.keep_again(&hostile(), held);
-    desk.configure(&["box"]);
-    let id = desk.keep_new(&honest());
-    assert_eq!((desk.sent("box"), desk.status(held)), (vec![id], Status::Held));
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let held = fixture.keep_new(&hostile());
+    fixture.configure(&[]);
+    assert!(fixture.runtime.block_on(fixture.store.seal(held, b"sealed".to_vec())).unwrap());
+    fixture.keep_again(&hostile(), held);
+    fixture.configure(&["box"]);
+    let id = fixture.keep_new(&honest());
+    assert_eq!((fixture.sent("box"), fixture.status(held)), (vec![id], Status::Held));
     // No channel can read the other one after its release.
-    assert!(desk.editor().release(held, &channels(&["crm"], &[]), evening()).unwrap());
-    assert_eq!(desk.deliveries(held).iter().map(|it| it.channel.as_str()).collect::<Vec<_>>(), ["box"]);
+    assert!(fixture.editor().release(held, &channels(&["crm"], &[]), evening()).unwrap());
+    assert_eq!(fixture.deliveries(held).iter().map(|it| it.channel.as_str()).collect::<Vec<_>>(), ["box"]);
 }
 
 #[test]
 fn a_release_delivers_by_the_channels_that_are_configured_then() {
-    let desk = Desk::with_channels(&["mail"], &[]);
-    let held = desk.keep_new(&contact("lead").held_for(&HONEYPOT));
+    let fixture = Fixture::with_channels(&["mail"], &[]);
+    let held = fixture.keep_new(&contact("lead").held_for(&HONEYPOT));
     let mut today = channels(&["mail", "box"], &["contact"]);
     today.extend(channels(&["other"], &["waitlist"]));
-    assert!(desk.editor().release(held, &today, evening()).unwrap());
-    let deliveries = desk.deliveries(held);
+    assert!(fixture.editor().release(held, &today, evening()).unwrap());
+    let deliveries = fixture.deliveries(held);
     let found: Vec<_> = deliveries.iter().map(|it| (it.channel.as_str(), it.state)).collect();
     assert_eq!(found, [("box", DeliveryState::Waiting), ("mail", DeliveryState::Waiting)]);
-    assert_eq!((desk.sent("box"), desk.sent("mail")), (vec![held], vec![held]));
+    assert_eq!((fixture.sent("box"), fixture.sent("mail")), (vec![held], vec![held]));
     // A submission that is not held gets no further deliveries.
-    assert!(!desk.editor().release(held, &channels(&["crm"], &[]), evening()).unwrap());
-    assert_eq!(desk.count("delivery"), 2);
+    assert!(!fixture.editor().release(held, &channels(&["crm"], &[]), evening()).unwrap());
+    assert_eq!(fixture.count("delivery"), 2);
 }
 
 #[test]
 fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
-    let desk = Desk::with_options(|options| {
+    let fixture = Fixture::with_options(|options| {
         options.intake.form_quota = Some(Quota { per_minute: 1, per_hour: 1 });
         // The flood ends only when the test says so.
         options.intake.flood_ends_after = Duration::from_hours(1);
     });
     let now = Timestamp::now();
     let sent: Vec<Uuid> = (0..5)
-        .map(|n| desk.keep_new(&Arrival { received_at: now, ..contact(&format!("number {n}")) }))
+        .map(|n| fixture.keep_new(&Arrival { received_at: now, ..contact(&format!("number {n}")) }))
         .collect();
-    assert_eq!(desk.status(sent[4]), Status::Held);
-    let (sql, later) = (desk.fresh.sql(), now + Duration::from_hours(2));
+    assert_eq!(fixture.status(sent[4]), Status::Held);
+    let (sql, later) = (fixture.fresh.sql(), now + Duration::from_hours(2));
     let release =
         || inbox::transaction(&*sql).release_ended_floods(later, DAY / 24, 9, &channels(&["box"], &[]));
     // On a server the processor may have its turn just then.
-    while desk.status(sent[4]) == Status::Held {
+    while fixture.status(sent[4]) == Status::Held {
         sql.transaction(release).unwrap();
     }
-    let deliveries = desk.deliveries(sent[4]);
+    let deliveries = fixture.deliveries(sent[4]);
     assert_eq!(
         deliveries.iter().map(|it| (it.channel.as_str(), it.state)).collect::<Vec<_>>(),
         [("box", DeliveryState::Waiting)]
@@ -159,26 +159,26 @@ fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
 
 #[test]
 fn a_held_submission_of_another_source_is_kept_and_discarded_by_itself() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    let attack = desk.keep_new(&hostile());
-    let id = desk.keep_new(&honest().held_for(&HONEYPOT));
-    desk.keep_again(&honest().held_for(&HONEYPOT), id);
-    let attacker = desk.reader().get(attack).unwrap().unwrap().source;
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let attack = fixture.keep_new(&hostile());
+    let id = fixture.keep_new(&honest().held_for(&HONEYPOT));
+    fixture.keep_again(&honest().held_for(&HONEYPOT), id);
+    let attacker = fixture.reader().get(attack).unwrap().unwrap().source;
     let filter = HeldFilter { source: SourcePrefix::parse(&attacker), ..HeldFilter::default() };
-    assert_eq!(desk.editor().discard_held(&filter).unwrap().submissions, 1);
-    assert_eq!(desk.status(id), Status::Held);
+    assert_eq!(fixture.editor().discard_held(&filter).unwrap().submissions, 1);
+    assert_eq!(fixture.status(id), Status::Held);
 }
 
 #[test]
 fn a_repeat_that_is_held_counts_as_held_since_then() {
-    let desk = Desk::with_channels(&["box"], &[]);
-    let first = desk.keep_new(&hostile());
-    desk.keep_again(&later(&hostile(), DAY * 30), first);
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let first = fixture.keep_new(&hostile());
+    fixture.keep_again(&later(&hostile(), DAY * 30), first);
     let expire = |after: Duration| {
         let before = hostile().received_at + after;
-        desk.runtime.block_on(desk.store.change(move |tx| tx.expire_held(before))).unwrap()
+        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before))).unwrap()
     };
     // One that was received earlier and processed later changes nothing.
-    desk.keep_again(&later(&hostile(), DAY), first);
+    fixture.keep_again(&later(&hostile(), DAY), first);
     assert_eq!((expire(DAY * 30), expire(DAY * 30 + MILLISECOND)), (0, 1));
 }

@@ -11,7 +11,7 @@ const HOUR: Duration = Duration::from_hours(1);
 
 #[test]
 fn the_screening_verdict_is_stored_for_every_submission() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let mut passed = contact("passed");
     passed.evidence = Evidence::Verdict(ScreeningVerdict {
         score: 20,
@@ -19,22 +19,22 @@ fn the_screening_verdict_is_stored_for_every_submission() {
         ..ScreeningVerdict::default()
     });
     passed.agent = Some("agent.example.com".to_owned());
-    let passed = desk.get(desk.keep_new(&passed));
+    let passed = fixture.get(fixture.keep_new(&passed));
     assert_eq!(
         (passed.status, passed.held, passed.agent.as_deref()),
         (Status::Kept, None, Some("agent.example.com"))
     );
     assert_eq!(passed.screening, screening(20, &[(Signal::Offer, 20, "2 words of offers")], false));
-    let clean = desk.get(desk.keep_new(&contact("clean")));
+    let clean = fixture.get(fixture.keep_new(&contact("clean")));
     assert_eq!((clean.screening, clean.agent), (screening(0, &[], false), None));
-    let held = desk
+    let held = fixture
         .keep_new(&contact("held").held_for(&[(Signal::Honeypot, "filled in"), (Signal::Links, "4 links")]));
     let reasons = [(Signal::Honeypot, 60, "filled in"), (Signal::Links, 60, "4 links")];
-    assert_eq!(desk.get(held).screening, screening(120, &reasons, true));
-    assert_eq!(desk.get(held).held.unwrap().because, "filled in (60), 4 links (60); 120 of 0 points");
+    assert_eq!(fixture.get(held).screening, screening(120, &reasons, true));
+    assert_eq!(fixture.get(held).held.unwrap().because, "filled in (60), 4 links (60); 120 of 0 points");
     let released_at = "2026-11-21T00:00:00Z".parse().unwrap();
-    assert!(desk.editor().release(held, &[], released_at).unwrap());
-    let released = desk.get(held);
+    assert!(fixture.editor().release(held, &[], released_at).unwrap());
+    let released = fixture.get(held);
     assert_eq!(
         (released.status, released.held, released.released_at),
         (Status::Kept, None, Some(released_at))
@@ -51,112 +51,113 @@ fn by_a_robot(arrival: Arrival) -> Arrival {
 
 #[test]
 fn submissions_are_screened_when_they_are_processed() {
-    let desk = Desk::with_channels(&["crm"], &[]);
-    let submission = desk.get(desk.keep_new(&by_a_robot(contact("Hello"))));
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let submission = fixture.get(fixture.keep_new(&by_a_robot(contact("Hello"))));
     assert_eq!(submission.status, Status::Held);
     let signals = submission.screening.as_ref().map(Screening::signals);
     assert_eq!(signals.as_deref(), Some("honeypot, origin"));
     let signed = Arrival { agent: Some("agent.example.com".to_owned()), ..by_a_robot(contact("Signed")) };
-    let submission = desk.get(desk.keep_new(&signed));
+    let submission = fixture.get(fixture.keep_new(&signed));
     assert_eq!(submission.screening.unwrap().signals(), "honeypot");
     let plain = Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..contact("Plain") };
-    assert_eq!(desk.get(desk.keep_new(&plain)).status, Status::Waiting);
-    assert_eq!(desk.store.intake.held(), 2);
+    assert_eq!(fixture.get(fixture.keep_new(&plain)).status, Status::Waiting);
+    assert_eq!(fixture.store.intake.held(), 2);
 }
 
 #[test]
 fn held_submissions_without_a_channel_are_sealed_before_writing() {
-    let desk = sealing(&[]);
+    let fixture = sealing(&[]);
     let robot = by_a_robot(contact("Hello sesame"));
-    let submission = desk.get(desk.keep_new(&robot));
+    let submission = fixture.get(fixture.keep_new(&robot));
     assert_eq!((submission.status, submission.fields.len()), (Status::Held, 0));
     assert_eq!(submission.held.unwrap().because, "honeypot (100), origin (35); 135 of 100 points");
-    desk.keep_again(&Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..robot }, submission.id);
-    let released = desk.get(submission.id);
+    fixture
+        .keep_again(&Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..robot }, submission.id);
+    let released = fixture.get(submission.id);
     assert_eq!((released.status, released.sealed.is_some()), (Status::Kept, true));
-    assert!(!desk.files_hold("sesame"));
+    assert!(!fixture.files_hold("sesame"));
 }
 
 #[test]
 fn an_unheld_repeat_releases_a_submission_held_by_screening() {
-    let desk = Desk::with_channels(&["crm"], &[]);
+    let fixture = Fixture::with_channels(&["crm"], &[]);
     let held = contact("Hello").held_for(&[(Signal::Links, "4 links")]);
-    let id = desk.keep_new(&held);
-    desk.keep_again(&held, id);
-    assert_eq!((desk.get(id).status, desk.get(id).repeats), (Status::Held, 1));
-    desk.keep_again(&contact("Hello"), id);
-    let submission = desk.get(id);
+    let id = fixture.keep_new(&held);
+    fixture.keep_again(&held, id);
+    assert_eq!((fixture.get(id).status, fixture.get(id).repeats), (Status::Held, 1));
+    fixture.keep_again(&contact("Hello"), id);
+    let submission = fixture.get(id);
     assert_eq!((submission.status, submission.held, submission.repeats), (Status::Waiting, None, 2));
     assert_eq!(submission.released_at, Some(submission.received_at));
     assert_eq!(submission.screening, screening(60, &[(Signal::Links, 60, "4 links")], true));
-    assert_eq!(desk.reader().deliveries(id).unwrap()[0].state, DeliveryState::Waiting);
+    assert_eq!(fixture.reader().deliveries(id).unwrap()[0].state, DeliveryState::Waiting);
 }
 
 #[test]
 fn an_operators_hold_stays_and_its_repeat_is_delivered() {
-    let desk = Desk::with_channels(&["crm"], &[]);
-    let id = desk.keep_new(&contact("Hello"));
-    assert!(desk.editor().hold(id, "by hand", Timestamp::UNIX_EPOCH).unwrap());
-    let repeat = desk.keep_new(&contact("Hello"));
-    assert_eq!((desk.get(id).status, desk.get(repeat).status), (Status::Held, Status::Waiting));
-    desk.keep_again(&contact("Hello"), repeat);
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let id = fixture.keep_new(&contact("Hello"));
+    assert!(fixture.editor().hold(id, "by hand", Timestamp::UNIX_EPOCH).unwrap());
+    let repeat = fixture.keep_new(&contact("Hello"));
+    assert_eq!((fixture.get(id).status, fixture.get(repeat).status), (Status::Held, Status::Waiting));
+    fixture.keep_again(&contact("Hello"), repeat);
 }
 
 #[test]
 fn a_signal_that_is_not_known_any_more_is_left_out_and_nonsense_is_damage() {
-    let desk = Desk::in_file();
-    let id = desk.keep_new(&contact("Hello").held_for(&[(Signal::Links, "4 links")]));
-    desk.sql(r#"UPDATE submission SET reasons = '[{"signal":"tone","points":9,"detail":"x"},{"signal":"rate","points":5,"detail":"y"}]'"#);
-    assert_eq!(desk.get(id).screening, screening(60, &[(Signal::Rate, 5, "y")], true));
+    let fixture = Fixture::in_file();
+    let id = fixture.keep_new(&contact("Hello").held_for(&[(Signal::Links, "4 links")]));
+    fixture.sql(r#"UPDATE submission SET reasons = '[{"signal":"tone","points":9,"detail":"x"},{"signal":"rate","points":5,"detail":"y"}]'"#);
+    assert_eq!(fixture.get(id).screening, screening(60, &[(Signal::Rate, 5, "y")], true));
     for nonsense in
         ["x", "{}", "[1]", r#"[{"signal":"rate","points":-1,"detail":""}]"#, r#"[{"signal":"rate"}]"#]
     {
-        desk.connection().execute("UPDATE submission SET reasons = ?1", [nonsense]).unwrap();
-        assert!(matches!(desk.reader().get(id), Err(StoreError::Damaged(_))), "{nonsense}");
+        fixture.connection().execute("UPDATE submission SET reasons = ?1", [nonsense]).unwrap();
+        assert!(matches!(fixture.reader().get(id), Err(StoreError::Damaged(_))), "{nonsense}");
     }
 }
 
 #[test]
 fn once_sealed_the_details_are_gone_and_signals_and_points_stay() {
-    let desk = sealing(&[]);
+    let fixture = sealing(&[]);
     let mut arrival = contact("Hello");
     let reasons = vec![reason(Signal::Disposable, 25, "sesame.example")];
     arrival.evidence = Evidence::Verdict(ScreeningVerdict { reasons, ..ScreeningVerdict::default() });
-    let id = desk.keep_new(&arrival);
+    let id = fixture.keep_new(&arrival);
     let bare = screening(0, &[(Signal::Disposable, 25, "")], false);
-    assert!(desk.get(id).sealed.is_some());
-    assert_eq!(desk.get(id).screening, bare);
-    assert!(!desk.files_hold("sesame"), "where nothing is to be delivered it never gets to the disk");
+    assert!(fixture.get(id).sealed.is_some());
+    assert_eq!(fixture.get(id).screening, bare);
+    assert!(!fixture.files_hold("sesame"), "where nothing is to be delivered it never gets to the disk");
 
-    let desk = sealing(&["crm"]);
-    let id = desk.keep_new(&arrival.held_for(&[(Signal::Disposable, "sesame.example")]));
-    let seal = || desk.runtime.block_on(desk.store.seal(id, b"sealed".to_vec())).unwrap();
+    let fixture = sealing(&["crm"]);
+    let id = fixture.keep_new(&arrival.held_for(&[(Signal::Disposable, "sesame.example")]));
+    let seal = || fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap();
     assert!(!seal(), "it is held");
-    assert!(desk.files_hold("sesame.example"), "the search would find it");
-    desk.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap();
-    desk.sql("UPDATE delivery SET state = 'delivered', due_at = NULL");
+    assert!(fixture.files_hold("sesame.example"), "the search would find it");
+    fixture.editor().release(id, &[], Timestamp::UNIX_EPOCH).unwrap();
+    fixture.sql("UPDATE delivery SET state = 'delivered', due_at = NULL");
     assert!(seal());
-    assert!(desk.runtime.block_on(desk.store.truncate_wal()).unwrap());
-    assert_eq!(desk.get(id).screening, screening(60, &[(Signal::Disposable, 60, "")], true));
-    assert!(!desk.files_hold("sesame"));
+    assert!(fixture.runtime.block_on(fixture.store.truncate_wal()).unwrap());
+    assert_eq!(fixture.get(id).screening, screening(60, &[(Signal::Disposable, 60, "")], true));
+    assert!(!fixture.files_hold("sesame"));
 }
 
 #[test]
 fn erasing_a_submission_removes_its_reasons_and_source() {
-    let desk = Desk::new();
-    desk.keep_new(&contact("Hello").held_for(&[(Signal::Disposable, "sesame.example")]));
-    desk.keep_new(&Arrival { source: source(2), ..waitlist("else@example.org") });
-    desk.record_refusals(&[(Some(1), "contact", 3), (Some(2), "contact", 4), (None, "contact", 5)], NOW);
-    assert!(desk.files_hold("sesame"), "the search would find it");
-    assert_eq!(desk.editor().erase("ada@example.com").unwrap().submissions, 1);
-    assert!(!desk.files_hold("sesame"));
-    let abuse = desk.abuse("2026-11-20T00:00:00Z");
+    let fixture = Fixture::new();
+    fixture.keep_new(&contact("Hello").held_for(&[(Signal::Disposable, "sesame.example")]));
+    fixture.keep_new(&Arrival { source: source(2), ..waitlist("else@example.org") });
+    fixture.record_refusals(&[(Some(1), "contact", 3), (Some(2), "contact", 4), (None, "contact", 5)], NOW);
+    assert!(fixture.files_hold("sesame"), "the search would find it");
+    assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
+    assert!(!fixture.files_hold("sesame"));
+    let abuse = fixture.abuse("2026-11-20T00:00:00Z");
     assert_eq!((abuse.refused, abuse.source_count, abuse.sources[0].refused), (9, 1, 4));
 }
 
 #[test]
 fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let day = |arrival: Arrival, n: u8, at: &str| Arrival {
         source: source(n),
         received_at: at.parse().unwrap(),
@@ -164,61 +165,64 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     };
     let links = [(Signal::Links, "4 links")];
     let both = [(Signal::Honeypot, "filled in"), (Signal::Links, "5 links")];
-    desk.keep_new(&day(contact("before").held_for(&links), 3, "2026-11-18T23:59:59Z"));
-    let wrong = desk.keep_new(&day(contact("a").held_for(&links), 1, "2026-11-19T00:00:00Z"));
-    desk.keep_new(&day(contact("b").held_for(&both), 1, "2026-11-20T01:00:00Z"));
-    desk.keep_new(&day(contact("c").held_for(&both), 1, "2026-11-20T02:00:00Z"));
+    fixture.keep_new(&day(contact("before").held_for(&links), 3, "2026-11-18T23:59:59Z"));
+    let wrong = fixture.keep_new(&day(contact("a").held_for(&links), 1, "2026-11-19T00:00:00Z"));
+    fixture.keep_new(&day(contact("b").held_for(&both), 1, "2026-11-20T01:00:00Z"));
+    fixture.keep_new(&day(contact("c").held_for(&both), 1, "2026-11-20T02:00:00Z"));
     let agent = Arrival { agent: Some("agent.example.com".to_owned()), ..contact("d") };
-    let by_hand = desk.keep_new(&day(agent, 2, "2026-11-20T03:00:00Z"));
-    desk.record_refusals(
+    let by_hand = fixture.keep_new(&day(agent, 2, "2026-11-20T03:00:00Z"));
+    fixture.record_refusals(
         &[(Some(2), "contact", 1), (Some(2), "waitlist", 1), (Some(4), "contact", 2), (None, "contact", 7)],
         NOW,
     );
-    desk.record_refusals(&[(Some(2), "contact", 40)], NOW);
-    desk.record_refusals(&[(Some(2), "contact", 999)], "2026-11-18T12:00:00Z");
-    let mut editor = desk.editor();
+    fixture.record_refusals(&[(Some(2), "contact", 40)], NOW);
+    fixture.record_refusals(&[(Some(2), "contact", 999)], "2026-11-18T12:00:00Z");
+    let mut editor = fixture.editor();
     for id in [wrong, by_hand] {
         editor.hold(id, "odd", Timestamp::UNIX_EPOCH).unwrap();
         assert!(editor.release(id, &[], NOW.parse().unwrap()).unwrap());
     }
-    let abuse = desk.abuse("2026-11-19T00:00:00Z");
+    let abuse = fixture.abuse("2026-11-19T00:00:00Z");
     assert_eq!((abuse.submissions, abuse.held, abuse.released), (4, 3, 1));
     assert_eq!((abuse.refused, abuse.refused_others, abuse.source_count), (51, 7, 3));
     let sources: Vec<_> = abuse.sources.iter().map(|of| (of.submissions, of.held, of.refused)).collect();
     assert_eq!(sources, [(1, 0, 42), (3, 3, 0), (0, 0, 2)]);
-    assert_eq!(abuse.sources[1].source, desk.get(wrong).source, "the same hash as its submissions have");
+    assert_eq!(abuse.sources[1].source, fixture.get(wrong).source, "the same hash as its submissions have");
     let held = |signal: &str, held, released| SignalCount { signal: signal.to_owned(), held, released };
     assert_eq!(abuse.signals, [held("links", 3, 1), held("honeypot", 2, 0)]);
     let agent = AgentCount { agent: "agent.example.com".to_owned(), submissions: 1, held: 0 };
     assert_eq!((abuse.agents, abuse.agent_count), (vec![agent], 1));
-    let few = desk.reader().abuse("2026-11-19T00:00:00Z".parse().unwrap(), 1).unwrap();
+    let few = fixture.reader().abuse("2026-11-19T00:00:00Z".parse().unwrap(), 1).unwrap();
     assert_eq!((few.sources.len(), few.source_count, few.signals.len()), (1, 3, 2));
 }
 
 #[test]
 fn a_day_has_no_more_rows_of_refusals_than_it_may_and_loses_none_of_them() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for part in 0..11u32 {
         let refused = (0..1000).map(|n| RefusedRequests {
             source: Some(Source::V4((part * 1000 + n).to_be_bytes())),
             form: "contact",
             count: 1,
         });
-        desk.runtime.block_on(desk.store.record_refusals(refused.collect(), NOW.parse().unwrap())).unwrap();
+        fixture
+            .runtime
+            .block_on(fixture.store.record_refusals(refused.collect(), NOW.parse().unwrap()))
+            .unwrap();
     }
-    assert_eq!(desk.count("pressure"), 10_001, "and one for the others");
-    let abuse = desk.abuse("2026-11-20T00:00:00Z");
+    assert_eq!(fixture.count("pressure"), 10_001, "and one for the others");
+    let abuse = fixture.abuse("2026-11-20T00:00:00Z");
     assert_eq!((abuse.refused, abuse.refused_others), (11_000, 1000));
     let again = RefusedRequests { source: Some(Source::V4(7u32.to_be_bytes())), form: "contact", count: 5 };
-    desk.runtime.block_on(desk.store.record_refusals(vec![again], NOW.parse().unwrap())).unwrap();
-    assert_eq!(desk.abuse("2026-11-20T00:00:00Z").sources[0].refused, 6, "who has a row keeps it");
+    fixture.runtime.block_on(fixture.store.record_refusals(vec![again], NOW.parse().unwrap())).unwrap();
+    assert_eq!(fixture.abuse("2026-11-20T00:00:00Z").sources[0].refused, 6, "who has a row keeps it");
 }
 
 #[test]
 fn the_oldest_waiting_submission_is_known_by_channel() {
-    let desk = Desk::with_channels(&["box", "crm"], &[]);
+    let fixture = Fixture::with_channels(&["box", "crm"], &[]);
     let oldest = || -> Vec<_> {
-        let queue = desk.reader().queue().unwrap();
+        let queue = fixture.reader().queue().unwrap();
         queue.channels.into_iter().filter_map(|channel| Some((channel.name, channel.oldest?))).collect()
     };
     let of = |names: &[&str], at: Timestamp| {
@@ -226,27 +230,27 @@ fn the_oldest_waiting_submission_is_known_by_channel() {
     };
     let received: Timestamp = "2026-11-20T14:03:05.120Z".parse().unwrap();
     assert_eq!(oldest(), []);
-    let held = desk.keep_new(&contact("first").held_for(&[(Signal::Links, "4 links")]));
+    let held = fixture.keep_new(&contact("first").held_for(&[(Signal::Links, "4 links")]));
     assert_eq!(oldest(), [], "what is held does not wait");
-    desk.keep_new(&later(&contact("second"), HOUR));
+    fixture.keep_new(&later(&contact("second"), HOUR));
     assert_eq!(oldest(), of(&["box", "crm"], received + HOUR));
-    desk.editor().release(held, &[], received + HOUR * 2).unwrap();
+    fixture.editor().release(held, &[], received + HOUR * 2).unwrap();
     assert_eq!(oldest(), of(&["box", "crm"], received), "the time of arrival counts");
-    desk.sql("UPDATE delivery SET state = 'delivered', due_at = NULL WHERE channel = 'box'");
+    fixture.sql("UPDATE delivery SET state = 'delivered', due_at = NULL WHERE channel = 'box'");
     assert_eq!(oldest(), of(&["crm"], received));
-    desk.sql("UPDATE delivery SET state = 'parked', due_at = NULL WHERE channel = 'crm'");
+    fixture.sql("UPDATE delivery SET state = 'parked', due_at = NULL WHERE channel = 'crm'");
     assert_eq!(oldest(), []);
 }
 
 #[test]
 fn a_listing_can_be_of_one_channel() {
-    let desk = Desk::with_channels(&["box", "crm"], &[]);
-    let id = desk.keep_new(&contact("one"));
-    desk.sql("DELETE FROM delivery WHERE channel = 'crm'");
-    desk.keep_new(&contact("two"));
+    let fixture = Fixture::with_channels(&["box", "crm"], &[]);
+    let id = fixture.keep_new(&contact("one"));
+    fixture.sql("DELETE FROM delivery WHERE channel = 'crm'");
+    fixture.keep_new(&contact("two"));
     let of = |channel: &str| {
         let filter = Filter { channel: Some(channel.to_owned()), ..Filter::default() };
-        desk.reader().list(&filter).unwrap().map(|s| s.unwrap().id).collect::<Vec<_>>()
+        fixture.reader().list(&filter).unwrap().map(|s| s.unwrap().id).collect::<Vec<_>>()
     };
     assert_eq!((of("box").len(), of("crm").len(), of("other").len()), (2, 1, 0));
     assert!(of("box").contains(&id) && !of("crm").contains(&id));
@@ -265,14 +269,14 @@ fn screening(score: u32, reasons: &[(Signal, u32, &str)], withheld: bool) -> Opt
 }
 
 /// With a recipient, whose submissions go down these channels.
-fn sealing(channels: &[&str]) -> Desk {
+fn sealing(channels: &[&str]) -> Fixture {
     let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
-    let Desk { mut options, fresh, .. } = Desk::with_channels(channels, &[]);
+    let Fixture { mut options, fresh, .. } = Fixture::with_channels(channels, &[]);
     options.intake.recipient = Some(Recipient::parse(recipient).unwrap());
-    Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
+    Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
 }
 
-impl Desk {
+impl Fixture {
     fn abuse(&self, from: &str) -> Abuse {
         self.reader().abuse(from.parse().unwrap(), 100).unwrap()
     }

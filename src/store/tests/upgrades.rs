@@ -109,21 +109,21 @@ fn check(tables: &str, upgrades: &[&str], layout: i64) {
     assert!(matches!(InboxReader::open(&fresh.url), Err(StoreError::TooOld(_))));
     assert!(matches!(Editor::open(&fresh.url), Err(StoreError::TooOld(_))));
     let options = Options::new(fresh.url.clone());
-    let desk = Desk { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
-    assert_eq!(schema(&*desk.fresh.sql()), schema(&*Desk::new().fresh.sql()), "from layout {layout}");
+    let fixture = Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
+    assert_eq!(schema(&*fixture.fresh.sql()), schema(&*Fixture::new().fresh.sql()), "from layout {layout}");
     if has_intake {
-        let settled = desk.runtime.block_on(desk.store.settle(PENDING)).unwrap();
+        let settled = fixture.runtime.block_on(fixture.store.settle(PENDING)).unwrap();
         assert_eq!(settled, Accepted::New(PENDING));
-        desk.keep_again(&later(&contact("pending"), MILLISECOND), PENDING);
+        fixture.keep_again(&later(&contact("pending"), MILLISECOND), PENDING);
     }
     // Repeats are recognized.
-    desk.keep_again(&later(&message, Duration::from_hours(23)), WAITING);
-    desk.keep_again(&later(&address, 400 * DAY), LISTED);
-    let find = |id| desk.reader().get(id).unwrap().unwrap();
+    fixture.keep_again(&later(&message, Duration::from_hours(23)), WAITING);
+    fixture.keep_again(&later(&address, 400 * DAY), LISTED);
+    let find = |id| fixture.reader().get(id).unwrap().unwrap();
     let (held, waiting) = (find(HELD), find(WAITING));
     assert_eq!((held.status, held.repeats, held.get("message")), (Status::Held, 2, Some("held")));
     assert_eq!(held.held.as_ref().unwrap().because, "odd");
     assert_eq!((waiting.status, waiting.repeats), (Status::Waiting, 1));
     assert_eq!((&held.screening, held.released_at, &held.agent), (&None, None, &None));
-    assert_eq!(desk.reader().deliveries(HELD).unwrap()[0].attempts.len(), 1);
+    assert_eq!(fixture.reader().deliveries(HELD).unwrap()[0].attempts.len(), 1);
 }

@@ -18,34 +18,34 @@ const NOW: &str = "2026-11-20T14:03:05Z";
 
 #[test]
 fn a_backup_holds_what_the_inbox_holds_and_is_one_file_for_one_user() {
-    let desk = Desk::new();
-    let _writer = desk.keep(["one", "two"]);
-    let backup = desk.backup().unwrap();
+    let fixture = Fixture::new();
+    let _writer = fixture.keep(["one", "two"]);
+    let backup = fixture.backup().unwrap();
     assert_eq!(backup.submissions, 2);
     assert_eq!(backup.newest, Some("2026-11-20T14:03:05.120Z".parse().unwrap()));
-    assert_eq!(verify(&desk.copy).unwrap(), backup);
-    assert_eq!(messages(&desk.copy), ["one", "two"]);
-    assert_eq!(names(desk.copy.parent().unwrap()), ["copy.sqlite"]);
-    let metadata = fs::metadata(&desk.copy).unwrap();
+    assert_eq!(verify(&fixture.copy).unwrap(), backup);
+    assert_eq!(messages(&fixture.copy), ["one", "two"]);
+    assert_eq!(names(fixture.copy.parent().unwrap()), ["copy.sqlite"]);
+    let metadata = fs::metadata(&fixture.copy).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
     // The header says whether there is a log: 1 is no, 2 is yes.
-    assert_eq!(fs::read(&desk.copy).unwrap()[18..20], [1, 1]);
+    assert_eq!(fs::read(&fixture.copy).unwrap()[18..20], [1, 1]);
 }
 
 #[test]
 fn an_inbox_that_nobody_has_open_is_backed_up_as_well() {
-    let desk = Desk::new();
-    drop(desk.keep(["one"]));
-    assert_eq!(desk.backup().unwrap().submissions, 1);
+    let fixture = Fixture::new();
+    drop(fixture.keep(["one"]));
+    assert_eq!(fixture.backup().unwrap().submissions, 1);
 }
 
 #[test]
 fn nothing_that_was_deleted_is_in_a_backup() {
-    let desk = Desk::new();
-    let _writer = desk.keep(["to be forgotten", "to be kept"]);
-    desk.sql("PRAGMA secure_delete = off; DELETE FROM submission WHERE fields LIKE '%forgotten%'");
-    desk.backup().unwrap();
-    let bytes = fs::read(&desk.copy).unwrap();
+    let fixture = Fixture::new();
+    let _writer = fixture.keep(["to be forgotten", "to be kept"]);
+    fixture.sql("PRAGMA secure_delete = off; DELETE FROM submission WHERE fields LIKE '%forgotten%'");
+    fixture.backup().unwrap();
+    let bytes = fs::read(&fixture.copy).unwrap();
     let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(holds("to be kept"));
     assert!(!holds("to be forgotten"));
@@ -53,151 +53,151 @@ fn nothing_that_was_deleted_is_in_a_backup() {
 
 #[test]
 fn an_existing_file_is_replaced_only_if_forced() {
-    let desk = Desk::new();
-    let mut writer = desk.keep(["one"]);
-    desk.backup().unwrap();
+    let fixture = Fixture::new();
+    let mut writer = fixture.keep(["one"]);
+    fixture.backup().unwrap();
     keep(&mut writer, "two");
-    let error = desk.backup().unwrap_err();
+    let error = fixture.backup().unwrap_err();
     assert!(matches!(error, BackupError::Exists(_)), "{error}");
-    assert_eq!(messages(&desk.copy), ["one"]);
-    assert_eq!(backup(&desk.database, &desk.copy, true).unwrap().submissions, 2);
-    assert_eq!(messages(&desk.copy), ["one", "two"]);
+    assert_eq!(messages(&fixture.copy), ["one"]);
+    assert_eq!(backup(&fixture.database, &fixture.copy, true).unwrap().submissions, 2);
+    assert_eq!(messages(&fixture.copy), ["one", "two"]);
 }
 
 #[test]
 fn the_inbox_itself_is_never_overwritten_by_its_backup() {
-    let desk = Desk::new();
-    let _writer = desk.keep(["one"]);
-    let link = desk.database.with_file_name("link.sqlite");
-    fs::hard_link(&desk.database, &link).unwrap();
+    let fixture = Fixture::new();
+    let _writer = fixture.keep(["one"]);
+    let link = fixture.database.with_file_name("link.sqlite");
+    fs::hard_link(&fixture.database, &link).unwrap();
     for name in
         ["inbox.sqlite", "inbox.sqlite-wal", "inbox.sqlite-lock", "../data/inbox.sqlite", "link.sqlite"]
     {
-        let file = desk.database.with_file_name(name);
-        let error = backup(&desk.database, &file, true).unwrap_err();
+        let file = fixture.database.with_file_name(name);
+        let error = backup(&fixture.database, &file, true).unwrap_err();
         assert!(matches!(error, BackupError::IsTheInbox(_)), "{name}: {error}");
-        let error = restore(&file, &desk.database, true, NOW.parse().unwrap()).unwrap_err();
+        let error = restore(&file, &fixture.database, true, NOW.parse().unwrap()).unwrap_err();
         assert!(matches!(error, BackupError::IsTheInbox(_)), "{name}: {error}");
     }
-    assert_eq!(messages(&desk.database), ["one"]);
+    assert_eq!(messages(&fixture.database), ["one"]);
 }
 
 #[test]
 fn a_backup_that_fails_leaves_nothing_behind() {
-    let desk = Desk::new();
-    let error = desk.backup().unwrap_err();
+    let fixture = Fixture::new();
+    let error = fixture.backup().unwrap_err();
     assert!(matches!(error, BackupError::Store(StoreError::Missing(_))), "{error}");
-    assert_eq!(names(desk.copy.parent().unwrap()), [""; 0]);
-    let _writer = desk.keep(["one"]);
-    let error = backup(&desk.database, &desk.copy.join("nowhere"), false).unwrap_err();
+    assert_eq!(names(fixture.copy.parent().unwrap()), [""; 0]);
+    let _writer = fixture.keep(["one"]);
+    let error = backup(&fixture.database, &fixture.copy.join("nowhere"), false).unwrap_err();
     assert!(matches!(error, BackupError::Store(StoreError::Io { .. })), "{error}");
 }
 
 #[test]
 fn leftovers_of_a_killed_backup_are_overwritten_unless_locked() {
-    let desk = Desk::new();
-    let _writer = desk.keep(["one"]);
-    let left = with_suffix(&desk.copy, ".partial");
+    let fixture = Fixture::new();
+    let _writer = fixture.keep(["one"]);
+    let left = with_suffix(&fixture.copy, ".partial");
     fs::write(&left, "half a backup").unwrap();
     fs::write(with_suffix(&left, "-snapshot"), "half a snapshot").unwrap();
-    let other = Partial::begin(&desk.copy, ".partial").unwrap();
-    let error = desk.backup().unwrap_err();
+    let other = Partial::begin(&fixture.copy, ".partial").unwrap();
+    let error = fixture.backup().unwrap_err();
     assert!(matches!(error, BackupError::UnderWay(_)), "{error}");
     drop(other);
-    desk.backup().unwrap();
-    assert_eq!(names(desk.copy.parent().unwrap()), ["copy.sqlite"]);
+    fixture.backup().unwrap();
+    assert_eq!(names(fixture.copy.parent().unwrap()), ["copy.sqlite"]);
 }
 
 #[test]
 fn a_flipped_bit_in_a_text_is_noticed() {
-    let desk = Desk::new();
-    let _writer = desk.keep(["one"]);
-    desk.backup().unwrap();
-    let mut bytes = fs::read(&desk.copy).unwrap();
+    let fixture = Fixture::new();
+    let _writer = fixture.keep(["one"]);
+    fixture.backup().unwrap();
+    let mut bytes = fs::read(&fixture.copy).unwrap();
     let at = bytes.windows(3).position(|three| three == b"one").unwrap();
     bytes[at] ^= 1;
-    fs::write(&desk.copy, bytes).unwrap();
-    refused(&desk, "it does not hold what was once written to it");
+    fs::write(&fixture.copy, bytes).unwrap();
+    refused(&fixture, "it does not hold what was once written to it");
 }
 
 #[test]
 fn a_file_that_lost_its_end_is_refused() {
-    let desk = Desk::new();
-    let _writer = desk.keep([&*"x".repeat(9_000)]);
-    desk.backup().unwrap();
-    let bytes = fs::read(&desk.copy).unwrap();
+    let fixture = Fixture::new();
+    let _writer = fixture.keep([&*"x".repeat(9_000)]);
+    fixture.backup().unwrap();
+    let bytes = fs::read(&fixture.copy).unwrap();
     for length in [bytes.len() - 1, bytes.len() - 4096, bytes.len() / 2, 4096, 100, 50] {
-        fs::write(&desk.copy, &bytes[..length]).unwrap();
-        let error = verify(&desk.copy).unwrap_err();
+        fs::write(&fixture.copy, &bytes[..length]).unwrap();
+        let error = verify(&fixture.copy).unwrap_err();
         assert!(
             matches!(error, BackupError::Damaged { .. } | BackupError::Store(StoreError::NotAnInbox(_))),
             "{length} of {}: {error}",
             bytes.len()
         );
     }
-    fs::write(&desk.copy, "").unwrap();
-    let error = verify(&desk.copy).unwrap_err();
+    fs::write(&fixture.copy, "").unwrap();
+    let error = verify(&fixture.copy).unwrap_err();
     assert!(matches!(error, BackupError::Store(StoreError::Missing(_))), "{error}");
 }
 
 #[test]
 fn a_file_that_is_not_an_inbox_is_refused() {
-    let desk = Desk::new();
-    fs::write(&desk.copy, "a text file, and long enough to look like something".repeat(100)).unwrap();
-    refused(&desk, "is not an inbox of frontdesk");
-    fs::remove_file(&desk.copy).unwrap();
-    Connection::open(&desk.copy).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
-    refused(&desk, "is not an inbox of frontdesk");
+    let fixture = Fixture::new();
+    fs::write(&fixture.copy, "a text file, and long enough to look like something".repeat(100)).unwrap();
+    refused(&fixture, "is not an inbox of frontdesk");
+    fs::remove_file(&fixture.copy).unwrap();
+    Connection::open(&fixture.copy).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
+    refused(&fixture, "is not an inbox of frontdesk");
     for (sql, words) in [
         ("PRAGMA user_version = 1000", "was made by a newer frontdesk"),
         ("DELETE FROM meta", "its secret is gone"),
         ("DROP TABLE submission", "it lacks a table or a column of an inbox"),
     ] {
-        let desk = Desk::new();
-        let _writer = desk.keep(["one"]);
-        desk.backup().unwrap();
-        Connection::open(&desk.copy)
+        let fixture = Fixture::new();
+        let _writer = fixture.keep(["one"]);
+        fixture.backup().unwrap();
+        Connection::open(&fixture.copy)
             .unwrap()
             .execute_batch(&format!("PRAGMA foreign_keys = off; {sql}"))
             .unwrap();
-        refused(&desk, words);
+        refused(&fixture, words);
     }
 }
 
 #[test]
 fn an_inbox_is_restored_where_there_was_none_and_goes_on_from_there() {
-    let desk = Desk::new();
-    drop(desk.keep(["one", "two"]));
-    desk.backup().unwrap();
-    fs::remove_dir_all(desk.database.parent().unwrap()).unwrap();
-    let restored = desk.restore(false).unwrap();
+    let fixture = Fixture::new();
+    drop(fixture.keep(["one", "two"]));
+    fixture.backup().unwrap();
+    fs::remove_dir_all(fixture.database.parent().unwrap()).unwrap();
+    let restored = fixture.restore(false).unwrap();
     assert_eq!((restored.backup.submissions, restored.kept), (2, None));
-    assert_eq!(names(desk.database.parent().unwrap()), ["inbox.sqlite", "inbox.sqlite-lock"]);
-    assert_eq!(fs::metadata(&desk.database).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(desk.count("SELECT count(*) FROM meta WHERE name <> 'secret'"), 0);
+    assert_eq!(names(fixture.database.parent().unwrap()), ["inbox.sqlite", "inbox.sqlite-lock"]);
+    assert_eq!(fs::metadata(&fixture.database).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fixture.count("SELECT count(*) FROM meta WHERE name <> 'secret'"), 0);
     // Still the same inbox: a repeat is recognised.
-    drop(desk.keep(["two", "three"]));
-    assert_eq!(messages(&desk.database), ["one", "three", "two"]);
+    drop(fixture.keep(["two", "three"]));
+    assert_eq!(messages(&fixture.database), ["one", "three", "two"]);
 }
 
 #[test]
 fn an_inbox_is_replaced_only_if_forced_and_kept_with_its_log() {
-    let desk = Desk::new();
-    drop(desk.keep(["one"]));
-    desk.backup().unwrap();
-    drop(desk.keep(["two"]));
-    let error = desk.restore(false).unwrap_err();
+    let fixture = Fixture::new();
+    drop(fixture.keep(["one"]));
+    fixture.backup().unwrap();
+    drop(fixture.keep(["two"]));
+    let error = fixture.restore(false).unwrap_err();
     assert!(matches!(error, BackupError::Occupied { submissions: 2, .. }), "{error}");
     // As a killed server leaves it: the newest is only in the log.
-    let writer = desk.keep(["three"]);
+    let writer = fixture.keep(["three"]);
     let killed = tempfile::tempdir().unwrap();
     for suffix in ["", "-wal"] {
         let to = with_suffix(&killed.path().join("inbox.sqlite"), suffix);
-        fs::copy(with_suffix(&desk.database, suffix), to).unwrap();
+        fs::copy(with_suffix(&fixture.database, suffix), to).unwrap();
     }
     drop(writer);
     let database = killed.path().join("inbox.sqlite");
-    let restored = restore(&desk.copy, &database, true, NOW.parse().unwrap()).unwrap();
+    let restored = restore(&fixture.copy, &database, true, NOW.parse().unwrap()).unwrap();
     let kept = killed.path().join("inbox.sqlite.before-restore-20261120T140305Z");
     assert_eq!(restored.kept.as_ref(), Some(&kept));
     assert_eq!(
@@ -207,21 +207,21 @@ fn an_inbox_is_replaced_only_if_forced_and_kept_with_its_log() {
     assert_eq!(messages(&database), ["one"]);
     assert_eq!(verify(&kept).unwrap().submissions, 3);
     // A replaced inbox that was kept is never overwritten.
-    let error = restore(&desk.copy, &database, true, NOW.parse().unwrap()).unwrap_err();
+    let error = restore(&fixture.copy, &database, true, NOW.parse().unwrap()).unwrap_err();
     assert!(matches!(error, BackupError::Exists(_)), "{error}");
     assert_eq!(messages(&database), ["one"]);
 }
 
 #[test]
 fn a_log_without_its_inbox_is_never_replayed_into_another() {
-    let desk = Desk::new();
-    let writer = desk.keep(["one"]);
-    desk.backup().unwrap();
+    let fixture = Fixture::new();
+    let writer = fixture.keep(["one"]);
+    fixture.backup().unwrap();
     let orphan = tempfile::tempdir().unwrap();
     let database = orphan.path().join("inbox.sqlite");
-    fs::copy(with_suffix(&desk.database, "-wal"), with_suffix(&database, "-wal")).unwrap();
+    fs::copy(with_suffix(&fixture.database, "-wal"), with_suffix(&database, "-wal")).unwrap();
     drop(writer);
-    restore(&desk.copy, &database, false, NOW.parse().unwrap()).unwrap();
+    restore(&fixture.copy, &database, false, NOW.parse().unwrap()).unwrap();
     assert!(!with_suffix(&database, "-wal").exists());
     assert!(with_suffix(&database, ".before-restore-20261120T140305Z-wal").exists());
     assert_eq!(messages(&database), ["one"]);
@@ -229,43 +229,43 @@ fn a_log_without_its_inbox_is_never_replayed_into_another() {
 
 #[test]
 fn an_unreadable_inbox_is_replaced_only_if_forced_and_kept() {
-    let desk = Desk::new();
-    drop(desk.keep(["one"]));
-    desk.backup().unwrap();
+    let fixture = Fixture::new();
+    drop(fixture.keep(["one"]));
+    fixture.backup().unwrap();
     let broken = "not a database at all".repeat(500);
-    fs::write(&desk.database, &broken).unwrap();
-    let error = desk.restore(false).unwrap_err();
+    fs::write(&fixture.database, &broken).unwrap();
+    let error = fixture.restore(false).unwrap_err();
     assert!(matches!(error, BackupError::Unreadable { .. }), "{error}");
-    assert_eq!(fs::read_to_string(&desk.database).unwrap(), broken);
-    let kept = desk.restore(true).unwrap().kept.unwrap();
+    assert_eq!(fs::read_to_string(&fixture.database).unwrap(), broken);
+    let kept = fixture.restore(true).unwrap().kept.unwrap();
     assert_eq!(fs::read_to_string(kept).unwrap(), broken);
-    assert_eq!(messages(&desk.database), ["one"]);
+    assert_eq!(messages(&fixture.database), ["one"]);
 }
 
 #[test]
 fn an_inbox_that_is_in_use_is_not_replaced() {
-    let desk = Desk::new();
-    let writer = desk.keep(["one"]);
-    desk.backup().unwrap();
+    let fixture = Fixture::new();
+    let writer = fixture.keep(["one"]);
+    fixture.backup().unwrap();
     // A process that has it open is noticed even without a lock.
-    let error = desk.restore(true).unwrap_err();
+    let error = fixture.restore(true).unwrap_err();
     assert!(matches!(error, BackupError::InUse(_)), "{error}");
     drop(writer);
-    let lock = Lock::try_take(&desk.database).unwrap().unwrap();
-    let error = desk.restore(true).unwrap_err();
+    let lock = Lock::try_take(&fixture.database).unwrap().unwrap();
+    let error = fixture.restore(true).unwrap_err();
     assert!(matches!(error, BackupError::InUse(_)), "{error}");
     drop(lock);
-    assert_eq!(names(desk.database.parent().unwrap()), ["inbox.sqlite", "inbox.sqlite-lock"]);
-    desk.restore(true).unwrap();
+    assert_eq!(names(fixture.database.parent().unwrap()), ["inbox.sqlite", "inbox.sqlite-lock"]);
+    fixture.restore(true).unwrap();
 }
 
 #[test]
 fn without_hard_links_the_inbox_is_copied() {
-    let desk = Desk::new();
-    drop(desk.keep(["one"]));
-    let name = desk.database.with_file_name("kept.sqlite");
+    let fixture = Fixture::new();
+    drop(fixture.keep(["one"]));
+    let name = fixture.database.with_file_name("kept.sqlite");
     let copy = Partial::begin(&name, ".partial").unwrap();
-    fs::copy(&desk.database, &copy.path).unwrap();
+    fs::copy(&fixture.database, &copy.path).unwrap();
     copy.finish(&name, false).unwrap();
     let again = Partial::begin(&name, ".partial").unwrap();
     assert!(matches!(again.finish(&name, false), Err(BackupError::Exists(_))));
@@ -292,17 +292,17 @@ fn a_digest_distinguishes_rows_and_columns() {
     assert_eq!(digests.len(), rows.len() + 1);
 }
 
-struct Desk {
+struct Fixture {
     database: PathBuf,
     copy: PathBuf,
     _folder: TempDir,
 }
 
-impl Desk {
-    fn new() -> Desk {
+impl Fixture {
+    fn new() -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("backups")).unwrap();
-        Desk {
+        Fixture {
             database: folder.path().join("data/inbox.sqlite"),
             copy: folder.path().join("backups/copy.sqlite"),
             _folder: folder,
@@ -352,12 +352,12 @@ fn keep(database: &mut SqliteWriter, message: &str) {
 }
 
 /// Neither verified nor restored, for this reason; and an inbox that is there stays as it is.
-fn refused(desk: &Desk, words: &str) {
-    let error = verify(&desk.copy).unwrap_err().to_string();
+fn refused(fixture: &Fixture, words: &str) {
+    let error = verify(&fixture.copy).unwrap_err().to_string();
     assert!(error.contains(words) && error.contains("copy.sqlite"), "{error}");
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("data/inbox.sqlite");
-    let error = restore(&desk.copy, &database, true, NOW.parse().unwrap()).unwrap_err().to_string();
+    let error = restore(&fixture.copy, &database, true, NOW.parse().unwrap()).unwrap_err().to_string();
     assert!(error.contains(words), "{error}");
     assert_eq!(names(folder.path()), [""; 0]);
 }
