@@ -44,8 +44,8 @@ pub enum CopyError {
 /// A table with its key columns and its other columns. Tables that others refer to come first.
 pub(crate) struct Table {
     pub name: &'static str,
-    key: &'static str,
-    rest: &'static str,
+    pub key: &'static str,
+    pub rest: &'static str,
 }
 
 pub(crate) const TABLES: [Table; 10] = [

@@ -1,5 +1,7 @@
 //! An inbox that is copied from one database into another.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::store::sql::copy::{Sum, TABLES, Table, open};
 use crate::store::sql::values;
@@ -41,6 +43,22 @@ fn nothing_is_carried_to_where_something_is_or_from_what_is_in_use() {
         assert!(matches!(copy_inbox(&to.url, &back.url), Err(CopyError::InUse(_))));
         store.close();
         copy_inbox(&to.url, &back.url).unwrap();
+    }
+}
+
+#[test]
+fn every_column_is_copied() {
+    let fresh = Fresh::file();
+    TestInbox::open(&Options::new(fresh.url.clone())).unwrap().close();
+    let sql = fresh.sql();
+    let query = |statement: &str| -> BTreeSet<String> {
+        sql.query(statement, &[]).unwrap().iter().map(|row| row.get(0).unwrap()).collect()
+    };
+    let copied: BTreeSet<String> = TABLES.iter().map(|table| table.name.to_owned()).collect();
+    assert_eq!(query("SELECT name FROM sqlite_schema WHERE type = 'table'"), copied);
+    for Table { name, key, rest } in &TABLES {
+        let copied: BTreeSet<String> = key.split(", ").chain(rest.split(", ")).map(str::to_owned).collect();
+        assert_eq!(query(&format!("SELECT name FROM pragma_table_info('{name}')")), copied, "{name}");
     }
 }
 

@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(
             out.text,
             "# HELP process_open_fds Open file descriptors.\n# TYPE process_open_fds gauge\nprocess_open_fds 1.5\n\
-             # HELP frontdesk_deliveries Deliveries that are still to be done, by channel.\n\
+             # HELP frontdesk_deliveries Unfinished deliveries, by channel and state.\n\
              # TYPE frontdesk_deliveries gauge\n\
              frontdesk_deliveries{channel=\"a\\\"} 1\\nb\\\\\",state=\"x\"} 7\n"
         );
