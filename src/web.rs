@@ -1,5 +1,5 @@
-//! Everything HTTP: the listening sockets, the connections and their limits, TLS, HTTP/1 and HTTP/2, and
-//! every URL (`router.rs`).
+//! Everything HTTP: the listening sockets, the connections and their limits, TLS, HTTP/1 and HTTP/2, and the
+//! routes (`router.rs`).
 //!
 //! No other module uses HTTP types. Each worker is a thread with its own runtime, so a connection's state
 //! never crosses threads; all workers accept from the same sockets.
@@ -56,11 +56,12 @@ pub use state::{AppState, ShutdownPhase, Snapshot};
 pub use trusted_proxies::Network;
 pub use worker::WorkerState;
 
-/// Names of the threads that serve requests begin with this.
+/// Prefix of the names of the threads that serve requests.
 pub const WORKER: &str = "worker-";
 
-/// Serves until [`ShutdownPhase::Stopping`], then lets exchanges finish within
-/// [`WebOptions::shutdown_grace`]. `sockets` are already listening.
+/// Runs the server until [`ShutdownPhase::Stopping`], then gives open exchanges up to
+/// [`WebOptions::shutdown_grace`] to finish. `sockets` must already be listening. Blocks until all workers
+/// have ended.
 pub fn serve(
     app: &Arc<AppState>,
     mut sockets: Sockets,
@@ -76,8 +77,8 @@ pub fn serve(
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();
-    // Only the workers hold the sockets now. When the last worker stops accepting, they close, and no
-    // connection waits in their queues.
+    // From here on, only the workers hold the sockets, so they close when the last worker stops accepting,
+    // and no connection is left waiting in their queues.
     drop(sockets);
     let (workers_done, until) = watch::channel(false);
     let ops = private.map(|private| {
@@ -93,7 +94,7 @@ pub fn serve(
     for thread in threads {
         join(thread)?;
     }
-    // Until now the private address has reported that the server is stopping.
+    // The private address stays up until the workers have ended, to report that the server is stopping.
     let _ = workers_done.send(true);
     ops.map_or(Ok(()), join)
 }

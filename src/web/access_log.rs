@@ -1,5 +1,5 @@
-//! Counts each request in the metrics, and logs it if the operator wants that. A line of the log contains
-//! nothing that identifies the client.
+//! Counts each request in the metrics and, if `log.requests` is enabled, logs it. Log lines contain nothing
+//! that identifies the client.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::request_id::RequestId;
 use super::state::{AppState, Snapshot};
 use crate::pages::path;
 
-/// The tracing target of the access log. `log.requests` enables it, independent of the log level.
+/// The tracing target of the access log. `log.requests` enables it, independently of the log level.
 pub const ACCESS_LOG_TARGET: &str = "frontdesk_requests";
 
 pub(super) struct ServedRequest<'a> {
@@ -24,8 +24,9 @@ pub(super) struct ServedRequest<'a> {
     pub(super) took: Duration,
 }
 
-/// Counts and logs a request. The log has no query, address, User-Agent or Referer. It leaves out paths that
-/// the site does not have and unknown methods, because they could contain anything that a visitor typed.
+/// Counts and logs a request. The log entry has no query, address, User-Agent or Referer. Paths that the site
+/// does not have and unknown methods are left out as well, because they could contain anything that a visitor
+/// typed.
 pub(super) fn record(
     app: &AppState,
     snapshot: &Snapshot,
@@ -38,7 +39,7 @@ pub(super) fn record(
         return;
     }
     let path = path::decode(request.path).ok();
-    // A redirect to HTTPS does not check whether the path exists.
+    // Requests are redirected to HTTPS without checking that the path exists.
     let path = path.filter(|path| labels.class == Class::Form || snapshot.site.get(path).is_some());
     tracing::info!(
         target: ACCESS_LOG_TARGET,
@@ -54,7 +55,7 @@ pub(super) fn record(
     );
 }
 
-/// The method if it is PATCH or one of RFC 9110, otherwise `other`.
+/// The method if RFC 9110 defines it or if it is PATCH; otherwise `other`.
 fn method_label(method: &str) -> &str {
     match method {
         "GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "CONNECT" | "OPTIONS" | "TRACE" | "PATCH" => method,

@@ -1,7 +1,7 @@
-//! Web Bot Auth: verifies which agent sends a request, by HTTP Message Signatures (RFC 9421) and the key
+//! Web Bot Auth: verifies which agent sent a request, using HTTP Message Signatures (RFC 9421) and the key
 //! directories that the operator allows.
 //!
-//! Signing is optional, and no request is refused because of its signature. The result is a label of the
+//! Signing is optional, and no request is refused because of its signature. The result becomes a label on the
 //! submission. A signature authenticates the sender, not the body.
 
 mod component;
@@ -28,7 +28,7 @@ pub use directory::{MEDIA_TYPE, WELL_KNOWN};
 pub use error::SignatureError;
 pub use key::{AgentKey, Algorithm};
 
-/// The default time limits of a directory fetch. Requests do not wait that long: see [`KEY_TIMEOUT`].
+/// The default time limits for fetching a directory. Requests do not wait that long: see [`KEY_TIMEOUT`].
 pub const FETCH_TIMEOUTS: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(5),
     connect: Duration::from_secs(5),
@@ -52,10 +52,11 @@ pub struct AgentOptions {
     pub origin: SiteOrigin,
     /// The time limits of a directory fetch.
     pub fetch_timeouts: FetchTimeouts,
-    /// How long one request waits for unknown keys, in total.
+    /// The maximum total time that one request waits for keys to be fetched.
     pub key_timeout: Duration,
 }
 
+/// Verifies agents' signatures with the keys in the allowed directories.
 pub struct Agents {
     directories: Vec<Arc<Directory>>,
     client: Arc<FetchClient>,
@@ -64,7 +65,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Fetches nothing: a directory is fetched when a request needs it.
+    /// Does not fetch anything yet: a directory is fetched when a request needs it.
     pub fn new(options: &AgentOptions) -> Agents {
         let client = FetchClient::new(
             NameResolver::System,
@@ -80,9 +81,9 @@ impl Agents {
         }
     }
 
-    /// Verifies the signatures of a request. Returns the host of the agent's directory; none for a request
-    /// without signatures of agents. One valid signature is enough; if none is valid, the error is that of
-    /// the first one. Waits at most [`AgentOptions::key_timeout`], and only for keys that must be fetched.
+    /// Verifies the signatures of a request. Returns the host of the agent's directory, or `None` if the
+    /// request has no agent signature. One valid signature is enough; if all are invalid, the error is that
+    /// of the first one. Waits only if keys must be fetched, and for at most [`AgentOptions::key_timeout`].
     /// Must be called within a Tokio runtime.
     pub async fn verify(&self, head: &Parts, now: Timestamp) -> Result<Option<String>, SignatureError> {
         if self.directories.is_empty() {
@@ -104,6 +105,7 @@ impl Agents {
         status
     }
 
+    /// Verifies one signature and records it as used. Returns the host of the directory that has its key.
     async fn check(
         &self,
         claim: &Claim,
@@ -129,6 +131,8 @@ impl Agents {
         Err(why)
     }
 
+    /// Replaces an invalid signature's error with [`SignatureError::Authority`] if the request names another
+    /// host.
     fn explain(&self, why: SignatureError, head: &Parts) -> SignatureError {
         match why {
             SignatureError::Signature if host_of(head).is_some_and(|host| !self.origin.is_named_by(host)) => {

@@ -1,5 +1,5 @@
 //! Refuses requests that other servers may parse differently: a proxy in front of this server may have
-//! applied its rules to another meaning (request smuggling).
+//! applied its rules to a different interpretation (request smuggling).
 
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -8,32 +8,32 @@ use http::{Method, StatusCode, Version};
 
 use super::response::{HttpResponse, bad_request, text};
 
-/// The error response for an ambiguous request; none for others.
+/// The error response to an ambiguous request; `None` for other requests.
 pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
     if !has_supported_coding(&head.headers) {
-        let reason = "Of transfer codings only `chunked` is understood here, and only once.\n";
+        let reason = "The only supported transfer coding is `chunked`, applied once.\n";
         return Some(with_close(text(StatusCode::NOT_IMPLEMENTED, reason)));
     }
     if head.method == Method::CONNECT {
-        // A client may send tunnelled data at once, which must not be parsed as HTTP.
-        return Some(with_close(bad_request("this is no proxy")));
+        // A client may send tunnelled data right after CONNECT; it must not be parsed as HTTP.
+        return Some(with_close(bad_request("this server is not a proxy")));
     }
     let hosts = head.headers.get_all(HOST);
     if !hosts.iter().all(|host| host.is_empty() || names_host(host.as_bytes()))
         || head.uri.authority().is_some_and(|authority| !names_host(authority.as_str().as_bytes()))
     {
-        return Some(bad_request("it names no valid host"));
+        return Some(bad_request("it does not name a valid host"));
     }
     // Malformed in HTTP/2 (RFC 9113 §8.2.1); HTTP/1 parsers trim it.
     let is_padded = |value: &HeaderValue| value.as_bytes().trim_ascii().len() != value.len();
     if head.version == Version::HTTP_2 && head.headers.values().any(is_padded) {
-        return Some(bad_request("a field's value begins or ends with white space"));
+        return Some(bad_request("the value of a header field begins or ends with whitespace"));
     }
     None
 }
 
-/// Whether the transfer coding is supported: none, or exactly `chunked` (RFC 9112 §7). hyper checks the last
-/// coding only, and would take a compressed body for plain data.
+/// Whether the request has no transfer coding, or exactly `chunked` (RFC 9112 §7). hyper checks only the last
+/// coding, and would mistake a compressed body for plain data.
 fn has_supported_coding(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -43,13 +43,15 @@ fn has_supported_coding(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The host that a request names, with its port: `Host`, or the authority of an HTTP/2 request.
+/// The host that a request names, with its port: the `Host` header or, without it, the authority of the
+/// request's URI. `None` if it has neither.
 pub(super) fn host_of(head: &Parts) -> Option<&str> {
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     host.or_else(|| head.uri.authority().map(Authority::as_str))
 }
 
-/// Whether this is a host with an optional port (RFC 9110 §7.2), without user information, path or list.
+/// Whether the value is a single host with an optional port (RFC 9110 §7.2), without user information or a
+/// path.
 pub(super) fn names_host(value: &[u8]) -> bool {
     let Ok(authority) = Authority::try_from(value) else { return false };
     let (text, host) = (authority.as_str(), authority.host());

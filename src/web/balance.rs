@@ -1,5 +1,5 @@
 //! Distributes connections among the workers. All workers accept from the same sockets, so without this the
-//! first idle worker would accept and keep most connections of a burst.
+//! first idle worker would accept and keep most connections in a burst.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::conn_limits::ConnPermit;
 use super::socket::{Peer, Scheme};
 
-/// A worker keeps a connection unless it has more than this many connections above the minimum.
+/// A worker keeps a new connection unless it has over this many more connections than the least loaded
+/// worker.
 const SLACK: usize = 1;
 
-/// Transfers connections from one worker to others. The receivers end when all balancers are dropped.
+/// Transfers connections from one worker to others. The receivers close when all balancers have been dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Balancer {
     own: usize,
@@ -28,11 +29,11 @@ pub(super) struct AcceptedConn {
     /// Not registered with a runtime.
     pub(super) stream: TcpStream,
     pub(super) peer: Peer,
-    /// Counts it among all connections and those of its source.
+    /// Counts the connection towards the total and its source's limit.
     pub(super) place: ConnPermit,
 }
 
-/// The connections that other workers transfer to a worker.
+/// Receives the connections that other workers transfer to this worker.
 pub(super) type TransferredConns = UnboundedReceiver<(AcceptedConn, ConnGuard)>;
 
 /// Counts a connection as open at its worker until it is dropped.
@@ -48,7 +49,7 @@ impl Drop for ConnGuard {
 }
 
 impl Balancer {
-    /// One balancer for each worker, with the receiver of connections that others transfer to it.
+    /// One balancer per worker, with the receiver for connections that other workers transfer to it.
     pub(super) fn for_workers(count: usize) -> Vec<(Self, TransferredConns)> {
         let open: Arc<[AtomicUsize]> = (0..count).map(|_| AtomicUsize::new(0)).collect();
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| unbounded_channel()).unzip();
@@ -57,15 +58,15 @@ impl Balancer {
         receivers.into_iter().enumerate().map(|(own, receiver)| (balancer(own), receiver)).collect()
     }
 
-    /// Returns the connection if this worker keeps it. Otherwise transfers it to the worker that has the
-    /// fewest.
+    /// Returns the connection if this worker keeps it. Otherwise transfers it to the worker with the fewest
+    /// connections and returns `None`.
     pub(super) fn keep_or_transfer(&self, accepted: AcceptedConn) -> Option<(AcceptedConn, ConnGuard)> {
         let worker = self.choose();
         if worker == self.own {
             return Some((accepted, self.guard(self.own)));
         }
         let SendError((accepted, _)) = self.workers[worker].send((accepted, self.guard(worker))).err()?;
-        // That worker has just stopped.
+        // The other worker has just stopped, so this one keeps the connection.
         Some((accepted, self.guard(self.own)))
     }
 
@@ -74,6 +75,7 @@ impl Balancer {
         ConnGuard { worker, open: self.open.clone() }
     }
 
+    /// The index of the worker that should serve a new connection.
     fn choose(&self) -> usize {
         let open = |worker: usize| self.open[worker].load(Relaxed);
         // Skip workers that have stopped: they would always have the fewest.
@@ -101,7 +103,7 @@ mod tests {
             "{counts:?}"
         );
         guards.retain(|guard| guard.worker == 0);
-        assert_eq!(balancers[2].choose(), 2, "it has none");
+        assert_eq!(balancers[2].choose(), 2, "it has no connections");
         assert_ne!(balancers[0].choose(), 0);
         workers.truncate(1);
         assert_eq!(balancers[0].choose(), 0, "the others have stopped");

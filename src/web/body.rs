@@ -1,4 +1,4 @@
-//! Reads the body of a request within limits, and discards unwanted ones.
+//! Reads request bodies within limits, and discards unwanted ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,10 @@ use crate::forms::MAX_BODY_BYTES;
 /// is still sending would see a connection reset instead of the response.
 const MAX_DRAINED: usize = 8 << 20;
 
+/// Maximum time that is spent on discarding an unwanted body.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// The body of a request. The memory that it takes is charged to its connection.
+/// The body of a request. Its memory is charged to the connection.
 pub(super) struct RequestBody {
     body: Incoming,
     slot: Arc<Slot>,
@@ -34,8 +35,8 @@ impl RequestBody {
         self.body.is_end_stream()
     }
 
-    /// Reads the whole body of a form, of at most [`MAX_BODY_BYTES`], within `timeout`. Returns it with the
-    /// charge for its memory.
+    /// Reads the whole body of a form and returns it with the charge for its memory. Returns an error if the
+    /// body is longer than [`MAX_BODY_BYTES`], breaks off, or does not arrive within `timeout`.
     pub(super) async fn read(
         &mut self,
         headers: &HeaderMap,
@@ -62,7 +63,8 @@ impl RequestBody {
         tokio::time::timeout(timeout, whole).await.unwrap_or(Err(Refusal::Slow))
     }
 
-    /// Reads and discards the rest. Returns whether the body ended, so that the connection can be reused.
+    /// Reads and discards the rest of the body. Returns whether its end was reached, so that the connection
+    /// can be reused.
     pub(super) async fn drain(&mut self) -> bool {
         let rest = async {
             let mut drained = 0;

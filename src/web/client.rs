@@ -1,7 +1,8 @@
-//! Determines the address of a request's client, also behind trusted proxies.
+//! Determines the address of a request's client, including behind trusted proxies.
 //!
-//! A client can forge everything to the left of what the trusted proxies appended. The header is therefore
-//! parsed from the right, byte by byte: malformed text on the left cannot change how the right is parsed.
+//! A client can forge everything to the left of the members that the trusted proxies append. The header is
+//! therefore parsed from the right, byte by byte: malformed text on the left cannot change how the right is
+//! parsed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +12,7 @@ use super::socket::{Peer, Trust};
 use super::trusted_proxies::{FORWARDED, Network, X_FORWARDED_FOR};
 
 /// The header in which trusted proxies report the client. The other header is ignored, because a proxy that
-/// sets one of them passes the other on unchanged from the client.
+/// sets one of them forwards the other one unchanged from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For`: addresses, separated by commas.
@@ -31,7 +32,7 @@ impl ForwardedHeader {
 
     /// The index at which the last member of a list begins. In `Forwarded`, commas in quoted strings do not
     /// separate members. Quotes are matched from the right as well: otherwise, a quote that the client leaves
-    /// open would swallow what proxies append.
+    /// open would swallow the members that proxies append.
     fn last_member(self, list: &[u8]) -> usize {
         let mut quoted = false;
         for (at, byte) in list.iter().enumerate().rev() {
@@ -49,7 +50,7 @@ impl ForwardedHeader {
     }
 }
 
-/// The client of a request on a connection from `peer`.
+/// The address of the client that sent a request on a connection from `peer`.
 pub(super) fn client_of(
     peer: Peer,
     headers: &HeaderMap,
@@ -77,8 +78,8 @@ pub fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network], header: Fo
     forwarded(headers, proxies, header).unwrap_or(peer)
 }
 
-/// The client's address as reported by a trusted peer without an address, for example on a Unix socket; none
-/// if the peer reports none.
+/// The client's address as reported by a trusted peer without an address, for example on a Unix socket.
+/// `None` if the peer does not report one.
 pub fn forwarded(headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> Option<IpAddr> {
     let mut client = None;
     // Lines with the same name form one list, in order (RFC 9110 §5.3).
@@ -143,8 +144,8 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     node(&found?)
 }
 
-/// Parses a quoted string after its opening quote. Returns the unescaped text, and the rest after the closing
-/// quote.
+/// Parses a quoted string after its opening quote. Returns the unescaped text and the rest after the closing
+/// quote, or `None` if there is no closing quote.
 fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut value = Vec::new();
     let mut bytes = text.iter().enumerate();
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_client_is_the_right_most_untrusted_hop() {
-        check(XForwardedFor, "198.51.100.1", &[CLIENT], "198.51.100.1"); // an untrusted peer is believed nothing
+        check(XForwardedFor, "198.51.100.1", &[CLIENT], "198.51.100.1"); // headers from an untrusted peer do not count
         check(XForwardedFor, PROXY, &["203.0.113.9"], CLIENT);
         check(XForwardedFor, PROXY, &["1.1.1.1, 203.0.113.9"], CLIENT);
         check(XForwardedFor, PROXY, &["1.1.1.1,203.0.113.9"], CLIENT);
@@ -396,7 +397,8 @@ mod tests {
                 check_bytes(header, PROXY, &[(header, &tight)], CLIENT);
                 check_bytes(header, PROXY, &[(header, forged), (header, honest.as_bytes())], CLIENT);
                 for other in [XForwardedFor, Forwarded] {
-                    // A client without a proxy, with the header that is read and the one that is ignored.
+                    // A client without a proxy sends either the header that is read or the one that is
+                    // ignored.
                     check_bytes(header, CLIENT, &[(other, forged), (other, honest.as_bytes())], CLIENT);
                     if other != header {
                         check_bytes(header, PROXY, &[(header, honest.as_bytes()), (other, forged)], CLIENT);

@@ -1,5 +1,5 @@
 //! Limits the number of connections: in total, per source and per network. When the server is nearly full, it
-//! closes idle connections, those of the largest source first.
+//! closes idle connections, starting with those of the largest source.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -25,14 +25,14 @@ struct OpenConns {
     by_source: HashMap<Source, Vec<Arc<Slot>>>,
     by_network: HashMap<SourceNetwork, usize>,
     evicted_at: Option<Instant>,
-    /// Sources that are refused until a time, because their connections held the most memory.
+    /// Sources that are refused until the given time, because their connections held the most memory.
     blocked: HashMap<Source, Instant>,
 }
 
-/// A sixteenth of `max_connections` is kept free: while less is free, idle connections are evicted, as many
-/// at a time.
+/// A sixteenth of `max_connections` is kept free. While less is free, idle connections are evicted, up to a
+/// sixteenth at a time.
 const RESERVE: usize = 16;
-/// While less than the reserve is free, a network may use this many connections.
+/// While less than the reserve is free, networks with this many connections cannot open any more.
 const MAX_IN_RESERVE: usize = 4;
 /// The minimum time between two evictions, because evicted connections take a moment to close.
 const EVICT_EVERY: Duration = Duration::from_millis(50);
@@ -42,8 +42,8 @@ impl OpenConns {
         self.all + options.max_connections / RESERVE >= options.max_connections
     }
 
-    /// Evicts connections of the largest sources. A connection with a request in progress is closed after the
-    /// response.
+    /// Evicts connections from the largest sources. A connection with a request in progress is closed after
+    /// the response.
     fn make_room(&mut self, options: &WebOptions) {
         let now = Instant::now();
         if self.evicted_at.is_some_and(|at| now.duration_since(at) < EVICT_EVERY) {
@@ -52,7 +52,7 @@ impl OpenConns {
         self.evicted_at = Some(now);
         let mut sources: Vec<&Vec<Arc<Slot>>> = self.by_source.values().collect();
         sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
-        // Connections that were evicted before may need a moment to close. One more is evicted nevertheless,
+        // Connections that were evicted earlier may still be closing. At least one more is evicted anyway,
         // because a slow request can keep them open.
         let closing = self.by_source.values().flatten().filter(|slot| slot.closing().is_some()).count();
         let most = (options.max_connections / RESERVE).saturating_sub(closing).max(1);
@@ -60,7 +60,8 @@ impl OpenConns {
         slots.take(most).for_each(|slot| slot.close(Closing::WhenIdle));
     }
 
-    /// Counts a connection of `source`, unless the source or its network is at its limit.
+    /// Counts a connection from `source`. Returns an error if the source is blocked, if it or its network is
+    /// at its limit, or if only the reserve is left and the network has no share in it.
     fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &WebOptions) -> Result<(), CloseReason> {
         let network = source.network();
         let in_network = self.by_network.get(&network).copied().unwrap_or_default();
@@ -83,7 +84,7 @@ impl OpenConns {
         Ok(())
     }
 
-    /// Removes a connection. Sources and networks without connections take no memory.
+    /// Removes a connection, and the entries for its source and network if they have no other connections.
     fn forget(&mut self, source: Source, slot: &Arc<Slot>) {
         if let Entry::Occupied(mut slots) = self.by_source.entry(source) {
             slots.get_mut().retain(|other| !Arc::ptr_eq(other, slot));
@@ -100,7 +101,7 @@ impl OpenConns {
     }
 }
 
-/// The memory of one connection, and its source.
+/// The memory that one connection holds, and its source.
 pub(super) struct Holding {
     pub(super) source: Source,
     pub(super) bytes: usize,
@@ -108,8 +109,8 @@ pub(super) struct Holding {
 }
 
 impl Connections {
-    /// Admits a connection from `peer`; an error if the server, the source or its network is at its limit.
-    /// Connections of trusted proxies count in total only.
+    /// Admits a connection from `peer`. Returns an error if the server, the source or its network is at its
+    /// limit. Connections from trusted proxies count only towards the total.
     pub(super) fn admit(
         self: &Arc<Self>,
         peer: Peer,
@@ -131,7 +132,7 @@ impl Connections {
         Ok(ConnPermit { connections: self.clone(), source, slot })
     }
 
-    /// The memory of each connection, except for those of trusted proxies.
+    /// The memory that each connection holds. Connections from trusted proxies are left out.
     pub(super) fn holdings(&self) -> Vec<Holding> {
         let open = self.lock();
         let slots =
@@ -139,7 +140,7 @@ impl Connections {
         slots.map(|(source, slot)| Holding { source, bytes: slot.cost(), slot: slot.clone() }).collect()
     }
 
-    /// The memory of all these connections, in bytes.
+    /// The total memory of the connections that [`Connections::holdings`] returns, in bytes.
     pub(super) fn held(&self) -> usize {
         self.lock().by_source.values().flatten().map(|slot| slot.cost()).sum()
     }
@@ -154,6 +155,7 @@ impl Connections {
         }
     }
 
+    /// Lifts the blocks that have expired.
     pub(super) fn unblock(&self, now: Instant) {
         self.lock().blocked.retain(|_, until| now < *until);
     }
@@ -163,7 +165,7 @@ impl Connections {
     }
 }
 
-/// The permit of one connection. Dropping it frees its place in the limits.
+/// Permission for one connection. Dropping it releases the connection's place in the limits.
 pub(super) struct ConnPermit {
     connections: Arc<Connections>,
     source: Option<Source>,
@@ -175,8 +177,8 @@ impl ConnPermit {
         &self.slot
     }
 
-    /// Counts a proxy's connection as one of its `client`; an error if the client or its network is at its
-    /// limit.
+    /// Counts a proxy's connection as a connection from `client`. Returns an error if the client or its
+    /// network is at its limit.
     pub(super) fn assign_client(&mut self, client: Peer, options: &WebOptions) -> Result<(), CloseReason> {
         if is_trusted(&options.trusted_proxies, client) {
             return Ok(());
@@ -214,7 +216,7 @@ mod tests {
             let peer = Peer::at([10, 0, network, 1].into());
             connections.admit(peer, &options).ok()
         };
-        // Requests are in progress on all of them, so that none can be evicted.
+        // All permits are held, as if requests were in progress, so eviction frees no place.
         let held: Vec<_> = (0..20).flat_map(|network| (0..200).filter_map(move |_| admit(network))).collect();
         assert!((1500..1600).contains(&held.len()), "{}", held.len());
         assert!(admit(0).is_none() && admit(200).is_some());

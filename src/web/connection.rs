@@ -1,5 +1,5 @@
-//! Limits that apply to connections of both protocols: an observed stream, and a watchdog that enforces
-//! deadlines.
+//! Limits that apply to both HTTP/1 and HTTP/2 connections: a stream that reports its traffic, and a watchdog
+//! that enforces deadlines.
 
 use std::io;
 use std::pin::Pin;
@@ -17,18 +17,18 @@ use super::state::ShutdownPhase;
 /// Maximum length of a request's header in bytes.
 pub(super) const HEADER_LIMIT: usize = 16 * 1024;
 
-/// How long idle connections still accept a request during shutdown, so that requests that are already on the
-/// way are served.
+/// How long idle connections still accept a request during shutdown, so that requests already in transit are
+/// served.
 pub(super) const LAST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
-/// Bytes per second that a client must read of a response at least.
+/// Minimum rate at which a client must read a response, in bytes per second.
 pub(super) const MIN_READ_RATE: u64 = 16 * 1024;
 
-/// The progress of sending responses. Times and lengths are of all responses since `began`.
+/// The progress of sending responses. Lengths are totals over all responses since `began`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendProgress {
     pub(super) began: Instant,
-    /// Bytes of the bodies.
+    /// Length of the bodies in bytes.
     pub(super) length: u64,
     /// Bytes that have been written to the stream.
     pub(super) written: u64,
@@ -39,12 +39,12 @@ impl SendProgress {
         Self { began, length, written: 0 }
     }
 
-    /// Bytes that are not yet written, estimated without the framing of HTTP.
+    /// Bytes that have not been written yet. An estimate, because the lengths do not include HTTP framing.
     pub(super) fn unsent(&self) -> u64 {
         self.length.saturating_sub(self.written)
     }
 
-    /// The time at which a reader at [`MIN_READ_RATE`] would have read what has been written.
+    /// The time at which a reader at [`MIN_READ_RATE`] would have read all bytes that have been written.
     pub(super) fn earned(&self) -> Instant {
         self.began + Duration::from_secs(self.written / MIN_READ_RATE)
     }
@@ -84,7 +84,8 @@ impl LastWaker {
     }
 }
 
-/// Runs `connection` to its end, or returns none once its deadline has passed. The deadline may move.
+/// Runs `connection` to its end, or returns `None` once its deadline has passed. The deadline may move, so it
+/// is queried again after each poll.
 pub(super) async fn run_until_deadline<F: Future>(
     deadline: impl Fn() -> Instant,
     connection: Pin<&mut F>,
@@ -117,20 +118,20 @@ pub(super) async fn run_until_deadline<F: Future>(
     .await
 }
 
-/// Receives an account of the bytes that pass through a stream.
+/// Receives reports about the bytes that pass through a stream.
 pub(super) trait Observer {
     /// At least one byte was read. An error becomes an error of the stream and ends the connection.
     fn bytes_read(&self, bytes: &[u8]) -> io::Result<()>;
 
     fn bytes_written(&self, count: usize);
 
-    /// A write waits until the client reads.
+    /// A write is waiting for the client to read.
     fn write_pending(&self) {}
 }
 
 /// A stream that reports reads and writes to an observer.
 pub(super) struct Observed<S, O> {
-    /// Bytes that were already read from the stream. They are read again first.
+    /// Bytes that were already read from the stream. Reads return them first.
     unread: Bytes,
     stream: S,
     observer: O,
@@ -166,7 +167,7 @@ impl<S: AsyncRead + Unpin, O: Observer + Unpin> AsyncRead for Observed<S, O> {
         let result = if this.unread.is_empty() {
             Pin::new(&mut this.stream).poll_read(cx, buffer)
         } else {
-            // After the last byte, nothing keeps the memory of `unread`.
+            // Once its last byte has been taken, `unread` no longer holds memory.
             buffer.put_slice(&this.unread.split_to(this.unread.len().min(buffer.remaining())));
             Poll::Ready(Ok(()))
         };

@@ -1,6 +1,7 @@
 //! Describes the response at every URL of a site, so that `frontdesk export` can publish it on other servers.
 //!
-//! It sends requests to `get_page::choose` and records the responses, so it knows no header itself.
+//! It sends requests to `get_page::choose` and records the responses, so it does not repeat any header
+//! itself.
 
 use bytes::Bytes;
 
@@ -55,6 +56,7 @@ pub enum UrlResponses {
     Moved(RecordedResponse),
 }
 
+/// The responses at all URLs of a site.
 #[derive(Debug)]
 pub struct Description {
     /// The responses by decoded path, sorted.
@@ -71,7 +73,7 @@ pub struct Description {
     pub endpoints: Vec<&'static str>,
 }
 
-/// Describes `site` with the encodings that are prepared.
+/// Describes the responses of `site`, in the encodings that have been prepared.
 pub fn describe(site: &Site) -> Description {
     let mut urls: Vec<(String, UrlResponses)> =
         site.entries().map(|(path, entry)| (path.to_owned(), responses(site, path, Some(entry)))).collect();

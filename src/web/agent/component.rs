@@ -9,8 +9,8 @@ use super::error::SignatureError;
 /// The maximum number of components of one signature. Agents sign three or four.
 const MAX_COMPONENTS: usize = 32;
 
-/// The dictionary fields that `;sf` can serialize again (RFC 9421 §2.1.1), which requires the type of a
-/// field.
+/// The fields that `;sf` can reserialize (RFC 9421 §2.1.1). Reserializing requires knowing the type of a
+/// field; these are dictionaries.
 const DICTIONARIES: [&str; 7] = [
     "content-digest",
     "priority",
@@ -45,8 +45,8 @@ impl SiteOrigin {
     }
 }
 
-/// The signature base (RFC 9421 §2.5): one line per component, and one for the signature's parameters. An
-/// error if a component is covered twice, missing or unknown.
+/// The signature base (RFC 9421 §2.5): one line per component, and one for the signature's parameters.
+/// Returns an error if there are too many components, or if one is covered twice, missing or unknown.
 pub fn signature_base(
     head: &Parts,
     origin: &SiteOrigin,
@@ -73,7 +73,7 @@ pub fn signature_base(
     Ok(base)
 }
 
-/// The value of one component; none if there is no value, or more than one.
+/// The value of one component. `None` if it has no value or more than one, or if it is unknown.
 fn value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Option<Vec<u8>> {
     let name = component.bare_item.as_string()?.as_str();
     if !name.starts_with('@') {
@@ -83,7 +83,7 @@ fn value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Option<Vec<u8>>
         let named = component.params.get("name")?.as_string()?.as_str();
         return if component.params.len() == 1 { query_parameter(head, named) } else { None };
     }
-    // `req` and `tr` are about responses and trailers. Other parameters are unknown.
+    // `req` and `tr` apply to responses and trailers. Other parameters are unknown.
     if !component.params.is_empty() {
         return None;
     }
@@ -108,7 +108,8 @@ fn value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Option<Vec<u8>>
     Some(text.into_bytes())
 }
 
-/// The value of a header field: its combined lines (§2.1), or as its parameters request (§2.1.1 to §2.1.3).
+/// The value of a header field: its combined lines (§2.1), or the form that the component's parameters
+/// request (§2.1.1 to §2.1.3). `None` if the field is missing or the parameters are not supported.
 fn field(head: &Parts, name: &str, component: &Item) -> Option<Vec<u8>> {
     // Component names are in lower case (§2.1).
     if name.is_empty() || name.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -135,19 +136,20 @@ fn field(head: &Parts, name: &str, component: &Item) -> Option<Vec<u8>> {
     }
 }
 
-/// The lines of a field, trimmed and joined with commas (§2.1); none if there is no line.
+/// The lines of a field, trimmed and joined with commas (§2.1). `None` if there are no lines.
 pub(super) fn combined_value(head: &Parts, name: &str) -> Option<Vec<u8>> {
     let lines: Vec<&[u8]> =
         head.headers.get_all(name).iter().map(|line| line.as_bytes().trim_ascii()).collect();
     (!lines.is_empty()).then(|| lines.join(&b", "[..]))
 }
 
-/// Parses a field as a dictionary (RFC 9651 §3.2).
+/// Parses a field as a dictionary (RFC 9651 §3.2). `None` if it is missing or malformed.
 pub(super) fn dictionary(head: &Parts, name: &str) -> Option<Dictionary> {
     Parser::new(&combined_value(head, name)?).parse().ok()
 }
 
-/// The value of the only query parameter with this name (§2.2.8). `named` is percent-encoded in the same way.
+/// The value of the query parameter with this name (§2.2.8); both are percent-encoded in the same way. `None`
+/// unless exactly one parameter has the name.
 fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     let pairs = head.uri.query()?.split('&').filter(|pair| !pair.is_empty());
     let mut found = pairs
@@ -158,7 +160,7 @@ fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     found.next().is_none().then(|| value.into_bytes())
 }
 
-/// Decodes a form field and encodes it again, so that equal values have one spelling (§2.2.8).
+/// Decodes a form field and encodes it again, so that equal values are spelled the same (§2.2.8).
 fn normalize(text: &str) -> String {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();
@@ -229,7 +231,7 @@ mod tests {
 
     #[test]
     fn field_values_follow_the_component_parameters() {
-        // The examples of RFC 9421 §2.1 to §2.1.3, with fields that are known to be dictionaries.
+        // The examples of RFC 9421 §2.1 to §2.1.3, using fields that are known to be dictionaries.
         for (component, expected) in [
             ("\"x-ows-header\"", Some("Leading and trailing whitespace.")),
             ("\"cache-control\"", Some("max-age=60, must-revalidate")),

@@ -32,13 +32,14 @@ const USUAL_LIFETIME: i64 = 60 * 60;
 const SHORTEST_LIFETIME: i64 = 5 * 60;
 const LONGEST_LIFETIME: i64 = 24 * 60 * 60;
 
-/// How long stale keys are still used while a directory cannot be fetched, in seconds.
+/// How long stale keys remain in use while a directory cannot be fetched, in seconds.
 const LONGEST_STALE: i64 = 24 * 60 * 60;
 
 /// The minimum wait between two fetches, and the maximum backoff after failures, in seconds.
 const PAUSE: i64 = 60;
 const LONGEST_PAUSE: i64 = 60 * 60;
 
+/// The time limit for a whole fetch, in addition to the limits on its phases.
 const LONGEST_FETCH: Duration = Duration::from_secs(15);
 
 /// A directory that the operator allows.
@@ -60,11 +61,11 @@ struct DirectoryState {
     is_fetching: bool,
 }
 
-/// The keys of a directory that has the key of a signature.
+/// The keys of a directory that has a signature's key, or the reason why they cannot be used.
 type KnownKeys = Result<Arc<[AgentKey]>, SignatureError>;
 
 impl Directory {
-    /// The directory on the host of `url`, which has no path.
+    /// The directory at [`WELL_KNOWN`] on the host of `url`.
     pub(super) fn new(url: &Url) -> Directory {
         let url = url.with_target(WELL_KNOWN);
         let (state, replays) = (Mutex::default(), Mutex::default());
@@ -76,7 +77,7 @@ impl Directory {
         self.url.authority()
     }
 
-    /// Whether a `Signature-Agent` value refers to this directory: its origin or its full URL.
+    /// Whether a `Signature-Agent` value refers to this directory, by its origin or its full URL.
     pub(super) fn matches_url(&self, text: &str) -> bool {
         Url::parse(text).is_ok_and(|url| {
             let is_same = (url.scheme(), url.host(), url.port())
@@ -85,8 +86,8 @@ impl Directory {
         })
     }
 
-    /// The directory's keys, if the key with this thumbprint is one of them. For an unknown key, waits until
-    /// the deadline for a fetch that is due or in progress.
+    /// Returns the directory's keys if one of them has this thumbprint. If the key is unknown and a fetch is
+    /// due or in progress, waits for the fetch, but no longer than until the deadline.
     pub(super) async fn keys_with(
         self: &Arc<Self>,
         client: &Arc<FetchClient>,
@@ -111,7 +112,7 @@ impl Directory {
         self.state().known(key_id, now)
     }
 
-    /// Records a valid signature; an error if it was used before. See [`Replays::record`].
+    /// Records a valid signature. Returns an error if it was used before. See [`Replays::record`].
     pub(super) fn record(&self, claim: &Claim, now: Timestamp) -> Result<(), SignatureError> {
         let mut replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
         replays.record(&claim.key_id, claim.identity(), claim.expires, now)
@@ -123,8 +124,8 @@ impl Directory {
 }
 
 impl DirectoryState {
-    /// Looks up a key; none if it may be in the response to a fetch. Returns whether the caller must start
-    /// one.
+    /// Looks up a key. The result is `None` if the caller should wait for a fetch, which may bring the key.
+    /// Also returns whether the caller must start a fetch.
     fn decide(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
         let known = self.known(key_id, now);
         let is_enough = known.is_ok() && now.as_second() < self.fresh_until;
@@ -146,7 +147,7 @@ impl DirectoryState {
         }
     }
 
-    /// Stores fetched keys and their lifetime, or a failure. After a failure the previous keys stay in use.
+    /// Stores fetched keys and their lifetime, or a failure. After a failure, the previous keys stay in use.
     fn record(&mut self, result: Option<(Vec<AgentKey>, i64)>, now: Timestamp) {
         let now = now.as_second();
         self.is_fetching = false;
@@ -180,7 +181,7 @@ impl DirectoryFetch {
         match result.unwrap_or_else(|_| Err(format!("not done within {} s", LONGEST_FETCH.as_secs()))) {
             Ok(found) => self.result = Some(found),
             Err(error) => {
-                tracing::warn!(directory, %error, "key directory of agents not loaded; will retry when a request needs it");
+                tracing::warn!(directory, %error, "agent key directory not loaded; will retry when a request needs it");
             }
         }
     }
@@ -193,27 +194,28 @@ impl Drop for DirectoryFetch {
     }
 }
 
-/// The keys in a response and their lifetime in seconds, or the fault of the response.
+/// Parses a response. Returns the keys and their lifetime in seconds, or a description of the fault.
 fn read(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String> {
     if answer.status != StatusCode::OK {
-        return Err(format!("the answer's status is {}", answer.status.as_u16()));
+        return Err(format!("the response status is {}", answer.status.as_u16()));
     }
     let media_type = answer.headers.get(CONTENT_TYPE).map_or(&b""[..], http::HeaderValue::as_bytes);
     let media_type = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     if !media_type.eq_ignore_ascii_case(MEDIA_TYPE.as_bytes()) {
-        return Err(format!("the answer is not {MEDIA_TYPE}"));
+        return Err(format!("the response is not {MEDIA_TYPE}"));
     }
     if !answer.is_whole {
-        return Err("the answer is too long, too slow or cut off".to_owned());
+        return Err("the response is too long, too slow or cut off".to_owned());
     }
-    let keys = AgentKey::read_set(&answer.body).ok_or("the answer is not a JWK set")?;
+    let keys = AgentKey::read_set(&answer.body).ok_or("the response is not a JWK set")?;
     if keys.is_empty() {
-        return Err("it has no key of a supported type".to_owned());
+        return Err("the directory has no key of a supported type".to_owned());
     }
     Ok((keys, lifetime(&answer.headers)))
 }
 
-/// `max-age` (RFC 9111 §5.2.2.1), within the bounds. `no-store` and `no-cache` mean the shortest lifetime.
+/// The lifetime of the keys in seconds: `max-age` (RFC 9111 §5.2.2.1), within the bounds. `no-store` and
+/// `no-cache` mean the shortest lifetime.
 fn lifetime(headers: &HeaderMap) -> i64 {
     let lines = headers.get_all(CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
     let mut lifetime = None;

@@ -1,4 +1,4 @@
-//! The errors of signatures.
+//! Errors of signature verification.
 
 /// Why a signature is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,19 +8,22 @@ pub enum SignatureError {
     /// It does not cover the site's authority or its `Signature-Agent`, or it covers a missing or unknown
     /// component.
     Components,
+    /// It was created in the future, even allowing for clock skew.
     Early,
     Expired,
     /// Its validity is longer than a day.
     Long,
     /// The operator does not allow the agent's directory.
     Directory,
+    /// The directory's keys could not be fetched, or not in time.
     Unavailable,
     /// The directory does not have the key, or the key is not valid now.
     Key,
-    /// The algorithm is unknown, or not the key's.
+    /// The algorithm is unknown, or it is not the key's algorithm.
     Algorithm,
+    /// The signature does not match the request.
     Signature,
-    /// The signature does not verify, and the `Host` is not the site's: it may be valid for another site.
+    /// The signature does not match, and neither does the `Host`: it may have been made for another site.
     Authority,
     /// The signature was used before, or the table of used signatures is full.
     Replayed,

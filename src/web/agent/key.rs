@@ -13,9 +13,10 @@ use serde::Deserialize;
 
 use super::error::SignatureError;
 
+/// The maximum number of keys in one directory; further ones are ignored.
 pub const MAX_KEYS: usize = 32;
 
-/// A signature algorithm: the ones with public keys that RFC 9421 §6.2 registers and agents use.
+/// A public-key signature algorithm that RFC 9421 §6.2 registers and agents use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     Ed25519,
@@ -66,8 +67,8 @@ struct JwkSet {
     keys: Vec<serde_json::Value>,
 }
 
-/// The members of a JWK that are used. `kid` is not: keys are identified by their thumbprints, which cannot
-/// be chosen freely.
+/// The members of a JWK that the server uses. It ignores `kid`: keys are identified by their thumbprints,
+/// which cannot be chosen freely.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -84,7 +85,7 @@ struct Jwk {
 }
 
 impl AgentKey {
-    /// Parses a directory and skips unsupported keys; none if it is not a JWK set.
+    /// Parses a directory, skipping unsupported keys. `None` if it is not a JWK set.
     pub fn read_set(json: &[u8]) -> Option<Vec<AgentKey>> {
         let set: JwkSet = serde_json::from_slice(json).ok()?;
         Some(set.keys.into_iter().take(MAX_KEYS).filter_map(AgentKey::read).collect())
@@ -112,7 +113,7 @@ impl AgentKey {
             ("RSA", _) => {
                 let (n, e) = (text(&jwk.n)?, text(&jwk.e)?);
                 let components = RsaPublicKeyComponents { n: bytes(&n)?, e: bytes(&e)? };
-                // 2048 to 8192 bits. Larger exponents are only useful to slow down verification.
+                // The modulus has 2048 to 8192 bits. Larger exponents would only slow down verification.
                 if components.e.len() > 4 || !(256..=1024).contains(&components.n.len()) {
                     return None;
                 }
@@ -123,12 +124,12 @@ impl AgentKey {
         };
         let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, thumbprint_input.as_bytes()));
         let key = AgentKey { id, public, not_before: jwk.nbf.map(seconds), expires: jwk.exp.map(seconds) };
-        // Skip a key that is for an unsupported algorithm.
+        // Skip keys for unsupported algorithms.
         let named = jwk.alg.as_deref().map(Algorithm::from_jose);
         named.is_none_or(|named| named.is_some_and(|named| key.algorithm(Some(named)).is_ok())).then_some(key)
     }
 
-    /// The thumbprint (RFC 7638, SHA-256, base64url), which is the `keyid` of signatures.
+    /// The thumbprint (RFC 7638, SHA-256, base64url), which signatures use as their `keyid`.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -139,8 +140,8 @@ impl AgentKey {
         self.not_before.is_none_or(|from| from <= now) && self.expires.is_none_or(|until| now < until)
     }
 
-    /// The algorithm for a signature with this `alg`. All algorithms that are named must agree (RFC 9421
-    /// §3.2).
+    /// The algorithm for a signature with this `alg`. Returns an error if the key is for another algorithm
+    /// (RFC 9421 §3.2).
     fn algorithm(&self, claimed: Option<Algorithm>) -> Result<Algorithm, SignatureError> {
         let own = match &self.public {
             KeyMaterial::Ed25519(_) => Algorithm::Ed25519,
@@ -182,7 +183,7 @@ fn is_canonical(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| URL_SAFE_NO_PAD.encode(bytes) == text)
 }
 
-/// Converts a time to seconds since 1970. Some directories have milliseconds, which would be dates in the far
+/// Converts a time to seconds since 1970. Some directories use milliseconds, which would be dates in the far
 /// future.
 fn seconds(time: i64) -> i64 {
     const YEAR_5138: i64 = 100_000_000_000;

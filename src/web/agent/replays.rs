@@ -9,25 +9,24 @@ use super::error::SignatureError;
 /// The maximum number of remembered signatures per directory, at about 50 bytes each (1 MB).
 const MAX_SIGNATURES: usize = 20_000;
 
-/// Identifies a signature among those of one key.
+/// Identifies a signature among all signatures by one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureId<'a> {
     Nonce(&'a str),
-    /// The part of the signature that cannot be changed; for signatures without a nonce.
+    /// For signatures without a nonce: the part of the signature that an attacker cannot change.
     Signature(&'a [u8]),
 }
 
 /// Used signatures that have not expired.
 #[derive(Default)]
 pub(super) struct Replays {
-    /// Expiry times by a hash of key and signature.
+    /// Expiry times (seconds since 1970), by a hash of key and signature.
     seen: HashMap<[u8; 16], i64>,
 }
 
 impl Replays {
-    /// Records a signature by this key that is valid until `expires` (seconds since 1970). An error if it was
-    /// recorded before. While the table is full, every new signature is refused in the same way: dropping an
-    /// entry instead would permit its replay.
+    /// Records a signature by this key that is valid until `expires` (seconds since 1970). Returns an error
+    /// if it was recorded before, or if the table is full: dropping an entry instead would permit its replay.
     pub(super) fn record(
         &mut self,
         key_id: &str,
@@ -73,7 +72,7 @@ mod tests {
             ("a", Signature(b"1"), 100, 99, Err(SignatureError::Replayed)),
             ("b", Signature(b"1"), 100, 99, Ok(())),
             ("a", Signature(b"2"), 100, 99, Ok(())),
-            // The signature that had this nonce before has expired: this is another one.
+            // The earlier signature with this nonce has expired, so this is a new one.
             ("a", Nonce("1"), 200, 100, Ok(())),
             ("a", Nonce("1"), 200, 101, Err(SignatureError::Replayed)),
         ] {

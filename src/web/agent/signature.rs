@@ -2,8 +2,8 @@
 //!
 //! Pure: the keys and the time are arguments.
 //!
-//! Uses the `sfv` parser and aws-lc, which are dependencies anyway. The existing crates would add a second
-//! implementation of the algorithms and hashes, and lack RSA and ECDSA (`web-bot-auth`) or tags and
+//! Uses the `sfv` parser and aws-lc, which are dependencies already. The existing crates would add a second
+//! implementation of the algorithms and hashes, and they lack RSA and ECDSA (`web-bot-auth`) or tags and
 //! directories (`httpsig`).
 
 use http::HeaderMap;
@@ -25,18 +25,18 @@ pub const LONGEST_VALIDITY: i64 = 24 * 60 * 60;
 /// The maximum number of seconds that an agent's clock may be ahead.
 pub const CLOCK_SKEW: i64 = 60;
 
-/// The maximum number of signatures of one request that are verified.
+/// The maximum number of signatures that are verified per request.
 const MAX_SIGNATURES: usize = 3;
 
-/// The number of bytes that identify a signature: the first of the two numbers of an ECDSA or Ed25519
+/// The number of bytes that identify a signature: the first of the two numbers in an ECDSA or Ed25519
 /// signature.
 const IDENTIFYING_BYTES: usize = 32;
 
-/// A parsed signature that is not verified yet.
+/// A parsed signature that has not been verified yet.
 #[derive(Clone, Debug)]
 pub struct Claim {
     pub key_id: String,
-    /// The URL in `Signature-Agent`, where the key is published; none without the header.
+    /// The URL in `Signature-Agent`, where the key is published. `None` without the header.
     pub directory: Option<String>,
     pub nonce: Option<String>,
     /// The expiry time, in seconds since 1970.
@@ -47,7 +47,7 @@ pub struct Claim {
     signature: Vec<u8>,
 }
 
-/// Parses the signatures of a request that have the tag [`TAG`], each with its own error.
+/// Parses the first three signatures with the tag [`TAG`]. Each of them can fail independently.
 pub fn claims(head: &Parts, origin: &SiteOrigin) -> Vec<Result<Claim, SignatureError>> {
     if !is_signed(&head.headers) {
         return Vec::new();
@@ -102,7 +102,7 @@ impl Claim {
             base: signature_base(head, origin, input)?,
             signature: signature.clone(),
         };
-        // A signature that covers no host could be replayed to any site.
+        // A signature that covers no host could be replayed against any site.
         let covers_host = |item: &Item| {
             let name = item.bare_item.as_string().map(StringRef::as_str);
             matches!(name, Some("@authority" | "@target-uri"))
@@ -110,8 +110,8 @@ impl Claim {
         if input.items.iter().any(covers_host) { Ok(claim) } else { Err(SignatureError::Components) }
     }
 
-    /// Checks that the signature is already and still valid, and for no longer than [`LONGEST_VALIDITY`] in
-    /// total.
+    /// Checks that the signature has become valid and has not expired, and that its validity is no longer
+    /// than [`LONGEST_VALIDITY`] in total.
     pub fn check_time(&self, now: Timestamp) -> Result<(), SignatureError> {
         let now = now.as_second();
         if self.created > now.saturating_add(CLOCK_SKEW) {
@@ -125,9 +125,9 @@ impl Claim {
         }
     }
 
-    /// Identifies the signature among those of its key: the nonce, or the beginning of the signature if there
-    /// is no nonce. The end is malleable: from an ECDSA signature (r, s) anyone can derive the valid
-    /// signature (r, -s).
+    /// Identifies the signature among all signatures by its key: by the nonce or, if there is no nonce, by
+    /// the beginning of the signature. The end is malleable: from an ECDSA signature (r, s), anyone can
+    /// derive the valid signature (r, -s).
     pub fn identity(&self) -> SignatureId<'_> {
         match &self.nonce {
             Some(nonce) => SignatureId::Nonce(nonce),
@@ -135,7 +135,8 @@ impl Claim {
         }
     }
 
-    /// Verifies the signature with the key that it names, if that is one of `keys`.
+    /// Verifies the signature with the key that it names, and returns that key. The key must be one of `keys`
+    /// and valid now.
     pub fn check_key<'a>(
         &self,
         keys: &'a [AgentKey],
@@ -148,7 +149,7 @@ impl Claim {
     }
 }
 
-/// A string parameter, if it is there; an error if it has another type.
+/// A string parameter; `None` if it is absent, an error if it has another type.
 fn text<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, SignatureError> {
     match parameters.get(name) {
         None => Ok(None),
@@ -157,7 +158,7 @@ fn text<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, S
 }
 
 /// The directory URL in `Signature-Agent`, which is a string in earlier drafts and a dictionary in later
-/// ones. The signature must cover the header if it is present.
+/// ones. The signature must cover the header if it is present. `None` without the header.
 fn directory(head: &Parts, label: &str, input: &InnerList) -> Result<Option<String>, SignatureError> {
     const NAME: &str = "signature-agent";
     let Some(header) = combined_value(head, NAME) else { return Ok(None) };
@@ -180,7 +181,7 @@ fn directory(head: &Parts, label: &str, input: &InnerList) -> Result<Option<Stri
     }
 }
 
-/// The URL, if its `type` is a directory, which is the default.
+/// The URL, if its `type` is `directory` or missing; otherwise an error.
 fn address(url: &str, parameters: &Parameters) -> Result<String, SignatureError> {
     let kind = parameters.get("type").map(|kind| match kind {
         BareItem::Token(kind) => kind.as_str(),

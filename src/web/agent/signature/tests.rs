@@ -25,16 +25,16 @@ const RSA: usize = 0;
 const P256: usize = 1;
 const ED25519: usize = 2;
 
-/// The thumbprint of the last.
+/// The thumbprint of the Ed25519 key.
 const KEY_ID: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
 
-/// The input of a usual signature, created in the first second of 2025 and valid for an hour.
+/// The `Signature-Input` of a typical signature, created in the first second of 2025 and valid for an hour.
 const USUAL: &str = r#"("@authority" "signature-agent";key="a");created=1735689600;expires=1735693200;keyid="poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";alg="ed25519";nonce="bm9uY2U=";tag="web-bot-auth""#;
 const USUAL_AGENT: &str = r#"a="https://agent.example.com""#;
 const NOW: i64 = 1_735_689_700;
 
-/// Verifies a request against known keys, and returns the key that signed it.
-/// The error is that of the first signature if none is valid, and none if there is no signature.
+/// Verifies a request against known keys, and returns the key that signed it. If no signature is valid, the
+/// error is that of the first one, or `None` if there is no signature.
 fn verify<'a>(
     head: &Parts,
     origin: &SiteOrigin,
@@ -128,7 +128,7 @@ fn the_examples_of_the_drafts_verify() {
         "uz2SAv+VIemw+Oo890bhYh6Xf5qZdLUgv6/PbiQfCFXcX/vt1A8Pf7OcgL2yUDUYXFtffNpkEr5W6dldqFrkDg==",
         Ok(()),
     );
-    // The later form. These are valid for a hundred years, which no signature here may be.
+    // The later form. These examples are valid for a hundred years, which is longer than the limit.
     let times = "created=1735689600";
     let rest = "expires=4889289600;nonce=";
     let agent = r#"agent2="https://signature-agent.test""#;
@@ -399,7 +399,7 @@ fn each_algorithm_signs_and_is_verified() {
     let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
     let (x, y) = (encode(&point[1..33]), encode(&point[33..]));
     let rsa = RsaKeyPair::generate(aws_lc_rs::rsa::KeySize::Rsa2048).unwrap();
-    // In PKCS #1 the modulus of 2,048 bits stands behind nine bytes of lengths and signs.
+    // In PKCS #1, nine bytes of tags, lengths and sign precede the modulus of 2,048 bits.
     let n = encode(&rsa.public_key().as_ref()[9..265]);
     let set = format!(
         r#"{{"keys":[{{"kty":"EC","crv":"P-256","x":"{x}","y":"{y}"}},{{"kty":"RSA","n":"{n}","e":"AQAB"}}]}}"#
@@ -431,7 +431,7 @@ fn each_algorithm_signs_and_is_verified() {
 
 #[test]
 fn a_second_ecdsa_signature_made_of_the_first_is_the_same_one() {
-    // The order of P-256's group (FIPS 186-5): beside (r, s), (r, order - s) is valid.
+    // The order of the P-256 group (FIPS 186-5). If (r, s) is a valid signature, so is (r, order - s).
     const ORDER: [u8; 32] = [
         0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa,
         0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
@@ -461,11 +461,12 @@ fn a_second_ecdsa_signature_made_of_the_first_is_the_same_one() {
     let second = claim(&|_| second.clone());
     assert_ne!(first.signature, second.signature);
     assert_eq!(first.identity(), second.identity());
-    // The agent's own next signature of the same text is another one.
+    // The agent's next signature over the same text is a different one.
     assert_ne!(first.identity(), claim(&sign).identity());
 }
 
-/// An example of RFC 9421 appendix B.2: it signs the request of that appendix with one of its keys.
+/// Checks an example from RFC 9421 appendix B.2, which signs the request in that appendix with one of its
+/// keys.
 fn example(key: usize, input: &str, signature: &str) {
     let head = Request::post("/foo?param=Value&Pet=dog")
         .header("host", "example.com")
@@ -488,7 +489,8 @@ fn example(key: usize, input: &str, signature: &str) {
     }
 }
 
-/// An example of the drafts: its signature is right, and its times may not be.
+/// Checks an example from the drafts. Its signature is valid; `time` is the expected result for its validity
+/// period.
 fn draft(key: usize, agent: Option<&str>, input: &str, signature: &str, time: Result<(), SignatureError>) {
     let label = input.split_once('=').unwrap().0;
     let mut request = Request::get("/path/to/resource")
@@ -527,7 +529,7 @@ fn sign(request: Builder, input: &str) -> Parts {
     sign_with(request, input, &|base| pair.sign(base).as_ref().to_vec())
 }
 
-/// Signs a request; what has no base is signed as if it were empty.
+/// Signs a request. If the signature base cannot be derived, signs an empty one.
 fn sign_with(request: Builder, input: &str, sign: &dyn Fn(&[u8]) -> Vec<u8>) -> Parts {
     let mut head = request.body(()).unwrap().into_parts().0;
     let base = signature_base(&head, &origin(), &inner_list(input)).unwrap_or_default();
