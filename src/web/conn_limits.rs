@@ -61,7 +61,8 @@ impl OpenConns {
     }
 
     /// Counts a connection from `source`. Returns an error if the source is blocked, if it or its network is
-    /// at its limit, or if only the reserve is left and the network has no share in it.
+    /// at its limit, or if only the reserve is left and the network already has [`MAX_IN_RESERVE`]
+    /// connections.
     fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &WebOptions) -> Result<(), CloseReason> {
         let network = source.network();
         let in_network = self.by_network.get(&network).copied().unwrap_or_default();

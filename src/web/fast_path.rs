@@ -1,8 +1,8 @@
 //! The fast path: serves plain HTTP/1.1 requests without the HTTP library.
 //!
 //! A request is plain if it is a GET or HEAD for a representation in memory, arrives in one piece, and has no
-//! header that needs more attention (`fast_path/plain_request.rs`). At any other request the connection falls
-//! back to hyper, which receives the unserved bytes and serves all further requests. Both use
+//! header that needs special handling (`fast_path/plain_request.rs`). On any other request, the connection
+//! falls back to hyper, which receives the unserved bytes and serves all further requests. Both use
 //! `get_page::choose` and `Selection::head`; a fuzz target compares their responses to the same bytes.
 //!
 //! The connections of a worker share one set of buffers: a request that has arrived is served before another
@@ -41,8 +41,8 @@ use crate::pages::file::EncodedBody;
 use crate::pages::negotiate::{self, Codings, Media};
 use crate::pages::path;
 
-/// Maximum length in bytes of a body that is copied behind its header. Longer ones are written as a second
-/// slice, which costs the kernel more than copying a short one.
+/// Maximum length in bytes of a body that is copied into the buffer after its header. Longer bodies are
+/// written as a second slice, which costs the kernel more than copying a short body.
 const MAX_COPIED: usize = 4096;
 
 /// Buffers and caches that the connections of one worker share.
@@ -83,20 +83,20 @@ pub(super) struct FastPathConn<'a> {
     pub(super) timer: &'a Rc<ConnTimer>,
     /// When this changes, hyper takes over, because it announces the end of the connection in its responses.
     pub(super) phase: &'a watch::Receiver<ShutdownPhase>,
-    /// Whether to close the connection after the requests that have arrived.
+    /// Whether to close the connection after serving the requests that have arrived.
     pub(super) is_closing: &'a Cell<bool>,
-    /// The unserved bytes that have arrived.
+    /// Bytes that have arrived but have not been served.
     pub(super) unserved: Bytes,
 }
 
 enum PollOutcome {
     Exit(Exit),
-    /// The socket is full: this rest of a response is unsent.
+    /// The socket's buffer is full, and this rest of a response has not been sent.
     Unsent(Chain<Bytes, Bytes>),
 }
 
 impl FastPathConn<'_> {
-    /// Serves plain requests until another request arrives or the connection ends.
+    /// Serves plain requests until a request arrives that is not plain, or the connection ends.
     pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: &mut S) -> Exit {
         loop {
             let exit = match std::future::poll_fn(|cx| self.poll_requests(cx, stream)).await {
@@ -112,7 +112,7 @@ impl FastPathConn<'_> {
                 }
             };
             if matches!(exit, Exit::Closed) {
-                // An error means that the client has already gone.
+                // An error means that the client has already disconnected.
                 let _ = stream.shutdown().await;
             }
             return exit;
@@ -132,7 +132,7 @@ impl FastPathConn<'_> {
         };
         beginning.copy_from_slice(&unserved);
         let mut length = unserved.len();
-        // Read the clock only for a request: a connection can also wake up for nothing.
+        // Read the clock only for a request: a connection may also wake up without one.
         let mut since = (length > 0).then(Instant::now);
         loop {
             let mut served = 0;
@@ -192,7 +192,8 @@ impl FastPathConn<'_> {
     }
 
     /// Writes the header of the response into `response`, and the body as well if it is short. Returns the
-    /// body if it is long, and the time. Returns none if the response is not a representation in memory.
+    /// body if it is long (otherwise, no bytes) and the current time. Returns `None` if the response is not a
+    /// representation in memory.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,
@@ -255,7 +256,7 @@ impl FastPathConn<'_> {
     }
 }
 
-/// The preferences of a plain request. Most header values are in the cache.
+/// The preferences of a plain request. Most header values are found in the caches.
 struct CachedPreferences<'a> {
     request: &'a PlainRequest<'a, 'a>,
     fast_path: &'a FastPath,
@@ -296,7 +297,8 @@ impl RequestPreferences for CachedPreferences<'_> {
     }
 }
 
-/// Writes `head` and `body` as far as possible; returns the rest if the socket is full.
+/// Writes as much of `head` and `body` as the socket accepts. Returns the rest, or `None` if everything has
+/// been written and flushed.
 fn write<S: AsyncWrite + Unpin>(
     cx: &mut Context<'_>,
     stream: &mut S,
@@ -323,7 +325,7 @@ fn write<S: AsyncWrite + Unpin>(
             }
         }
     }
-    // TLS may have buffered some of it.
+    // TLS may have buffered some of the response.
     match Pin::new(stream).poll_flush(cx) {
         Poll::Ready(result) => result.map(|()| None),
         Poll::Pending => Ok(Some(Bytes::new().chain(Bytes::new()))),

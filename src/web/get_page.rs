@@ -14,7 +14,8 @@ use crate::pages::file::{EncodedBody, File};
 use crate::pages::negotiate::{self, Codings, Media};
 use crate::pages::{Page, Role, Site, SiteEntry};
 
-/// Paths below this one are endpoints. An unknown one gets a 404 in JSON, like the errors of the forms.
+/// Paths below this one are endpoints. The response to an unknown endpoint is a 404 in JSON, like the errors
+/// of the forms.
 pub(super) const API: &str = "/api/";
 
 /// The response to a request for anything but the forms.
@@ -35,10 +36,12 @@ pub(super) enum Choice<'a> {
     ReadOnly,
 }
 
-/// The headers of a request that select the response. Each is read only when it matters.
+/// The headers of a request that select the response. Each is parsed only when it is needed.
 pub(super) trait RequestPreferences {
+    /// The preferred representation; `None` if the client accepts neither.
     fn media(&self) -> Option<Media>;
 
+    /// The content codings that the client accepts.
     fn codings(&self) -> Codings;
 
     /// Whether `If-Match` is present and does not name this body's validator.
@@ -48,7 +51,8 @@ pub(super) trait RequestPreferences {
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool;
 }
 
-/// Chooses the response to a request for a decoded `path`, and its labels in the metrics.
+/// Chooses the response to a request for a decoded `path`, and its labels in the metrics. `is_read` means
+/// that the method is GET or HEAD.
 pub(super) fn choose<'a>(
     site: &'a Site,
     path: &str,
@@ -162,7 +166,7 @@ impl<'a> Choice<'a> {
         Self::Send(selection)
     }
 
-    /// The response to a request with this query.
+    /// Builds the response. A redirect keeps the query of the request.
     pub(super) fn into_response(self, site: &Site, query: Option<&str>) -> HttpResponse {
         match self {
             Self::Send(selection) => selection.into_response(),

@@ -24,7 +24,8 @@ use super::trusted_proxies::is_trusted;
 use super::worker::{ConnContext, WorkerState};
 use super::{http1, http2, proxy, tls};
 
-/// Minimum idle timeout for trusted proxies: longer than common proxies and load balancers keep a connection.
+/// Minimum idle timeout for trusted proxies: longer than common proxies and load balancers keep an idle
+/// connection open.
 const PROXY_IDLE: Duration = Duration::from_secs(75);
 
 /// Serves a connection until it ends, a deadline passes or the server stops.
@@ -33,7 +34,7 @@ pub(super) async fn serve(
     AcceptedConn { scheme, stream, mut peer, mut place }: AcceptedConn,
     phase: watch::Receiver<ShutdownPhase>,
 ) {
-    // Fails if the descriptor is invalid; then there is no connection.
+    // Fails if the descriptor is invalid, in which case there is no connection to serve.
     let Ok(mut stream) = TcpStream::from_std(stream) else { return };
     let app = &worker.app;
     let _open = app.metrics.connection();
@@ -52,11 +53,12 @@ pub(super) async fn serve(
                 return;
             }
         } else {
-            // The connection is the proxy's own, for example its health check.
+            // The proxy opened the connection for itself, for example for a health check.
             peer.trust = Trust::Never;
         }
     }
-    // Proxies reuse connections, and may send a request on one that the server has just closed.
+    // Proxies reuse connections. With a shorter timeout, they might send a request on one that the server has
+    // just closed.
     let options = if is_trusted(&options.trusted_proxies, peer) && options.idle_timeout < PROXY_IDLE {
         Arc::new(WebOptions { idle_timeout: PROXY_IDLE, ..WebOptions::clone(&options) })
     } else {
@@ -77,7 +79,7 @@ pub(super) async fn serve(
 }
 
 impl WorkerState {
-    /// Serves HTTP/1 or HTTP/2 on `stream` like on a connection of a public cleartext socket. Requires a
+    /// Serves HTTP/1 or HTTP/2 on `stream` as on a connection from a public cleartext socket. Requires a
     /// single-threaded tokio runtime with timers.
     pub async fn serve_stream(
         &self,
@@ -94,8 +96,8 @@ impl WorkerState {
 }
 
 impl ConnContext<'_> {
-    /// Determines the protocol by the first bytes (RFC 9113 §3.3). Until then the deadlines of an HTTP/1
-    /// request apply.
+    /// Detects the protocol from the first bytes (RFC 9113 §3.3), then serves the connection. Until the
+    /// protocol is known, the deadlines of an HTTP/1 request apply.
     pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
         let timer = ConnTimer::new(&self.options, self.slot.clone());
         let mut stream = Observed::new(Bytes::new(), stream, timer.clone());
@@ -113,12 +115,13 @@ impl ConnContext<'_> {
             Ok(Ok((Protocol::Http2, read))) => {
                 Box::pin(http2::serve(self, read, stream.into_inner())).await;
             }
-            // The client has gone.
+            // The client has disconnected.
             Ok(Err(_)) => {}
             Err(reason) => self.worker.app.metrics.record_close(reason),
         }
     }
 
+    /// Performs the TLS handshake, then serves the connection.
     async fn serve_tls(self, stream: TcpStream) {
         let Some(tls) = &self.worker.app.tls else { return };
         let charge = self.slot.charge(cost::HANDSHAKE);

@@ -23,9 +23,10 @@ use super::socket::Scheme;
 use super::state::ShutdownPhase;
 use super::worker::{ConnContext, WorkerState};
 
+/// Maximum number of header fields in a request.
 const MAX_FIELDS: usize = 100;
 
-/// Serves requests until the connection ends. `unserved` are the bytes that were already read from the
+/// Serves requests until the connection ends. `unserved` contains bytes that were already read from the
 /// stream.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut conn: ConnContext<'_>,
@@ -41,7 +42,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         }
     }
     let stream = Observed::new(unserved, stream, timer.clone());
-    // Boxed, because it is large and most connections never need it.
+    // Boxed, because this future is large and most connections never need it.
     Box::pin(serve_hyper(conn, stream, timer)).await;
 }
 
@@ -123,7 +124,8 @@ async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(
         connection.as_mut().graceful_shutdown();
         run_until_deadline(|| timer.deadline(), connection).await
     };
-    // Ignore errors: the client has gone or has sent invalid HTTP, which hyper has answered if possible.
+    // Ignore errors: the client has disconnected, or it has sent invalid HTTP, to which hyper has responded
+    // if possible.
     if watched.is_none() {
         app.metrics.record_close(timer.close_reason());
     }

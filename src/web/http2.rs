@@ -1,7 +1,7 @@
 //! Serves HTTP/2 (RFC 9113) on one connection.
 //!
-//! `guard.rs` counts abusive frames, `deadlines.rs` has the deadlines, and `memory.rs` charges the memory
-//! that a client makes the server keep, which the limits below bound.
+//! `guard.rs` counts abusive frames, `deadlines.rs` contains the deadlines, and `memory.rs` charges the
+//! memory that a client makes the server hold. The limits below bound that memory.
 
 mod deadlines;
 mod frames;
@@ -41,13 +41,13 @@ use super::socket::{Peer, Scheme};
 use super::state::{AppState, ShutdownPhase};
 use super::worker::{ConnContext, WorkerState};
 
-/// The flow-control window of one request body, in bytes. The largest form is one byte longer.
+/// The flow-control window of one request body, in bytes. The largest permitted form is one byte longer.
 const STREAM_WINDOW: u32 = 65_535;
 
 /// The maximum size of hyper's send buffer for one response, in bytes.
 const SEND_BUFFER: usize = 32 * 1024;
 
-/// The maximum number of remembered streams that the client reset before hyper accepted them.
+/// The maximum number of pending streams that the client reset before hyper accepted them.
 const RESET_UNSEEN: usize = 32;
 
 /// The maximum number of streams per connection that hyper resets because of the client's errors.
@@ -56,8 +56,8 @@ const RESET_BY_US: usize = 256;
 /// Bodies are sent in chunks of this many bytes, so that the progress of the client is visible.
 const CHUNK: usize = 16 * 1024;
 
-/// Serves requests until the connection ends, misses a deadline, sends too many glitches or the server stops.
-/// `read` are the bytes that were already read from the stream.
+/// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,
+/// or the server stops. `read` contains bytes that were already read from the stream.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'_>, read: Bytes, stream: S) {
     let ConnContext { worker: WorkerState { app, .. }, options, scheme, peer, mut phase, slot } = conn;
     let conn = Http2Conn::new(&options, slot, scheme);
@@ -72,10 +72,11 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(Observed::new(read, stream, conn.clone())), service);
     let mut connection = std::pin::pin!(connection);
-    // A connection that is opened while the server drains may send a request: without a response, the client
-    // would only connect again.
+    // A connection that is opened while the server is draining may still send a request: without a response,
+    // the client would only connect again.
     let begun = *phase.borrow();
-    // An error here or below is the peer's: it disconnected, or hyper reported its fault with GOAWAY.
+    // Errors here and below are caused by the peer: it disconnected, or it violated the protocol and hyper
+    // sent GOAWAY.
     let (is_over, is_overdue) = tokio::select! {
         ended = run_until_deadline(|| conn.earliest(), connection.as_mut()) => {
             (ended.is_some() || conn.is_closing_now() || !conn.deadlines.borrow().is_idle(), ended.is_none())
@@ -128,7 +129,7 @@ async fn respond(
 
 /// The state that the stream, the requests and the deadline check of one connection share, on one thread.
 struct Http2Conn {
-    /// When the first byte must have arrived; none once it has.
+    /// The deadline for the first byte; `None` once it has arrived.
     first_byte: Cell<Option<Instant>>,
     guard: RefCell<Guard>,
     deadlines: RefCell<Deadlines>,
@@ -150,7 +151,7 @@ impl Http2Conn {
         })
     }
 
-    /// The next deadline. It is in the past if the server is to close the connection.
+    /// The next deadline. It is in the past if the server must close the connection.
     fn earliest(&self) -> Instant {
         if self.is_closing_now() || self.is_evicted() {
             return self.began;
@@ -184,7 +185,7 @@ impl Observer for Rc<Http2Conn> {
         self.memory.borrow_mut().received(bytes.len());
         let mut guard = self.guard.borrow_mut();
         if guard.charge_frames(bytes, now) {
-            return Err(io::Error::other("too many frames that no request explains"));
+            return Err(io::Error::other("too many abusive frames"));
         }
         self.deadlines.borrow_mut().receives_header(guard.open_block(), now);
         Ok(())
@@ -201,11 +202,12 @@ impl Observer for Rc<Http2Conn> {
     }
 }
 
-/// A request in progress. It is dropped when hyper has taken the response, or when the client cancels.
+/// A request in progress. It is dropped when hyper has taken the response, or when the client cancels the
+/// request.
 struct ActiveRequest {
     conn: Rc<Http2Conn>,
     number: u64,
-    /// The unsent bytes of the response; none before there is a response.
+    /// The number of bytes of the response that hyper has not taken; `None` until the response is ready.
     unsent: Option<u64>,
 }
 
@@ -231,6 +233,7 @@ impl Drop for ActiveRequest {
     }
 }
 
+/// A response body that is sent in chunks of at most [`CHUNK`] bytes.
 struct ChunkedBody {
     bytes: Bytes,
     active_request: ActiveRequest,
@@ -262,6 +265,7 @@ impl Body for ChunkedBody {
     }
 }
 
+/// Runs hyper's tasks on the worker's thread.
 #[derive(Debug, Clone, Copy)]
 struct OnThisThread;
 

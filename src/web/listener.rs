@@ -18,15 +18,16 @@ use super::socket::{Listener, Scheme, Socket};
 use super::state::ShutdownPhase;
 use super::worker::WorkerState;
 
-/// Tasks that run before the runtime asks the kernel for events. Asking costs a third as much as a response,
-/// and a response takes microseconds.
+/// Number of tasks that run before the runtime polls the kernel for events. Polling costs a third as much as
+/// a response, which takes only microseconds.
 const EVENT_INTERVAL: u32 = 256;
 
 /// Maximum number of queued connections that are accepted at shutdown: the length of the queue. If another
 /// process shares the socket, the queue may never become empty.
 const MAX_QUEUED: usize = 4096;
 
-/// Pause after an error, because without memory or descriptors accepting would fail again at once.
+/// Pause after an error, because accepting would fail again at once while memory or descriptors are
+/// exhausted.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Runs one worker until [`ShutdownPhase::Stopping`], and then until its connections have ended or the grace
@@ -48,14 +49,14 @@ pub(super) fn run(
             let listener = socket.into_listener()?;
             let (tasks, connections, balancer) = (tasks.clone(), connections.clone(), balancer.clone());
             accepting.push(tokio::task::spawn_local(async move {
-                // The socket closes when this task ends, so that clients and load balancers see it closed.
+                // The socket closes when this task ends, so that clients and load balancers notice.
                 accept(&tasks, scheme, &listener, &connections, &balancer).await;
             }));
         }
         drop(balancer);
         let receiving = tasks.clone();
         accepting.push(tokio::task::spawn_local(async move {
-            // Ends after the last transfer, once no worker accepts connections.
+            // Ends after the last transfer, when no worker accepts connections any more.
             while let Some((accepted, guard)) = transferred.recv().await {
                 receiving.spawn(accepted, guard);
             }
@@ -63,8 +64,8 @@ pub(super) fn run(
         let app = tasks.worker.app.clone();
         drop(tasks);
         for accepting in accepting {
-            // A panic of a connection's task affects no other. A panic here would leave a worker that serves
-            // no requests.
+            // A panic in a connection's task affects no other connection, but a panic here would leave a
+            // worker that serves no requests.
             if let Err(error) = accepting.await
                 && error.is_panic()
             {
@@ -95,6 +96,7 @@ impl ConnTasks {
     }
 }
 
+/// Accepts connections until [`ShutdownPhase::Stopping`], then those that are still in the queue.
 async fn accept(
     tasks: &Rc<ConnTasks>,
     scheme: Scheme,
@@ -160,8 +162,8 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE].into_iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// A spare descriptor. Without free descriptors it lets the server accept and close a connection, which would
-/// otherwise wait in the queue until the client gives up.
+/// A spare file descriptor. When no other is free, releasing it lets the server accept and close a
+/// connection, which would otherwise wait in the queue until the client times out.
 struct Reserve(Option<File>);
 
 impl Reserve {
@@ -169,6 +171,7 @@ impl Reserve {
         Self(File::open("/dev/null").ok())
     }
 
+    /// Accepts a connection with the help of the spare descriptor, and closes it.
     fn turn_away(&mut self, listener: &Listener) {
         drop(self.0.take());
         listener.reject_waiting();

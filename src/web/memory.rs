@@ -2,11 +2,10 @@
 //! connections that hold the most while memory is short.
 //!
 //! Connections charge their memory to their slots (`slot.rs`); plain requests over HTTP/1.1 charge nothing. A
-//! thread compares the process's
-//! resident memory with the limit. Near the limit it closes connections: first those of the network that
-//! holds the most, and of that network those of the source that holds the most. The site, the limiter's
-//! tables and a reload count towards the limit as well. Because closing connections does not free their
-//! memory, connections may always hold an eighth of the limit.
+//! thread compares the process's resident memory with the limit. Near the limit, it closes connections: first
+//! those of the network that holds the most memory and, within that network, those of the source that holds
+//! the most. The site, the limiter's tables and a reload count towards the limit as well. Because closing
+//! connections does not free that memory, connections may always hold an eighth of the limit.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fs;
@@ -34,8 +33,8 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 /// moment to close.
 const RESERVE: u64 = 8;
 
-/// The least that is kept free, in bytes (a quarter, if the limit is small): memory grows as fast under a low
-/// limit as under a high one.
+/// The minimum that is kept free, in bytes, or a quarter of the limit if that is less: memory grows as fast
+/// under a low limit as under a high one.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold an eighth of the limit.
@@ -44,12 +43,12 @@ const ALLOWANCE: u64 = 8;
 /// How long a source is refused after its connections were closed.
 const BLOCKED_FOR: Duration = Duration::from_secs(10);
 
-/// How long memory must be above the limit before the log says that connections are not the cause: a reload
-/// may take more memory for a moment. The log reports after the same delay that memory is below the limit
+/// How long memory must be above the limit before the log reports that connections are not the cause: a
+/// reload may briefly need more memory. After the same delay, the log reports that memory is below the limit
 /// again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A warning that still holds is repeated after this time.
+/// A warning is repeated after this time if its cause persists.
 const WARN_EVERY: Duration = Duration::from_mins(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,15 +57,15 @@ enum Action {
     Nothing,
     /// Connections that hold this many bytes must be closed.
     Shed(u64),
-    /// There is too little memory, and connections are not the reason.
+    /// There is too little memory, but connections are not the cause.
     Warn,
 }
 
-/// Decides by the resident memory, the memory of all connections, the memory of those that are being closed,
-/// and the limit; all in bytes.
+/// Decides what to do about the resident memory, given the memory of all connections, the memory of the
+/// connections that are being closed, and the limit; all in bytes.
 fn decide(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let expected = resident.saturating_sub(closing);
-    // Aim below the mark, because open connections continue to grow.
+    // Aim below the mark, because the memory of open connections continues to grow.
     let excess = if expected > mark(limit) { expected + reserve(limit) - mark(limit) } else { 0 };
     let surplus = held.saturating_sub(closing).saturating_sub(limit / ALLOWANCE);
     match excess.min(surplus) {
@@ -86,8 +85,8 @@ fn mark(limit: u64) -> u64 {
     limit - reserve(limit)
 }
 
-/// The connections to be closed so that `bytes` are freed. One after the other is taken from the network that
-/// holds the most: the most expensive one of its most expensive source.
+/// The connections to close in order to free `bytes`. They are chosen one by one, each from the network that
+/// holds the most memory at that point: the largest connection of its largest source.
 fn most_expensive(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     let mut of_source: HashMap<Source, usize> = HashMap::new();
     let mut of_network: HashMap<SourceNetwork, usize> = HashMap::new();
@@ -116,7 +115,7 @@ fn most_expensive(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     chosen
 }
 
-/// Measures memory and closes connections, until `stop` has no sender any more.
+/// Measures memory and closes connections, until the sender of `stop` is dropped.
 pub(super) fn watch(app: &AppState, connections: &Connections, stop: &Receiver<()>) {
     let mut log = Log::default();
     let mut interval = INTERVAL;
@@ -163,14 +162,14 @@ fn sum(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
     holdings.iter().filter(|holding| which(&holding.slot)).map(|holding| holding.bytes as u64).sum()
 }
 
-/// Logs memory events: each once, and again every ten minutes while it lasts.
+/// Logs each memory event once, and again every ten minutes while it lasts.
 #[derive(Debug, Default)]
 struct Log {
     /// The number of connections closed since the log last reported that memory is below the limit, and the
     /// time of the last closure.
     closed: Option<(usize, Instant)>,
     closing_warned_at: Option<Instant>,
-    /// Since when memory is above the limit and connections are not the reason.
+    /// The time since which memory has been above the limit without connections being the cause.
     above_since: Option<Instant>,
     above_warned_at: Option<Instant>,
 }
@@ -199,7 +198,7 @@ impl Log {
         }
     }
 
-    /// Whether the log should say now that connections are not the reason.
+    /// Whether it is time to log that connections are not the cause.
     fn is_due(&mut self, now: Instant) -> bool {
         let since = *self.above_since.get_or_insert(now);
         now.saturating_duration_since(since) >= PATIENCE && is_over(self.above_warned_at, now)
@@ -210,7 +209,7 @@ impl Log {
         tracing::warn!(
             connections_bytes = held,
             max_memory_bytes = limit,
-            "memory is above `server.max_memory`, and connections hold little of it, so none is closed: raise the limit"
+            "memory is above `server.max_memory`, but connections hold little of it, so none are closed: raise the limit"
         );
     }
 }
@@ -220,7 +219,7 @@ fn is_over(warned_at: Option<Instant>, now: Instant) -> bool {
 }
 
 /// The default limit: a share of the memory of the control group (version 2) or the machine, whichever is
-/// less. None if neither can be read.
+/// less. `None` if neither can be read.
 pub fn default_limit() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| size(&text, "MemTotal"));
     let group = fs::read_to_string("/proc/self/cgroup").ok();
@@ -228,8 +227,9 @@ pub fn default_limit() -> Option<u64> {
     machine.into_iter().chain(group).min().map(share_of)
 }
 
-/// Half of the memory; the other half is for reloads, kernel buffers and other programs. If that is too
-/// little for a small site, as much as the site needs, but an eighth stays free.
+/// Half of the memory; the other half is for reloads, kernel buffers and other programs. If half is too
+/// little for a small site, the share is as much as such a site needs, but at least an eighth of the memory
+/// stays free.
 fn share_of(memory: u64) -> u64 {
     (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
 }
@@ -239,7 +239,7 @@ fn group_of(cgroup: &str) -> Option<&str> {
     cgroup.lines().find_map(|line| line.strip_prefix("0::/"))
 }
 
-/// The lowest `memory.max` of a control group and those that it is in.
+/// The lowest `memory.max` of a control group and its ancestors. `None` if there is no limit.
 fn limit_of(root: &Path, group: &str) -> Option<u64> {
     let folder = root.join(group);
     let folders = folder.ancestors().take_while(|folder| folder.starts_with(root));

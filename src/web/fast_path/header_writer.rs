@@ -1,6 +1,6 @@
 //! Writes the header of a response by concatenating prepared lines.
 
-#![expect(clippy::disallowed_methods, reason = "a response has the time")]
+#![expect(clippy::disallowed_methods, reason = "the Date header has the current time")]
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::web::state::Snapshot;
 
 /// Header lines that the responses of one worker share.
 pub(super) struct HeaderWriter {
-    /// The security headers, without the one that [`Selection::head`] decides.
+    /// The security headers, except for the one that [`Selection::head`] sets.
     security: Vec<u8>,
     /// `Strict-Transport-Security`, and the generation of the snapshot that it comes from.
     hsts: (u64, Vec<u8>),
@@ -62,7 +62,7 @@ impl HeaderWriter {
         buffer.extend_from_slice(line);
     }
 
-    /// `Date` (RFC 9110 §6.6.1), formatted once a second.
+    /// Appends `Date` (RFC 9110 §6.6.1), which is formatted at most once a second.
     fn write_date(&mut self, buffer: &mut Vec<u8>, now: Instant) {
         if self.date_until.is_none_or(|until| until <= now) {
             let time = Timestamp::now();

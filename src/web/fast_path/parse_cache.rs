@@ -1,8 +1,9 @@
-//! A cache of parsed header values, because most clients send one of a few dozen.
+//! Caches parsed header values, because most clients send one of a few dozen values.
 
 /// Maximum length of a cached value in bytes.
 const MAX_LENGTH: usize = 512;
 
+/// Number of values that a cache can hold.
 const SLOTS: usize = 64;
 
 /// Parsed header values. A new value replaces the one in its slot, so the memory is bounded.
@@ -34,7 +35,8 @@ impl<T: Copy> ParseCache<T> {
     }
 }
 
-/// A cheap hash: values of different clients differ in their length, their first or their last bytes.
+/// The slot for a value, by a cheap hash: the values that different clients send differ in their length or in
+/// their first or last bytes.
 fn slot(value: &[u8]) -> usize {
     let (first, last) = (value.first_chunk::<8>(), value.last_chunk::<8>());
     let word = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));

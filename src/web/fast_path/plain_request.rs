@@ -7,8 +7,8 @@ use httparse::{Header, Request, Status};
 /// Maximum number of header fields. Requests with more go to hyper.
 pub(super) const MAX_FIELDS: usize = 64;
 
-/// A GET or HEAD request over HTTP/1.1 for a path, with one host, without a body or an option of the
-/// connection.
+/// A GET or HEAD request over HTTP/1.1 for a path, with exactly one host, and without a body or connection
+/// options other than `keep-alive`.
 pub(super) struct PlainRequest<'h, 'b> {
     pub(super) is_head: bool,
     /// Without the query, still percent-encoded.
@@ -21,7 +21,7 @@ pub(super) struct PlainRequest<'h, 'b> {
     fields: &'h [Header<'b>],
 }
 
-/// The values of the fields with one name.
+/// The values of all fields with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldLines<'b> {
     None,
@@ -43,7 +43,8 @@ impl<'b> PlainRequest<'_, 'b> {
     }
 }
 
-/// Parses the request at the beginning of `bytes`; none if it is incomplete or the fast path cannot serve it.
+/// Parses the request at the beginning of `bytes`. `None` if it is incomplete or the fast path cannot serve
+/// it.
 pub(super) fn parse<'h, 'b>(
     bytes: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>; MAX_FIELDS],
@@ -64,7 +65,7 @@ pub(super) fn parse<'h, 'b>(
     let mut hosts = 0;
     for Header { name, value } in fields {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
-        // Compare lengths and first letters first: most names are none of these.
+        // Compare lengths and first letters first: most names match none of these.
         match (name.len(), name.as_bytes().first().map(u8::to_ascii_lowercase)) {
             (4, Some(b'h')) if is("host") => {
                 hosts += 1;
@@ -93,8 +94,8 @@ pub(super) fn parse<'h, 'b>(
     Some(PlainRequest { is_head, path, length, accept, accept_encoding, if_none_match, fields })
 }
 
-/// The path of a target in origin form without its query; none if it contains a character that RFC 3986 §3.3
-/// does not allow.
+/// The path of a target in origin form without its query. `None` if the target has another form or contains a
+/// character that RFC 3986 §3.3 does not allow.
 fn path_of(target: &str) -> Option<&str> {
     let bytes = target.as_bytes();
     let is_plain = |byte: &u8| TARGET[usize::from(*byte)];
@@ -119,7 +120,8 @@ const TARGET: [bool; 256] = {
     table
 };
 
-/// Whether this is a host name or IPv4 address with an optional port. hyper handles IPv6.
+/// Whether the value is a host name or IPv4 address with an optional port. Requests with IPv6 addresses go to
+/// hyper.
 fn is_simple_host(value: &[u8]) -> bool {
     let end = value.iter().position(|byte| *byte == b':').unwrap_or(value.len());
     let (name, port) = value.split_at(end);

@@ -31,11 +31,11 @@ pub(in crate::web) struct ConnTimer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestPhase {
-    /// Waits for the first byte of a request, and sends the rest of the last response.
+    /// Waiting for the first byte of a request, and sending the rest of the last response.
     Waiting,
-    /// Reads the rest of a request's header.
+    /// Reading the rest of a request's header.
     Header,
-    /// Waits for the response, and reads the body of the request.
+    /// Waiting for the response, and reading the body of the request.
     Exchange,
 }
 
@@ -54,13 +54,13 @@ impl ConnTimer {
         })
     }
 
-    /// The deadline of the current phase; a time in the past if the server is closing the connection.
+    /// The deadline of the current phase; a time in the past if the server must close the connection.
     pub(in crate::web) fn deadline(&self) -> Instant {
         if self.must_close().is_some() { self.response.get().began } else { self.deadline.get() }
     }
 
-    /// Why the server closes the connection now. A connection that is closed when idle may first finish its
-    /// request and response.
+    /// Why the server must close the connection now; `None` if it need not. With [`Closing::WhenIdle`], the
+    /// request in progress and its response are completed first.
     fn must_close(&self) -> Option<CloseReason> {
         match self.slot.closing()? {
             Closing::Now => Some(CloseReason::Memory),
@@ -90,7 +90,7 @@ impl ConnTimer {
         self.deadline.set(deadline);
     }
 
-    /// The first byte of a request has arrived.
+    /// Records that the first byte of a request has arrived.
     pub(in crate::web) fn on_first_byte(&self) {
         if self.phase.get() == RequestPhase::Waiting {
             let deadline = Instant::now() + self.header_timeout;
@@ -100,7 +100,7 @@ impl ConnTimer {
         }
     }
 
-    /// At `now`, the response to a request was sent completely.
+    /// Records that a response was sent completely at `now`.
     pub(in crate::web) fn on_response_sent(&self, now: Instant) {
         self.has_had_request.set(true);
         self.response.set(SendProgress::new(now, 0));
@@ -112,7 +112,7 @@ impl ConnTimer {
         self.set(RequestPhase::Exchange, Instant::now() + self.exchange_timeout);
     }
 
-    /// Sending of a response with a body of this length begins.
+    /// Records that the server begins to send a response with a body of this length.
     pub(in crate::web) fn on_response_start(&self, length: u64) {
         let began = Instant::now();
         self.response.set(SendProgress::new(began, length));
@@ -131,7 +131,7 @@ impl Observer for Rc<ConnTimer> {
         response.written += count as u64;
         self.response.set(response);
         if self.phase.get() == RequestPhase::Waiting {
-            // Progress extends the deadline, but no further than for a reader at the slowest allowed speed.
+            // Progress extends the deadline, but no further than for a client that reads at the minimum rate.
             self.deadline.set(Instant::now().min(response.earned()) + self.idle_timeout);
         }
     }

@@ -13,6 +13,7 @@ pub(super) struct Deadlines {
     /// The header block that is being received: its number and its deadline.
     header: Option<(u64, Instant)>,
     exchanges: HashMap<u64, StreamPhase>,
+    /// The number of requests so far.
     begun: u64,
     /// The send progress of all responses together.
     sending: SendProgress,
@@ -28,10 +29,10 @@ pub(super) struct Deadlines {
 
 #[derive(Debug, Clone, Copy)]
 enum StreamPhase {
-    /// The response must begin until then.
+    /// The response must begin by `until`.
     Processing { until: Instant },
-    /// The response is being sent: since when, the length of its body, and the bytes that the connection had
-    /// written before.
+    /// The response is being sent: the time at which it began, the length of its body, and the bytes that the
+    /// connection had written before it.
     Responding { since: Instant, length: u64, written_before: u64 },
 }
 
@@ -59,13 +60,13 @@ impl Deadlines {
         };
         let until = |exchange: &StreamPhase| match *exchange {
             StreamPhase::Processing { until } => until,
-            // All responses share the connection: bytes of the others have delayed this one.
+            // All responses share the connection, so the bytes of the others have delayed this one.
             StreamPhase::Responding { since, length, written_before } => {
                 let read = length + self.written - written_before;
                 since + self.idle_timeout + Duration::from_secs(read / MIN_READ_RATE)
             }
         };
-        // While the client waits for a response, it need not send anything.
+        // A client that is waiting for a response need not send anything.
         let is_processing =
             self.exchanges.values().any(|exchange| matches!(exchange, StreamPhase::Processing { .. }));
         let header = self.header.map(|(_, until)| until);
@@ -73,11 +74,12 @@ impl Deadlines {
         exchanges.chain(header).chain((!is_processing).then_some(quiet)).min().unwrap_or(quiet)
     }
 
-    /// Whether no request is in progress, and no header is being received.
+    /// Whether no request is in progress and no header is being received.
     pub(super) fn is_idle(&self) -> bool {
         self.exchanges.is_empty() && self.header.is_none()
     }
 
+    /// Whether all responses have been written completely.
     pub(super) fn is_flushed(&self) -> bool {
         self.sending.unsent() == 0
     }
@@ -107,7 +109,7 @@ impl Deadlines {
         self.exchanges.insert(exchange, answered);
     }
 
-    /// Records the end of a request. `unsent` bytes of its response are never sent.
+    /// Records the end of a request. `unsent` bytes of its response will never be sent.
     pub(super) fn exchange_ended(&mut self, exchange: u64, unsent: u64, now: Instant) {
         self.exchanges.remove(&exchange);
         self.sending.length = self.sending.length.saturating_sub(unsent);
@@ -124,7 +126,7 @@ impl Deadlines {
         }
     }
 
-    /// Records that the server stops: the connection then waits only briefly for further requests.
+    /// Records that the server is stopping, so that the connection waits only briefly for further requests.
     pub(super) fn stopping(&mut self, now: Instant) {
         self.stopping_since = Some(now);
     }
@@ -136,7 +138,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Deadlines with 5 s for a header, 20 s for a response and 10 s without requests, and their start.
+    /// Deadlines with 5 s for a header, 20 s for a response and 10 s without requests, and their start time.
     fn begin() -> (Deadlines, Instant) {
         let options = WebOptions {
             header_timeout: 5 * SECOND,
@@ -148,7 +150,7 @@ mod tests {
         (Deadlines::new(&options, now), now)
     }
 
-    /// Checks how many seconds after `start` the connection would end.
+    /// Checks that the connection would be closed `expected` seconds after `start`.
     fn check(deadlines: &Deadlines, start: Instant, expected: u64) {
         assert_eq!(deadlines.earliest() - start, Duration::from_secs(expected));
     }
@@ -217,19 +219,19 @@ mod tests {
         // The client reads nothing.
         let (deadlines, start) = answered(length);
         check(&deadlines, start, 10);
-        // At the minimum rate: as long as it lasts.
+        // The client reads at the minimum rate, so the deadline keeps moving.
         let (mut deadlines, start) = answered(length);
         for second in 1..=99 {
             deadlines.written(16 * 1024, start + second * SECOND);
         }
         check(&deadlines, start, 109);
-        // At a tenth of the rate: each write extends the deadline by a tenth of a second.
+        // The client reads at a tenth of that rate: each write extends the deadline by a tenth of a second.
         let (mut deadlines, start) = answered(length);
         for second in 1..=10 {
             deadlines.written(1639, start + second * SECOND);
         }
         check(&deadlines, start, 11);
-        // A burst extends the deadline from now on only.
+        // After a burst, the idle timeout begins at the time of the burst, no later.
         let (mut deadlines, start) = answered(length);
         deadlines.written(90 * 16 * 1024, start + SECOND);
         check(&deadlines, start, 11);
@@ -247,7 +249,7 @@ mod tests {
         }
         check(&deadlines, start, 29);
         deadlines.exchange_ended(exchanges[0], 0, start + 19 * SECOND);
-        // A stalled response has the time for its own length and for the bytes of the others.
+        // A stalled response is given time for its own length and for the bytes of the other responses.
         let stalled = deadlines.exchange_began(start + 19 * SECOND);
         deadlines.answer_began(stalled, 2 * MIN_READ_RATE, start + 19 * SECOND);
         deadlines.written(4 * 16 * 1024, start + 23 * SECOND);
@@ -255,7 +257,7 @@ mod tests {
         deadlines.exchange_ended(exchanges[1], 0, start + 30 * SECOND);
         check(&deadlines, start, 35);
         deadlines.exchange_ended(stalled, 2 * MIN_READ_RATE, start + 30 * SECOND);
-        // Cancelled requests are not waited for.
+        // The connection does not wait for cancelled requests.
         for exchange in &exchanges[2..] {
             deadlines.exchange_ended(*exchange, 10 * MIN_READ_RATE, start + 31 * SECOND);
         }

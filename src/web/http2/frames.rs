@@ -27,10 +27,12 @@ impl Frame {
     pub(super) const PADDED: u8 = 0x8;
 }
 
+/// Parses the frames of one connection, in pieces of any size.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     preface_left: usize,
     header: [u8; HEADER],
+    /// The number of bytes of the current frame header that have arrived.
     known: usize,
     payload_left: u32,
     /// The number of header blocks that have begun.

@@ -1,10 +1,11 @@
 //! Closes HTTP/2 connections that send too many frames that cost the server more than the client.
 //!
-//! PING, SETTINGS and RST_STREAM frames, empty frames and headers that never end cost the client nothing, but
-//! the server works, responds or allocates memory: CVE-2019-9511 to 9518 (data dribble, ping flood, resource
-//! loop, reset flood, settings flood, header leak, internal buffering, empty frames), CVE-2023-44487 (rapid
-//! reset) and CVE-2024-27316 (CONTINUATION flood). Each of these frames is valid, so the guard counts them in
-//! a leaky bucket, and completed responses refund some of the cost. Browsers do not fill the bucket.
+//! PING, SETTINGS and RST_STREAM frames, empty frames and headers that never end cost the client next to
+//! nothing, but make the server work, respond or allocate memory: CVE-2019-9511 to 9518 (data dribble, ping
+//! flood, resource loop, reset flood, settings flood, header leak, internal buffering, empty frames),
+//! CVE-2023-44487 (rapid reset) and CVE-2024-27316 (CONTINUATION flood). Each of these frames is valid on its
+//! own, so the guard counts them in a leaky bucket, and completed responses refund some of the cost. Browsers
+//! do not fill the bucket.
 
 use std::time::Duration;
 
@@ -21,14 +22,14 @@ const LEAK: Duration = Duration::from_millis(20);
 /// The refund for a request whose response was sent completely.
 const REQUEST_REFUND: u32 = 4;
 
-/// One WINDOW_UPDATE is free per so many bytes that the server sent.
+/// The number of bytes that the server must send for each free WINDOW_UPDATE frame.
 const BYTES_PER_UPDATE: u64 = 512;
 
-/// The maximum number of free WINDOW_UPDATE frames that a connection collects. A client may read 32 MiB
-/// before it sends one.
+/// The maximum number of free WINDOW_UPDATE frames that a connection can accumulate. A client may read 32 MiB
+/// before it sends any.
 const MAX_FREE_UPDATES: u64 = 65_536;
 
-/// The cost applies to DATA frames shorter than this, in bytes, unless they end the stream: no client splits
+/// DATA frames shorter than this many bytes are charged, unless they end the stream: no normal client splits
 /// a body into such small frames.
 const SMALL_DATA: u32 = 64;
 
@@ -37,7 +38,7 @@ pub(super) struct Guard {
     frames: Frames,
     charged: u32,
     leaked_at: Instant,
-    /// Sent bytes that have not paid for a WINDOW_UPDATE yet.
+    /// Sent bytes that have not been used to pay for a WINDOW_UPDATE yet.
     unused_sent: u64,
 }
 
@@ -101,7 +102,7 @@ fn cost_of(frame: Frame) -> u32 {
         // Clients do not send empty fragments, and a long header needs one or two CONTINUATION frames.
         Frame::HEADERS => 20,
         Frame::CONTINUATION => 10 + frame.length / 2048,
-        // The server updates all streams and acknowledges each.
+        // The server updates all streams and acknowledges each SETTINGS frame.
         Frame::SETTINGS => 5,
         // A browser that leaves a page cancels hundreds of requests at once, but rarely.
         Frame::RST_STREAM => 2,
@@ -122,11 +123,11 @@ mod tests {
 
     fn guard(now: Instant) -> Guard {
         let mut guard = Guard::new(now);
-        assert!(!guard.charge_frames(PREFACE, now), "it has sent nothing yet");
+        assert!(!guard.charge_frames(PREFACE, now), "the preface is free");
         guard
     }
 
-    /// Checks after how many repetitions of `sent` the connection is closed; none for more than 5,000.
+    /// Checks how many repetitions of `sent` close the connection; `None` if 5,000 do not.
     fn check(sent: &[Vec<u8>], expected: Option<usize>) {
         let now = Instant::now();
         let (mut guard, sent) = (guard(now), sent.concat());
@@ -166,7 +167,7 @@ mod tests {
         let mut guard = guard(now);
         let request = [frame(1, 5, 200), frame(2, 0, 5), frame(8, 0, 4), frame(6, 0, 8)].concat();
         for _ in 0..10_000 {
-            assert!(!guard.charge_frames(&request, now), "the request pays for it");
+            assert!(!guard.charge_frames(&request, now), "the request pays for them");
             guard.refund_request();
         }
     }
@@ -180,7 +181,7 @@ mod tests {
         for _ in 0..2 * (16 << 20) / 4096 {
             assert!(!guard.charge_frames(&frame(8, 0, 4), now), "the download pays for it");
         }
-        // Updates per few bytes are charged.
+        // Updates after every few bytes are charged.
         let ended = (1..=50_000).find(|_| {
             guard.sent(10);
             guard.charge_frames(&frame(8, 0, 4), now)
@@ -193,7 +194,7 @@ mod tests {
         let mut now = Instant::now();
         let mut guard = guard(now);
         for _ in 0..10_000 {
-            assert!(!guard.charge_frames(&frame(6, 0, 8), now), "50 a second are nothing");
+            assert!(!guard.charge_frames(&frame(6, 0, 8), now), "50 frames a second are free");
             now += LEAK;
         }
         let ended = (1..=5000).find(|_| guard.charge_frames(&frame(6, 0, 8), now));

@@ -13,9 +13,9 @@ pub(super) const MAX_CONCURRENT_STREAMS: u32 = 100;
 /// The flow-control window of all request bodies of a connection together, in bytes.
 pub(super) const CONNECTION_WINDOW: u32 = 256 * 1024;
 
-/// The most that bytes from the client can keep in memory: bodies within the connection's window, and the
-/// header table (RFC 7541 §2.3.2). The table has room for about a hundred paths, and each is a part of the
-/// buffer of 16 KiB in which it came. An idle connection was measured to keep 1.7 MB in this way.
+/// The maximum memory that received bytes can occupy: bodies within the connection's window, and the header
+/// table (RFC 7541 §2.3.2). The table has room for about a hundred paths, and each of them keeps the 16 KiB
+/// buffer in which it arrived in memory. An idle connection was measured to hold 1.7 MB in this way.
 const MAX_RECEIVED: usize = CONNECTION_WINDOW as usize + 100 * 16 * 1024;
 
 pub(super) struct ConnMemory {
@@ -27,7 +27,7 @@ pub(super) struct ConnMemory {
     /// Requests in progress: now, and the maximum so far.
     open: usize,
     most_open: usize,
-    /// Whether a write waits for the client to read.
+    /// Whether a write is waiting for the client to read.
     is_write_pending: bool,
 }
 
@@ -37,8 +37,8 @@ impl ConnMemory {
         Self { charge, scheme, received: 0, begun: 0, open: 0, most_open: 0, is_write_pending: false }
     }
 
-    /// Counts bytes that have arrived. They may stay in memory for as long as the connection lasts;
-    /// Huffman-coded strings (RFC 7541 §5.2) take more, measured up to a quarter.
+    /// Counts bytes that have arrived. They may stay in memory until the connection ends. Huffman-coded
+    /// strings (RFC 7541 §5.2) need up to a quarter more, according to measurements.
     pub(super) fn received(&mut self, count: usize) {
         if self.received < MAX_RECEIVED {
             self.received = (self.received + count + count / 4).min(MAX_RECEIVED);
@@ -58,7 +58,7 @@ impl ConnMemory {
         self.update_charge();
     }
 
-    /// Whether a write waits for the client to read, or has just succeeded.
+    /// Records whether a write is waiting for the client to read or has just succeeded.
     pub(super) fn set_write_pending(&mut self, is_write_pending: bool) {
         if self.is_write_pending != is_write_pending {
             self.is_write_pending = is_write_pending;
@@ -67,8 +67,8 @@ impl ConnMemory {
     }
 
     fn update_charge(&mut self) {
-        // Responses can wait in hyper after their requests have ended, and hyper does not report how many:
-        // assume the maximum.
+        // Responses can still be queued in hyper after their requests have ended. hyper does not report how
+        // many, so assume the maximum.
         let waiting = if self.is_write_pending { self.begun.min(MAX_CONCURRENT_STREAMS as usize) } else { 0 };
         let requests = self.open.max(waiting) * cost::STREAM + self.most_open * cost::STREAM_PLACE;
         let unread = if self.is_write_pending && self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
@@ -98,7 +98,7 @@ mod tests {
             memory.request_ended();
         }
         check(base + cost::STREAM);
-        // Any of the responses may wait.
+        // Any of the responses may be waiting.
         memory.set_write_pending(true);
         memory.set_write_pending(true);
         check(base + 80 * cost::STREAM + cost::UNREAD_TLS);

@@ -142,7 +142,7 @@ fn connections_are_not_closed_where_the_site_takes_the_memory() {
     get();
     let is_told = || server.log().contains("is less than this server needs for its site");
     until(|| is_told().then_some(())).expect("the start warns");
-    let is_told = || server.log().contains("connections hold little of it, so none is closed");
+    let is_told = || server.log().contains("connections hold little of it, so none are closed");
     until(|| is_told().then_some(())).expect("the log says why none is closed");
     get();
     assert_eq!(metric(&server, SHED), 0);
