@@ -18,7 +18,7 @@ use jiff::Timestamp;
 
 use crate::forms::{FORMS, Form};
 
-/// Defines a label with a fixed set of values; a value is an index of an array.
+/// Defines a label with a fixed set of values; each value is an index into an array.
 macro_rules! label {
     ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $value:ident = $text:literal,)+ }) => {
         $(#[$about])*
@@ -97,7 +97,7 @@ label! {
         Source = "source",
         /// Its network has the maximum number of connections.
         Network = "network",
-        /// It was idle, and the server nearly has the maximum number of connections.
+        /// It was idle, and the server was close to the maximum number of connections.
         Evicted = "evicted",
         /// Memory was short, and its source held the most memory.
         Memory = "memory",
@@ -146,8 +146,8 @@ const STATUS_INDEXES: [u8; 600] = {
     places
 };
 
-/// The upper bounds of the histogram buckets: in nanoseconds, and as text in seconds. A page takes less than
-/// the first.
+/// The upper bounds of the histogram buckets: in nanoseconds, and as text in seconds. The response to a page
+/// request takes less than the first bound.
 const BOUNDS: [(u64, &str); 16] = [
     (50_000, "0.00005"),
     (100_000, "0.0001"),
@@ -201,7 +201,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters at zero. The log writer increments `lost_lines`.
+    /// Creates counters at zero. The log writer increments `lost_lines`.
     pub fn new(lost_lines: Arc<AtomicU64>) -> Self {
         Self::with_shard(Arc::new(SharedCounters { lost_lines, ..SharedCounters::default() }))
     }
@@ -260,6 +260,7 @@ impl Metrics {
     }
 }
 
+/// Counts a connection as open until it is dropped.
 pub(super) struct OpenConn(Arc<Shard>);
 
 impl Drop for OpenConn {

@@ -27,7 +27,7 @@ use super::response::{HttpResponse, method_not_allowed, text};
 use super::socket::Socket;
 use super::state::{AppState, ShutdownPhase};
 
-/// Further connections are closed at once.
+/// The maximum number of open connections; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 64;
 
 /// Maximum length of a request's header in bytes.
@@ -36,8 +36,8 @@ const HEADER_LIMIT: usize = 8 * 1024;
 /// Pause after an error, because accepting would fail again at once.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
-/// Serves until `stopped` becomes true. From [`ShutdownPhase::Draining`] on, `/readyz` is 503, so that load
-/// balancers send no further requests.
+/// Serves until `stopped` becomes true. From [`ShutdownPhase::Draining`] on, `/readyz` returns 503, so that
+/// load balancers send no further requests.
 pub(super) fn run(
     app: Arc<AppState>,
     socket: Socket,

@@ -1,4 +1,4 @@
-//! Options of the public and the private address.
+//! Options for the public and the private address.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,15 +10,16 @@ use crate::store::DatabaseUrl;
 
 #[derive(Debug, Clone)]
 pub struct WebOptions {
+    /// Number of threads that serve requests.
     pub workers: usize,
     /// Maximum number of open connections; further ones are closed at once.
     pub max_connections: usize,
-    /// Maximum from one IPv4 address or IPv6 /64, except for trusted proxies.
+    /// Maximum number of connections from one IPv4 address or IPv6 /64, except for trusted proxies.
     pub max_connections_per_source: usize,
-    /// Maximum from one IPv4 /24 or IPv6 /48, except for trusted proxies; at least
+    /// Maximum number of connections from one IPv4 /24 or IPv6 /48, except for trusted proxies; at least
     /// `max_connections_per_source`.
     pub max_connections_per_network: usize,
-    /// Resident memory, in bytes, above which the connections that hold the most are closed; none for no
+    /// Resident memory, in bytes, above which the connections that hold the most are closed. `None` means no
     /// limit.
     pub max_memory: Option<u64>,
     /// Peers whose forwarding headers are trusted.
@@ -27,28 +28,30 @@ pub struct WebOptions {
     pub proxy_protocol: bool,
     /// The header in which trusted proxies name the client.
     pub forwarded_header: ForwardedHeader,
-    /// Limit from accepting a connection to its first byte.
+    /// Time limit from accepting a connection to its first byte.
     pub first_byte_timeout: Duration,
-    /// Limit from the first byte of a request to the end of its header.
+    /// Time limit from the first byte of a request to the end of its header.
     pub header_timeout: Duration,
+    /// Time limit for reading the body of a form.
     pub body_timeout: Duration,
-    /// Limit between two requests on a connection, and between two reads of a response; on average, a client
-    /// must read 16 KiB a second. Connections of trusted proxies may be idle for longer.
+    /// Time limit between two requests on a connection, and between two reads of a response; on average, a
+    /// client must read 16 KiB a second. Connections of trusted proxies may be idle for longer.
     pub idle_timeout: Duration,
-    /// Limit from the end of a request's header to the beginning of the response.
+    /// Time limit from the end of a request's header to the beginning of the response.
     pub exchange_timeout: Duration,
-    /// How long the server still accepts connections after a request to stop, while `/readyz` is 503.
+    /// How long the server continues to accept connections after it is asked to stop, while `/readyz` returns
+    /// 503.
     pub drain: Duration,
-    /// How long open connections may finish their exchanges after that.
+    /// How much time open connections then have to finish their exchanges.
     pub shutdown_grace: Duration,
-    /// Forms whose 200 waits until a channel has confirmed the submission.
+    /// Names of the forms whose 200 response waits until a channel has confirmed the submission.
     pub confirmed_forms: Vec<&'static str>,
-    /// Limit for that confirmation. After it the response is 500, and delivery continues.
+    /// Time limit for that confirmation. After it, the response is 500, but delivery continues.
     pub confirm_timeout: Duration,
-    /// Whether plain HTTP/1.1 requests take the fast path instead of hyper. The responses are the same.
+    /// Whether the fast path serves plain HTTP/1.1 requests instead of hyper. The responses are the same.
     pub fast_path: bool,
     pub log_requests: bool,
-    /// The database that `/metrics` counts in.
+    /// The inbox database, whose submissions and deliveries `/metrics` counts.
     pub inbox: DatabaseUrl,
     /// Names of the channels, for `/metrics`.
     pub channels: Vec<String>,

@@ -1,6 +1,6 @@
-//! POST of a form: rate limit, parse, store.
+//! Handles the POST of a form: rate limits, parsing and storage.
 
-#![expect(clippy::disallowed_methods, reason = "a submission gets its time here")]
+#![expect(clippy::disallowed_methods, reason = "submissions are timestamped here")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +29,7 @@ use crate::store::disk::SMALL_BODY_BYTES;
 /// How long refused requests are counted in memory before they are stored.
 const PRESSURE_INTERVAL: Duration = Duration::from_mins(1);
 
+/// Responds to a request for a form's endpoint. Refuses methods other than POST.
 pub(super) async fn respond(
     app: &Arc<AppState>,
     snapshot: &Snapshot,
@@ -85,13 +86,15 @@ struct Sender {
     rate: Rate,
 }
 
-/// How much of its own quota the source has used; that of its network is shared with other sources.
+/// How much of its own quota the source has used. The network's quota does not count, because other sources
+/// share it.
 fn rate(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
     Rate::of(own.map(|standing| (standing.remaining, standing.quota)))
 }
 
-/// Stores one submission. On success it is on stable storage; on failure nothing of it is.
+/// Stores one submission. On success, it is on stable storage. On failure, no part of it is stored, except
+/// for [`Refusal::NotConfirmed`], where it is stored as well.
 async fn submit(
     app: &AppState,
     snapshot: &Snapshot,
@@ -146,11 +149,11 @@ fn origin(head: &Parts, base_url: &str) -> Origin {
     Origin::of(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }
 
-/// Fetch Metadata Request Headers.
+/// The header is defined in Fetch Metadata Request Headers (W3C).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Counts a refused request. The first one schedules storing of all counts. They are only statistics, so a
-/// failure is ignored.
+/// Counts a refused request. The first one schedules a task that stores all counts. They are only statistics,
+/// so a failure to store them is ignored.
 fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
     if app.refusals.record(source, form.name) {
         let app = app.clone();
@@ -162,7 +165,7 @@ fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
 }
 
 /// Waits until a channel has confirmed the submission. After the timeout, delivery continues; if the client
-/// sends the submission again, it is recognised as a repeat and waits again.
+/// sends the submission again, it is recognised as a repeat, and that request waits again.
 async fn wait_for_confirmation(
     app: &AppState,
     snapshot: &Snapshot,
@@ -186,7 +189,7 @@ async fn wait_for_confirmation(
 /// Identifies a submission that a client may send again (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The idempotency key; none if it is absent, empty or ambiguous.
+/// The idempotency key; `None` if it is absent, empty or ambiguous.
 fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
     let key = lines.next()?.to_str().ok()?.trim();
@@ -203,9 +206,10 @@ fn is_json(headers: &HeaderMap) -> bool {
         })
 }
 
-/// `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC 9651).
+/// Inserts `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC
+/// 9651).
 fn insert_limits(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
-    // One allocation for both headers, which nearly always suffices: every response has them.
+    // One allocation is nearly always enough for both headers, which every response has.
     let mut lines = BytesMut::with_capacity(256);
     let mut list = |members: [(&str, u64, &str, u64); 4]| {
         for (at, (first, a, second, b)) in members.into_iter().enumerate() {

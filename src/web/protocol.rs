@@ -1,4 +1,4 @@
-//! Detects HTTP/2 or HTTP/1 by the first bytes of a connection.
+//! Detects from the first bytes of a connection whether it uses HTTP/1 or HTTP/2.
 
 use std::io;
 
@@ -19,8 +19,8 @@ pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The size of the first read, in bytes. Most requests fit, so detection costs no additional read.
 const FIRST_READ: usize = 4096;
 
-/// Reads until the protocol is clear. Returns the protocol and the bytes read; an error if the connection
-/// ends without any.
+/// Reads until the protocol is clear. Returns the protocol and the bytes that were read, or an error if the
+/// connection ends before the first byte.
 ///
 /// The caller enforces the deadline.
 pub(super) async fn detect<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<(Protocol, Bytes)> {
@@ -37,7 +37,7 @@ pub(super) async fn detect<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<(
     }
 }
 
-/// The protocol of a connection that begins with these bytes; none while both are possible.
+/// The protocol of a connection that begins with these bytes; `None` while both are possible.
 fn classify(beginning: &[u8]) -> Option<Protocol> {
     if beginning.starts_with(PREFACE) {
         Some(Protocol::Http2)

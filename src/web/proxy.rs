@@ -11,11 +11,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 /// The maximum length of a version 1 header, including CRLF, in bytes (section 2.1 of the specification).
 const MAX_V1: usize = 107;
 
-/// The maximum length of a version 2 header in bytes, including the additional fields (TLVs) of a proxy.
+/// The maximum length of a version 2 header in bytes, including the additional fields (TLVs) that a proxy may
+/// send.
 const MAX_V2: usize = 2048;
 
-/// Reads the header and nothing after it. Returns the client's address; none if the header does not name one:
-/// `UNKNOWN` in version 1; `LOCAL` (a health check) and other address families in version 2.
+/// Reads the header and nothing after it. Returns the client's address, or `None` if the header does not name
+/// one: `UNKNOWN` in version 1, `LOCAL` (a health check) and other address families in version 2. Returns an
+/// error if there is no valid header.
 pub(super) async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
     // The length of the version 2 signature. Every version 1 header is longer.
     let mut header = vec![0; PROTOCOL_PREFIX.len()];
@@ -42,7 +44,8 @@ pub(super) async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Opt
     client(&header).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Parses a complete header; none if it is invalid.
+/// Parses a complete header. The outer `None` means that it is invalid, the inner `None` that it names no
+/// client.
 #[expect(clippy::option_option, reason = "a valid header may name no client")]
 fn client(header: &[u8]) -> Option<Option<IpAddr>> {
     let address = match HeaderResult::parse(header) {
@@ -80,7 +83,7 @@ mod tests {
         }
     }
 
-    /// Gives one byte at a time.
+    /// A reader that returns one byte at a time.
     fn tokio_test_reader(bytes: &[u8]) -> impl AsyncRead + Unpin {
         struct OneByOne(std::io::Cursor<Vec<u8>>);
         impl AsyncRead for OneByOne {
@@ -111,10 +114,10 @@ mod tests {
         check(b"PROXY UNKNOWN 192.0.2.7 198.51.100.1 4711 80\r\n", Ok(None)).await;
         let v4 = [192, 0, 2, 7, 198, 51, 100, 1, 0x12, 0x67, 0, 80];
         check(&version_2(1, 0x11, &v4), Ok(Some("192.0.2.7"))).await;
-        // A health check of the proxy itself.
+        // A health check by the proxy itself.
         check(&version_2(0, 0x00, &[]), Ok(None)).await;
         check(&version_2(0, 0x11, &v4), Ok(None)).await;
-        // A client on a Unix socket, and one of an unspecified family.
+        // A client on a Unix socket, and one with an unspecified address family.
         check(&version_2(1, 0x31, &[b'x'; 216]), Ok(None)).await;
         check(&version_2(1, 0x00, &[]), Ok(None)).await;
         // With an additional field (TLV).
@@ -133,7 +136,7 @@ mod tests {
         check(&[&b"PROXY TCP4 "[..], &[b'1'; 4000]].concat(), Err(())).await;
         check(&version_2(1, 0x11, &[1, 2, 3]), Err(())).await;
         check(&version_2(1, 0x11, &[7; 4000]), Err(())).await;
-        assert!(read(&mut &b"PROXY TC"[..]).await.is_err(), "the end comes before the header's");
+        assert!(read(&mut &b"PROXY TC"[..]).await.is_err(), "the connection ends within the header");
         assert!(read(&mut &b""[..]).await.is_err());
     }
 }

@@ -36,6 +36,7 @@ pub(super) const SECURITY: [(HeaderName, &str); 6] = [
 pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
+/// Adds the security headers that the response does not have yet.
 pub(super) fn secure(mut response: HttpResponse) -> HttpResponse {
     let headers = response.headers_mut();
     headers.reserve(SECURITY.len());
@@ -69,7 +70,7 @@ pub(super) fn bad_request(reason: &str) -> HttpResponse {
 
 /// 405 with the allowed methods (RFC 9110 §15.5.6).
 pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
-    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Only {allow} are answered here.\n"));
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Only {allow} are allowed here.\n"));
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     response
 }
@@ -85,7 +86,7 @@ fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     response
 }
 
-/// 404 for a path below `/api/` that is no endpoint, for any method and `Accept`.
+/// 404 for a path below `/api/` that is not an endpoint, for any method and `Accept`.
 pub(super) fn unknown_endpoint() -> HttpResponse {
     let endpoints: Vec<String> = FORMS.iter().map(|form| format!("POST {}", form.path)).collect();
     let sentence = format!(
@@ -121,7 +122,7 @@ pub(super) enum Refusal {
     NotStored(RequestId),
     /// It is large, and disk space is low. The log has an entry with this id.
     LowDisk(RequestId),
-    /// It is stored, but no channel has confirmed it in time, and this form's 200 would mean that. The log
+    /// It is stored, but no channel has confirmed it in time, which a 200 would mean for this form. The log
     /// has an entry with this id.
     NotConfirmed(RequestId),
 }
@@ -176,7 +177,7 @@ impl Refusal {
                 format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
             ),
             Self::Invalid(sentence) => (StatusCode::BAD_REQUEST, None, sentence),
-            // With the id, so that operators can find a reported failure in the log.
+            // Include the id, so that operators can find a reported failure in the log.
             Self::NotStored(id) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 Some((X_REQUEST_ID, id.into_value())),

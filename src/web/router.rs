@@ -1,4 +1,4 @@
-//! Every URL of the public address, on one screen.
+//! Routes requests for every URL of the public address.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,6 +21,7 @@ use super::{access_log, ambiguity, get_page, post_form, slot, tls};
 use crate::forms::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
+/// Responds to one request on the public address. Waits until the body has been read or discarded.
 pub(super) async fn respond(
     app: &Arc<AppState>,
     scheme: Scheme,
@@ -49,7 +50,7 @@ pub(super) async fn respond(
         })
     });
     // Discard an unread body, so that a client that is still sending it receives the response. Do not wait
-    // for a client that waits for 100 Continue (RFC 9110 §10.1.1), or that was too slow already.
+    // for a client that is itself waiting for 100 Continue (RFC 9110 §10.1.1), or that was already too slow.
     let skips_drain = head.headers.contains_key(EXPECT) || response.status() == StatusCode::REQUEST_TIMEOUT;
     let is_read = body.is_read() || (!skips_drain && body.drain().await);
     // HTTP/2 resets only the stream of this request.
@@ -92,14 +93,14 @@ async fn route(
         Err(error) => return (bad_request(&error.to_string()), NONE),
     };
     match form_at(&path) {
-        // Boxed, because otherwise the future of every request would be as large.
+        // Boxed, because otherwise the future of every request would be as large as this one.
         Some(form) => (Box::pin(post_form::respond(app, snapshot, form, peer, head, body)).await, FORM),
         // Pages, their Markdown twins, machine-readable resources and assets.
         None => get_page::respond(&snapshot.site, &path, head),
     }
 }
 
-/// The form whose endpoint is at a path.
+/// The form whose endpoint has this path.
 pub(super) fn form_at(path: &str) -> Option<&'static Form> {
     match path {
         "/api/waitlist" => Some(&WAITLIST),

@@ -63,7 +63,8 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// The value of `Vary`: the request headers that decided (RFC 9110 §12.5.5).
+    /// The value of `Vary`: the request headers that can change the response (RFC 9110 §12.5.5). `None` if
+    /// there are none.
     pub(super) fn vary(&self) -> Option<&'static str> {
         match (self.is_negotiated, self.file.compressible) {
             (true, true) => Some("Accept, Accept-Encoding"),
@@ -73,14 +74,14 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// The value of `Content-Length`; none if the response has no content. hyper derives the same value from
-    /// the body.
+    /// The value of `Content-Length`; `None` if the response has no content. hyper derives the same value
+    /// from the body.
     pub(super) fn content_length(&self) -> Option<usize> {
         (self.kind != ResponseKind::NotModified).then_some(self.body.bytes.len())
     }
 
-    /// Passes the other headers of the response to `add`, except for those that do not depend on the
-    /// representation.
+    /// Passes the response's headers to `add`, except for `Content-Length` and those that do not depend on
+    /// the representation.
     pub(super) fn head(&self, mut add: impl FnMut(HeaderName, HeaderValue)) {
         add(CACHE_CONTROL, HeaderValue::from_static(self.file.cache.control()));
         if self.content_length().is_some() {
@@ -89,7 +90,7 @@ impl<'a> Selection<'a> {
                 add(CONTENT_ENCODING, HeaderValue::from_static(token));
             }
         }
-        // With a validator for 404, caches could go on answering 304 after the page has been created.
+        // If a 404 had a validator, caches could continue to answer 304 after the page has been created.
         if self.kind != ResponseKind::NotFound
             && let Ok(etag) = HeaderValue::from_maybe_shared(self.body.shared_etag())
         {
@@ -101,7 +102,7 @@ impl<'a> Selection<'a> {
         if let Some(vary) = self.vary() {
             add(VARY, HeaderValue::from_static(vary));
         }
-        // Other sites may embed images, feeds and guides, but no pages.
+        // Other sites may embed images, feeds and guides, but not pages.
         let embeddable = if self.is_negotiated { "same-origin" } else { "cross-origin" };
         add(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static(embeddable));
     }

@@ -16,17 +16,18 @@ pub(super) mod cost {
     /// A TLS handshake: the client may send 64 KiB before it is complete (the longest message that rustls
     /// accepts).
     pub(in crate::web) const HANDSHAKE: usize = 64 * 1024;
-    /// A TLS session, without bytes that wait to be sent.
+    /// A TLS session, without bytes that are waiting to be sent.
     pub(in crate::web) const TLS: usize = 16 * 1024;
-    /// Encrypted bytes that wait for a client that does not read (the limit of rustls's buffer).
+    /// Encrypted bytes that are waiting for a client that does not read (the limit of rustls's buffer).
     pub(in crate::web) const UNREAD_TLS: usize = 64 * 1024;
     /// An HTTP/1 connection that hyper serves: its buffers, and a request's header in them.
     pub(in crate::web) const HTTP1: usize = 32 * 1024;
     /// An HTTP/2 connection before its first request: its buffers and header tables.
     pub(in crate::web) const HTTP2: usize = 16 * 1024;
-    /// A request over HTTP/2 in progress, or a response that waits for a client that does not read.
+    /// A request over HTTP/2 in progress, or a response that is waiting for a client that does not read.
     pub(in crate::web) const STREAM: usize = 5 * 1024;
-    /// A table entry of an HTTP/2 connection: it keeps as many as it had concurrent requests.
+    /// A table entry of an HTTP/2 connection. The connection keeps as many entries as it has had concurrent
+    /// requests.
     pub(in crate::web) const STREAM_PLACE: usize = 1024;
     /// One field of a header, without its name and value, which are in the connection's buffers.
     pub(in crate::web) const FIELD: usize = 112;
@@ -37,13 +38,14 @@ pub(super) fn fields_cost(headers: &HeaderMap) -> usize {
     cost::FIELD * headers.capacity().max(headers.len())
 }
 
-/// Memory that a connection holds. Dropping the charge returns it.
+/// Memory that is charged to a connection until the charge is dropped.
 pub(super) struct Charge {
     slot: Arc<Slot>,
     bytes: usize,
 }
 
 impl Charge {
+    /// Changes the charge to this many bytes.
     pub(super) fn resize(&mut self, bytes: usize) {
         match bytes.checked_sub(self.bytes) {
             Some(0) => return,
@@ -69,12 +71,13 @@ pub(super) enum Closing {
     Now = 2,
 }
 
+/// The state that a connection shares with the threads that may close it.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     /// 0, or a [`Closing`].
     closing: AtomicU8,
     waker: OnceLock<Waker>,
-    /// The sum of its charges, in bytes.
+    /// The sum of the connection's charges, in bytes.
     held: AtomicUsize,
 }
 
@@ -84,7 +87,7 @@ impl Slot {
         let _ = self.waker.set(waker.clone());
     }
 
-    /// Whether the connection is to be closed, and when.
+    /// When the connection is to be closed; `None` if it may stay open.
     pub(super) fn closing(&self) -> Option<Closing> {
         match self.closing.load(Relaxed) {
             0 => None,
@@ -100,7 +103,7 @@ impl Slot {
         }
     }
 
-    /// Runs `future` to completion; none if the connection is to be closed at once.
+    /// Runs `future` to completion, or returns `None` once the connection is to be closed at once.
     pub(super) async fn unless_closed<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = std::pin::pin!(future);
         let poll = |cx: &mut Context<'_>| match self.closing() {
@@ -116,6 +119,7 @@ impl Slot {
         Charge { slot: self.clone(), bytes }
     }
 
+    /// The memory that the connection holds, in bytes, including its fixed part.
     pub(super) fn cost(&self) -> usize {
         cost::CONNECTION + self.held.load(Relaxed)
     }

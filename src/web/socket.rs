@@ -36,14 +36,14 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() {
-                Err(format!("`{text}` names no path, as `unix:/run/frontdesk/http.sock` does"))
+                Err(format!("`{text}` has no path; a valid address is `unix:/run/frontdesk/http.sock`"))
             } else {
                 Ok(Self::Unix(path.into()))
             };
         }
         text.parse().map(Self::Tcp).map_err(|_| {
             format!(
-                "`{text}` is no address and port such as `127.0.0.1:8080` or `[::]:80`, and no `unix:/PATH`"
+                "`{text}` is neither an address and port such as `127.0.0.1:8080` or `[::]:80` nor `unix:/PATH`"
             )
         })
     }
@@ -58,11 +58,12 @@ impl fmt::Display for Address {
     }
 }
 
-/// A listening socket for TCP or, on this machine, for Unix connections.
+/// A listening TCP or Unix socket.
 #[derive(Debug)]
 pub struct Socket(socket2::Socket);
 
 impl Socket {
+    /// Opens a socket and starts to listen. Connections queue until a worker accepts them.
     pub fn bind(address: &Address) -> Result<Self, BindError> {
         let bind = || {
             let socket: socket2::Socket = match address {
@@ -101,7 +102,7 @@ impl Socket {
     }
 }
 
-/// Removes the socket of a server that has ended; an error if another server is listening on it.
+/// Removes the socket of a server that has ended. Returns an error if another server is listening on it.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     if !std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
         return Ok(());
@@ -162,6 +163,7 @@ impl Sockets {
         Ok(sockets)
     }
 
+    /// Duplicates of the public sockets, for one worker.
     pub(super) fn public(&self) -> io::Result<Vec<(Scheme, Socket)>> {
         let http = self.http.iter().map(|socket| Ok((Scheme::Http, Socket(socket.0.try_clone()?))));
         let https = self.https.iter().map(|socket| Ok((Scheme::Https, Socket(socket.0.try_clone()?))));
@@ -181,8 +183,8 @@ impl Listener {
     /// Accepts the next connection. The stream is not registered with a runtime yet, so any thread can serve
     /// it.
     ///
-    /// A connection over a Unix socket is a [`TcpStream`] as well: all that the server does with a stream is
-    /// the same system call for both.
+    /// A connection over a Unix socket is returned as a [`TcpStream`] as well, because the server uses only
+    /// system calls that are the same for both.
     pub(super) async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
         self.0.async_io(Interest::READABLE, accept).await
     }
@@ -224,7 +226,7 @@ pub(super) struct Peer {
 pub(super) enum Trust {
     /// If the peer's address is that of a trusted proxy: TCP.
     ByAddress,
-    /// Always: a Unix socket. Only proxies on this machine can open one.
+    /// Always: a Unix socket. Only proxies on this machine can connect to one.
     Always,
     /// Never: the PROXY header names no client (`UNKNOWN`, `LOCAL`). A proxy that speaks the PROXY protocol
     /// passes bytes on, so the client itself may have written the headers.

@@ -1,6 +1,6 @@
 //! The state that all workers share, and the snapshot of site and configuration that a reload replaces.
 
-#![expect(clippy::disallowed_methods, reason = "refusals are stored by day")]
+#![expect(clippy::disallowed_methods, reason = "refused requests are counted per day")]
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct AppState {
     pub disk: Arc<DiskMonitor>,
     /// The current snapshot. A request uses one snapshot from beginning to end.
     pub snapshot: Arc<ArcSwap<Snapshot>>,
-    /// The TLS configuration; none if the server listens on no TLS socket.
+    /// The TLS state; `None` if the server does not listen on a TLS socket.
     pub tls: Option<Arc<Tls>>,
     pub metrics: Metrics,
     /// Returns freed memory to the system, so that resident memory reflects what is in use.
@@ -95,7 +95,7 @@ pub struct Snapshot {
     pub limiter: Arc<RateLimiter>,
     /// The limiter of bytes per source. A reload that does not change its options keeps it.
     pub byte_limiter: Arc<ByteLimiter>,
-    /// Verifies agents' signatures. A reload that does not change its options keeps it with the keys that it
+    /// Verifies agents' signatures. A reload that does not change its options keeps it and the keys that it
     /// has fetched.
     pub agents: Arc<Agents>,
     pub options: Arc<WebOptions>,
@@ -107,7 +107,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutdownPhase {
     Serving,
-    /// The server still accepts connections, but `/readyz` is 503, each HTTP/1 response closes its
+    /// The server still accepts connections, but `/readyz` returns 503, each HTTP/1 response closes its
     /// connection, and open HTTP/2 connections receive GOAWAY: load balancers should stop sending requests
     /// before the sockets close. Lasts for [`WebOptions::drain`].
     Draining,

@@ -67,8 +67,8 @@ enum Renewal {
 impl Tls {
     /// Loads the certificate, or starts to order one, and starts the thread that watches it.
     ///
-    /// Certificate files must be usable now. With ACME, handshakes fail until the authority has issued the
-    /// first certificate.
+    /// Certificate files must already be usable. With ACME, handshakes fail until the authority has issued
+    /// the first certificate.
     pub fn start(source: &CertificateSource) -> Result<Arc<Self>, TlsStartError> {
         let current = Arc::new(CurrentCertificate::default());
         let config = Arc::new(server_config(current.clone())?);
@@ -87,22 +87,22 @@ impl Tls {
     }
 
     /// Reads the certificate files again, if the certificate comes from files. New connections get the new
-    /// certificate. If it cannot be used, the old one stays, and the log says why, once per change of the
-    /// files.
+    /// certificate. If it cannot be used, the old one stays in use, and the reason is logged once per change
+    /// of the files.
     pub fn reload(&self) {
         if let Renewal::Files(watched) = &self.renewal {
             watched.reload(&self.current);
         }
     }
 
-    /// The expiry time of the current certificate; none before the first one is there.
+    /// The expiry time of the current certificate; `None` until there is one.
     pub fn not_after(&self) -> Option<jiff::Timestamp> {
         self.current.get().map(|certificate| certificate.not_after)
     }
 
     /// Performs the handshake. The first byte must arrive within `first_byte_timeout`, and the handshake must
-    /// complete within `header_timeout` after that. Returns none if the connection ends with the handshake: a
-    /// plain-text request, or an ACME validation.
+    /// complete within `header_timeout` after that. Returns `None` if the connection ends with the handshake,
+    /// which is the case for plain-text requests and ACME validations.
     pub(super) async fn accept(
         &self,
         stream: TcpStream,
@@ -113,7 +113,8 @@ impl Tls {
         let read = timeout(first_byte_timeout, stream.peek(&mut first)).await;
         read.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
         let handshake = timeout(header_timeout, async {
-            // A TLS record never begins with a letter, but a plain-text request does: with its method.
+            // A TLS record never begins with a letter, but a plain-text request does, because its method
+            // comes first.
             if first[0].is_ascii_alphabetic() {
                 refuse_plain_text(stream).await.map(|()| None)
             } else {
@@ -136,7 +137,7 @@ impl Tls {
     }
 }
 
-/// The configuration for all handshakes but ACME validations.
+/// The configuration for all handshakes except ACME validations.
 fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, rustls::Error> {
     let mut config = certificate::config(certificates, &PROTOCOLS)?;
     // Stateless session tickets: clients store their sessions, under keys that rotate every few hours, so the
@@ -156,7 +157,7 @@ async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
     let mut request = Vec::new();
     let mut limited = (&mut stream).take(MAX_PLAIN_REQUEST);
     while !request.ends_with(b"\r\n\r\n") && limited.read_buf(&mut request).await? > 0 {}
-    let body = "This port speaks HTTPS, and the request came in plain HTTP. Ask again with https://.\n";
+    let body = "This port expects HTTPS, but the request was plain HTTP. Use https:// instead.\n";
     let mut response =
         format!("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: {}\r\n", body.len())
             .into_bytes();

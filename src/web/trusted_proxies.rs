@@ -12,7 +12,7 @@ use super::socket::{Peer, Trust};
 /// The addresses of the client and of the proxies before the last one, separated by commas.
 pub const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The same as [`X_FORWARDED_FOR`] in the syntax of RFC 7239.
+/// The same information as [`X_FORWARDED_FOR`], in the syntax of RFC 7239.
 pub const FORWARDED: &str = "forwarded";
 
 /// The scheme of the client's request: `https` or `http`.
@@ -22,7 +22,7 @@ pub const X_FORWARDED_PROTO: &str = "x-forwarded-proto";
 /// as well.
 pub const X_REQUEST_ID: &str = "x-request-id";
 
-/// All of them, in lower case. The server reads only one of [`X_FORWARDED_FOR`] and [`FORWARDED`]
+/// All trusted headers, in lower case. The server reads only one of [`X_FORWARDED_FOR`] and [`FORWARDED`]
 /// (`server.forwarded_header`).
 pub const TRUSTED_HEADERS: [&str; 4] = [X_FORWARDED_FOR, FORWARDED, X_FORWARDED_PROTO, X_REQUEST_ID];
 
@@ -64,7 +64,9 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || {
-            format!("`{text}` is no address or block such as `10.0.0.0/8`, `192.0.2.7` or `2001:db8::/32`")
+            format!(
+                "`{text}` is not an address or block such as `10.0.0.0/8`, `192.0.2.7` or `2001:db8::/32`"
+            )
         };
         let (address, prefix) =
             text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));

@@ -25,11 +25,12 @@ impl WorkerState {
 /// A connection whose peer is known.
 pub(super) struct ConnContext<'a> {
     pub(super) worker: &'a WorkerState,
-    /// The options at the time when the connection was accepted.
+    /// The options as of the time when the connection was accepted.
     pub(super) options: Arc<WebOptions>,
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) phase: watch::Receiver<ShutdownPhase>,
-    /// Counts the connection's memory, and requests its closing when the server needs room.
+    /// Counts the connection's memory, and signals when the server must close the connection to free
+    /// resources.
     pub(super) slot: Arc<Slot>,
 }

@@ -377,7 +377,7 @@ fn a_pair_that_does_not_fit_leaves_the_old_one_in_place() {
     let shown = || shown(&server.connect());
     let (chain, key) = server.authority.issue();
     replace(&server.file("chain.pem"), &chain[..chain.len() / 2]);
-    server.says("the certificate is no PEM");
+    server.says("the certificate is not valid PEM");
     assert_eq!(shown(), before);
     replace(&server.file("chain.pem"), &chain);
     server.says("the private key does not belong to the certificate");

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write as _};
 
 pub(in crate::web) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The metric families, one in each line: name, type and help.
+/// The metric families, one per line: name, type and help.
 const FAMILIES: &str = include_str!("families.txt");
 
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub(super) struct Exposition {
 }
 
 impl Exposition {
-    /// Starts a family of [`FAMILIES`]; its samples follow.
+    /// Starts a family from [`FAMILIES`]. The caller then adds its samples.
     pub(super) fn family(&mut self, name: &'static str) -> Family<'_> {
         let declared = FAMILIES.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         debug_assert!(declared.is_some(), "families.txt does not have {name}");
@@ -38,8 +38,8 @@ impl Family<'_> {
         self.suffixed("", labels, value)
     }
 
-    /// Writes a histogram: the count of each bucket, below the upper bounds in seconds and above all of them,
-    /// and the sum of all durations in nanoseconds.
+    /// Writes a histogram. `counts` has a count for each of `bounds` (text in seconds) and one for durations
+    /// above all of them; `took` is the sum of all durations in nanoseconds.
     pub(super) fn histogram(
         &mut self,
         label: Option<(&str, &str)>,

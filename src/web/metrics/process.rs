@@ -49,8 +49,8 @@ impl Times {
     }
 }
 
-/// The resident memory of this process in bytes. The file stays open, because it is read many times a second
-/// and must be readable when no file descriptor is free.
+/// The resident memory of this process in bytes; `None` if it cannot be read. The file stays open, because it
+/// is read many times a second and must be readable when no file descriptor is free.
 pub(in crate::web) fn resident_memory() -> Option<u64> {
     static STATUS: OnceLock<Option<File>> = OnceLock::new();
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;
@@ -59,7 +59,7 @@ pub(in crate::web) fn resident_memory() -> Option<u64> {
     std::str::from_utf8(&text[..length]).ok().and_then(|status| size(status, "VmRSS"))
 }
 
-/// Parses a size in `/proc/self/status` or `/proc/meminfo`; in bytes.
+/// Parses the size called `name` in the text of `/proc/self/status` or `/proc/meminfo`. Returns bytes.
 pub(in crate::web) fn size(text: &str, name: &str) -> Option<u64> {
     let size = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kibibytes: u64 = size.trim().strip_suffix(" kB")?.parse().ok()?;

@@ -1,7 +1,7 @@
-//! Caches the queue counts of the inbox: a background thread queries the database at most once per ten
+//! Caches the queue counts of the inbox: a background thread queries the database at most once every ten
 //! seconds, so scrapes neither wait long for it nor put load on it.
 
-#![expect(clippy::disallowed_methods, reason = "the age of waiting deliveries is measured here")]
+#![expect(clippy::disallowed_methods, reason = "a count has the time at which it began")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::store::{DatabaseUrl, InboxReader, Queue};
 
-/// How long a count is used, unless [`IDLE_FACTOR`] times its duration is longer.
+/// How long a count is reused, unless [`IDLE_FACTOR`] times the time that it took is longer.
 const MAX_AGE: Duration = Duration::from_secs(10);
 
 /// Limits slow counts to a twentieth of one core.
@@ -23,7 +23,7 @@ const MAX_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone)]
 pub(super) struct QueueCount {
-    /// None if the inbox could not be read.
+    /// `None` if the inbox could not be read.
     pub(super) queue: Option<Arc<Queue>>,
     /// The wall-clock time of the count.
     pub(super) at: Timestamp,
@@ -54,7 +54,7 @@ impl QueueCache {
         Arc::new(Self { last: watch::Sender::new(None), is_counting: AtomicBool::new(false) })
     }
 
-    /// A fresh count, or the previous one if counting takes too long; none before the first.
+    /// A fresh count, or the previous one if counting takes too long. `None` if there is no count yet.
     pub(super) async fn get(self: &Arc<Self>, database: DatabaseUrl, now: Instant) -> Option<QueueCount> {
         let last = self.last.borrow().clone();
         if last.as_ref().is_some_and(|count| count.is_fresh(now)) {
@@ -67,8 +67,8 @@ impl QueueCache {
         self.last.borrow().clone()
     }
 
-    /// Starts a count on another thread, unless one is in progress. The server does not wait for it when it
-    /// stops.
+    /// Starts a count on another thread, unless one is already in progress. The server does not wait for the
+    /// count when it stops.
     fn start_count(self: &Arc<Self>, database: DatabaseUrl) {
         if self.is_counting.swap(true, Ordering::AcqRel) {
             return;

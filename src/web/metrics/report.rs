@@ -1,4 +1,4 @@
-//! Writes all metrics of `/metrics`.
+//! Writes the metrics that `/metrics` returns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ fn inbox(
     out.single("frontdesk_intake_set_aside", queue.set_aside);
     out.single("frontdesk_submissions_held", queue.held);
 
-    // Idle channels are reported as well, so that alerts see zeros and not missing series.
+    // Idle channels are reported as well, so that alerts see zeros instead of missing series.
     let configured = snapshot.options.channels.iter().map(String::as_str);
     let none = crate::store::ChannelQueue::default();
     let mut channels: BTreeMap<&str, _> = configured.map(|name| (name, &none)).collect();

@@ -1,7 +1,7 @@
 //! The ACME client (RFC 8555): orders a certificate, renews it, and answers TLS-ALPN-01 challenges (RFC 8737)
 //! on the TLS socket.
 
-#![expect(clippy::disallowed_methods, reason = "a certificate is renewed by time")]
+#![expect(clippy::disallowed_methods, reason = "the renewal time depends on the clock")]
 
 mod cache;
 mod challenge;
@@ -28,15 +28,15 @@ use http::Http;
 
 pub(super) use challenge::is_challenge;
 
-/// The number of consecutive failures that are retried within seconds. A cause that outlasts them needs more
-/// time or an operator.
+/// The number of consecutive failures that are retried within seconds. A problem that outlasts them needs
+/// more time or an operator.
 const QUICK_RETRIES: u32 = 3;
 
 /// The minimum wait after more failures. Let's Encrypt permits five failed validations of a name per hour and
 /// then rejects orders.
 const SLOW_RETRY: Duration = Duration::from_mins(30);
 
-/// The wait starts at one second and doubles this many times, to 18 hours.
+/// The wait starts at one second and doubles at most this many times, up to 18 hours.
 const MAX_DOUBLINGS: u32 = 16;
 
 /// How often the client compares the clock with the renewal time. The wait is short because the clock may be
@@ -51,21 +51,22 @@ const POLLING: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(500)).backoff(1.5).timeout(Duration::from_mins(4));
 
 /// The maximum length of an error message in the log, in characters. The message may quote the authority's
-/// answer.
+/// response.
 const MAX_ERROR_CHARS: usize = 600;
 
 /// The authority rejected the nonce of a request (RFC 8555 §6.5).
 const BAD_NONCE: &str = "urn:ietf:params:acme:error:badNonce";
 
-/// The authority does not know the account of a request (RFC 8555 §6.7).
+/// The authority has no such account (RFC 8555 §6.7).
 const ACCOUNT_DOES_NOT_EXIST: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acme {
     /// The names in the certificate. The authority must reach this server under each of them.
     pub domains: Vec<String>,
-    /// The contact address of the account; empty for none.
+    /// The contact address of the account; may be empty.
     pub email: String,
+    /// The URL of the authority's directory.
     pub directory: String,
     /// A PEM file of root certificates that are trusted for connections to the authority, in addition to the
     /// public ones.
@@ -75,7 +76,7 @@ pub struct Acme {
 }
 
 impl Acme {
-    /// The additional root certificates for connections to the authority.
+    /// The additional root certificates for connections to the authority; `None` if no file is configured.
     pub(super) fn roots(&self) -> Result<Option<ExtraRoots>, String> {
         let Some(path) = &self.ca_file else { return Ok(None) };
         let pem = std::fs::read(path).map_err(|error| error.to_string())?;
@@ -117,7 +118,7 @@ async fn run(client: Arc<Client>) {
             Ok(()) => {
                 failures = Failures::default();
                 if delay(Timestamp::now(), client.validity(), failures).is_zero() {
-                    // Without a wait the client would order one certificate after the other.
+                    // Without a wait, the client would order one certificate after another.
                     failures.counted = QUICK_RETRIES + 1;
                     tracing::warn!("the new certificate is already due for renewal: check the system clock");
                 }
@@ -133,12 +134,12 @@ async fn run(client: Arc<Client>) {
     }
 }
 
-/// The orders that have failed since the last one that succeeded.
+/// Counts the orders that have failed since the last success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Failures {
     /// Failures that the authority may count against its limits.
     counted: u32,
-    /// Orders that failed because of a rejected nonce. They are not about the names, and the authority
+    /// Orders that failed because of a rejected nonce. The names are not the problem, and the authority
     /// expects a retry.
     bad_nonces: u32,
 }
@@ -203,6 +204,7 @@ impl Client {
         Ok(Self { http: Http::new(roots), acme, cache, account, challenges: Arc::default(), current })
     }
 
+    /// Serves the certificate in the cache, if there is a usable one.
     fn use_cached_certificate(&self) {
         match self.cache.load_certificate().map(|pem| pem.map(|pem| ServerCertificate::parse(&pem, &pem))) {
             Ok(None) => {}
@@ -219,14 +221,15 @@ impl Client {
         }
     }
 
-    /// The validity of the certificate that is served; none without a certificate.
+    /// The validity of the current certificate; `None` if there is no certificate.
     fn validity(&self) -> Option<(Timestamp, Timestamp)> {
         self.current.get().map(|certificate| (certificate.not_before, certificate.not_after))
     }
 
     /// Orders a certificate, serves it and stores it.
     async fn obtain(self: Arc<Self>) -> Result<(), OrderError> {
-        // A task of its own, so that a panic in the library fails this order and does not end the thread.
+        // Run the order in a separate task, so that a panic in the library fails it but does not end the
+        // thread.
         let client = self.clone();
         let order = tokio::spawn(async move { timeout(ORDER_TIMEOUT, client.order()).await });
         let late = || format!("not done within {} s", ORDER_TIMEOUT.as_secs());
@@ -329,7 +332,7 @@ impl Client {
         Ok(())
     }
 
-    /// An error as text for the log.
+    /// Formats an error for the log.
     fn describe(&self, error: &OrderError) -> String {
         let mut text = error.to_string();
         if !self.acme.email.is_empty() {
@@ -340,7 +343,7 @@ impl Client {
     }
 }
 
-/// The error of the challenge that failed, which has the reason; `otherwise` if the authority does not tell.
+/// The error of the failed challenge, which contains the reason; `otherwise` if the authority reports none.
 async fn validation_error(order: &mut Order, otherwise: Error) -> OrderError {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
@@ -446,8 +449,7 @@ mod tests {
             (failures(12, 0), 2048),
             (failures(17, 0), 65_536),
             (failures(u32::MAX, u32::MAX), 65_536),
-            // A rejected nonce is retried soon, but an authority that rejects each of them is not asked in a
-            // loop.
+            // A rejected nonce is retried soon, but the wait grows if the authority rejects every nonce.
             (failures(0, 1), 1),
             (failures(2, 3), 16),
             (failures(0, 40), 65_536),

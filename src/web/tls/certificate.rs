@@ -29,8 +29,8 @@ pub struct ServerCertificate {
     pub(super) not_after: Timestamp,
 }
 
-/// Why a certificate and a key cannot be used: the fault, as the rest of a sentence that begins with the
-/// faulty part, and how to fix it.
+/// Why a certificate and a key cannot be used: `what` is the rest of a sentence that begins with the faulty
+/// part, and `hint` explains how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateDefect {
     #[error("the certificate {what}")]
@@ -52,19 +52,19 @@ impl ServerCertificate {
     /// Parses a chain in PEM, the server's own certificate first, and its key. Other PEM sections are
     /// skipped, so one file may hold both.
     pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, CertificateDefect> {
-        const CHAIN: &str = "a PEM file is expected with the server's own certificate first (`-----BEGIN CERTIFICATE-----`), then its issuers";
-        const KEY: &str = "a PEM file is expected with `-----BEGIN PRIVATE KEY-----`, without a password";
+        const CHAIN: &str = "expected a PEM file with the server's own certificate first (`-----BEGIN CERTIFICATE-----`), then its issuers";
+        const KEY: &str = "expected a PEM file with `-----BEGIN PRIVATE KEY-----`, without a password";
         let chain_defect = |what: String| CertificateDefect::Certificate { what, hint: CHAIN };
         let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<_, _>>()
-            .map_err(|error| chain_defect(format!("is no PEM: {error}")))?;
-        let own = chain.first().ok_or_else(|| chain_defect("is not in its file".to_owned()))?;
-        let (not_before, not_after) =
-            validity_period(own).map_err(|_| chain_defect("cannot be read, though it is PEM".to_owned()))?;
+            .map_err(|error| chain_defect(format!("is not valid PEM: {error}")))?;
+        let own = chain.first().ok_or_else(|| chain_defect("is missing from its file".to_owned()))?;
+        let (not_before, not_after) = validity_period(own)
+            .map_err(|_| chain_defect("cannot be parsed, although it is PEM".to_owned()))?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
             let what = match error {
-                pem::Error::NoItemsFound => "is not in its file".to_owned(),
-                error => format!("is no PEM: {error}"),
+                pem::Error::NoItemsFound => "is missing from its file".to_owned(),
+                error => format!("is not valid PEM: {error}"),
             };
             CertificateDefect::Key { what, hint: KEY }
         })?;
@@ -76,7 +76,7 @@ impl ServerCertificate {
             },
             error => CertificateDefect::Key {
                 what: format!("cannot be used: {error}"),
-                hint: "ECDSA on P-256 or P-384, RSA of 2048 to 8192 bits and Ed25519 are possible",
+                hint: "supported keys are ECDSA on P-256 or P-384, RSA of 2048 to 8192 bits, and Ed25519",
             },
         })?;
         Ok(Self { key: Arc::new(key), not_before, not_after })
@@ -102,7 +102,7 @@ impl ServerCertificate {
     }
 }
 
-/// The certificate for new connections; none until the first one is there. Open connections keep theirs.
+/// The certificate for new connections; empty until there is one. Open connections keep theirs.
 #[derive(Debug, Default)]
 pub(super) struct CurrentCertificate(ArcSwapOption<ServerCertificate>);
 
@@ -117,8 +117,8 @@ impl CurrentCertificate {
 }
 
 impl ResolvesServerCert for CurrentCertificate {
-    /// There is one certificate. A client that asks for another name, or for none, gets it as well and
-    /// decides for itself.
+    /// Returns the one certificate for every name. A client that asks for another name, or for none, gets it
+    /// as well and decides whether to accept it.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.load().as_ref().map(|certificate| certificate.key.clone())
     }
@@ -168,8 +168,8 @@ fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     Ok((timestamp(not_before), timestamp(not_after)))
 }
 
-/// A certificate without an expiry date ends with the year 9999, which is two hours after the last
-/// [`Timestamp`].
+/// Converts a time. A certificate without an expiry date ends with the year 9999, which is two hours after
+/// the last [`Timestamp`] and becomes that.
 fn timestamp(time: time::Time) -> Timestamp {
     let seconds = time.to_unix_duration().as_secs();
     i64::try_from(seconds)
@@ -226,16 +226,16 @@ mod tests {
         let (one, other) = (pair(&["www.example.com"]), pair(&["www.example.com"]));
         let garbage = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let torn = &one.chain[..one.chain.len() / 2];
-        check("", &one.key, "the certificate is not in its file");
-        check("no PEM at all", &one.key, "the certificate is not in its file");
-        check(torn, &one.key, "the certificate is no PEM");
-        check(garbage, &one.key, "the certificate cannot be read");
-        check(&one.chain, "", "the private key is not in its file");
-        check(&one.chain, &one.chain, "the private key is not in its file");
+        check("", &one.key, "the certificate is missing from its file");
+        check("no PEM at all", &one.key, "the certificate is missing from its file");
+        check(torn, &one.key, "the certificate is not valid PEM");
+        check(garbage, &one.key, "the certificate cannot be parsed");
+        check(&one.chain, "", "the private key is missing from its file");
+        check(&one.chain, &one.chain, "the private key is missing from its file");
         check(
             &one.chain,
             &one.key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"),
-            "the private key is not in its file",
+            "the private key is missing from its file",
         );
         check(&one.chain, &other.key, "the private key does not belong to the certificate");
     }

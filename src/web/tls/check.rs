@@ -12,9 +12,9 @@ use super::options::{CertificateSource, TlsOptions};
 pub struct TlsFinding {
     /// The configuration key in `[tls]`.
     pub key: &'static str,
-    /// Whether the server cannot start TLS with it.
+    /// Whether the fault prevents the server from starting TLS.
     pub is_error: bool,
-    /// The fault, as the rest of a sentence that begins with the key.
+    /// A description of the fault: the rest of a sentence that begins with the key.
     pub message: String,
     pub hint: String,
 }
@@ -40,14 +40,14 @@ pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Ve
                 findings.push(TlsFinding::error(
                     "acme_ca_file",
                     format!("cannot be used: {error}"),
-                    "leave it empty for an authority that the public trusts",
+                    "leave it empty if the authority is publicly trusted",
                 ));
             }
             if !acme.domains.iter().any(|domain| domain.eq_ignore_ascii_case(host)) {
                 findings.push(TlsFinding::warning(
                     "acme_domains",
-                    format!("does not have {host:?}, where `base_url` leads"),
-                    "browsers refuse a certificate for other names",
+                    format!("does not contain {host:?}, the host of `base_url`"),
+                    "browsers reject a certificate for other names",
                 ));
             }
             findings
@@ -55,7 +55,7 @@ pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Ve
     }
 }
 
-const RENEW: &str = "renew it; a running server takes the new one up";
+const RENEW: &str = "renew it; a running server loads the new one";
 
 fn check_files(files: &CertificateFiles, host: &str, now: Timestamp) -> Vec<TlsFinding> {
     let certificate = match files.read() {
@@ -74,15 +74,15 @@ fn check_files(files: &CertificateFiles, host: &str, now: Timestamp) -> Vec<TlsF
             warn("certificate", "is not valid yet".to_owned(), "is this machine's clock right?");
         }
         Validity::ExpiresSoon => warn("certificate", format!("expires soon, on {not_after}"), RENEW),
-        Validity::Expired => warn("certificate", format!("has expired on {not_after}"), RENEW),
+        Validity::Expired => warn("certificate", format!("expired on {not_after}"), RENEW),
     }
     if !certificate.covers(host) {
-        let message = format!("is not for {host:?}, where `base_url` leads");
-        warn("certificate", message, "browsers refuse a certificate for other names");
+        let message = format!("is not for {host:?}, the host of `base_url`");
+        warn("certificate", message, "browsers reject a certificate for other names");
     }
     if std::fs::metadata(&files.key).is_ok_and(|data| data.permissions().mode() & 0o004 != 0) {
         let message = "can be read by every user of this machine".to_owned();
-        warn("key", message, "`chmod o-rwx` on the file, and let the server's user or group own it");
+        warn("key", message, "run `chmod o-rwx` on the file, and make the server's user or group its owner");
     }
     findings
 }
@@ -124,14 +124,14 @@ mod tests {
             look("example.com", "2026-03-31T00:00:00Z"),
             [
                 "warning: certificate expires soon, on 2026-04-01T00:00:00Z",
-                "warning: certificate is not for \"example.com\", where `base_url` leads",
+                "warning: certificate is not for \"example.com\", the host of `base_url`",
             ]
         );
         set_mode(0o644);
         assert_eq!(
             look("www.example.com", "2027-01-01T00:00:00Z"),
             [
-                "warning: certificate has expired on 2026-04-01T00:00:00Z",
+                "warning: certificate expired on 2026-04-01T00:00:00Z",
                 "warning: key can be read by every user of this machine",
             ]
         );
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(look(acme(None), "WWW.example.com"), [""; 0]);
         assert_eq!(
             look(acme(None), "example.com"),
-            ["warning: acme_domains does not have \"example.com\", where `base_url` leads"]
+            ["warning: acme_domains does not contain \"example.com\", the host of `base_url`"]
         );
         assert!(
             look(acme(Some("/dev/null")), "www.example.com")[0]

@@ -1,7 +1,7 @@
 //! A certificate in two files that another program renews: reloads them when they change, and warns before
 //! the certificate expires.
 
-#![expect(clippy::disallowed_methods, reason = "a thread watches the certificate")]
+#![expect(clippy::disallowed_methods, reason = "the expiry check reads the clock")]
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl CertificateFiles {
 /// Certificate files, and their state when they were last read.
 pub(super) struct WatchedFiles {
     files: CertificateFiles,
-    /// A digest of their content, or the error.
+    /// Digests of their contents, or the error; `None` before the first read.
     seen: Mutex<Option<Result<[blake3::Hash; 2], CertificateDefect>>>,
 }
 
@@ -56,11 +56,12 @@ impl WatchedFiles {
         Self { files, seen: Mutex::default() }
     }
 
+    /// Reads the files when the server starts.
     pub(super) fn read_first(&self) -> Result<ServerCertificate, CertificateDefect> {
         self.read_if_changed().unwrap_or_else(|| self.files.read())
     }
 
-    /// Reads the files. None if they have not changed since the last call.
+    /// Reads the files. `None` if they have not changed since the last call.
     fn read_if_changed(&self) -> Option<Result<ServerCertificate, CertificateDefect>> {
         let content = self.files.content();
         let state = content.clone().map(|files| files.map(|file| blake3::hash(&file)));
@@ -104,7 +105,7 @@ pub(super) fn spawn_watcher(
 
 fn run(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
     let (sender, changes) = mpsc::sync_channel(1);
-    // `sender` stays here: without a watcher, the channel must not be disconnected.
+    // Keep `sender`: without a watcher, the channel must stay connected as well.
     let notify_change = sender.clone();
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         // Ignore the events that reading the files causes.
@@ -189,12 +190,12 @@ mod tests {
         assert!(
             watched.read_first().is_err_and(|defect| matches!(defect, CertificateDefect::Certificate { .. }))
         );
-        assert!(watched.read_if_changed().is_none(), "still not there");
+        assert!(watched.read_if_changed().is_none(), "still missing");
         let (one, other) = (pair(), pair());
         write(&files, &one.0, &one.1);
         assert!(watched.read_if_changed().is_some_and(|read| read.is_ok()));
         assert!(watched.read_if_changed().is_none());
-        // The new certificate is there, its key is not.
+        // The new certificate has been written, but its key has not.
         write(&files, &other.0, &one.1);
         assert!(
             watched

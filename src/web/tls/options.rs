@@ -10,11 +10,11 @@ use super::redirect::HttpsRedirect;
 
 #[derive(Debug, Clone, Default)]
 pub struct TlsOptions {
-    /// Where the certificate comes from; none disables TLS.
+    /// Where the certificate comes from. With `None`, TLS is disabled.
     pub source: Option<CertificateSource>,
-    /// Where plain HTTP requests are redirected; none serves them.
+    /// Where plain HTTP requests are redirected. With `None`, they are served.
     pub redirect: Option<HttpsRedirect>,
-    /// The `Strict-Transport-Security` header; none omits it.
+    /// The `Strict-Transport-Security` header. With `None`, it is not sent.
     pub hsts: Option<Hsts>,
 }
 

@@ -10,21 +10,21 @@ use crate::web::response::{HttpResponse, negotiated_text};
 use crate::web::socket::{Peer, Scheme};
 use crate::web::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
 
-/// The path of ACME HTTP-01 challenges (RFC 8555 §8.3). They are not redirected, because an authority may not
-/// follow a redirect to a host that has no certificate yet.
+/// The path of ACME HTTP-01 challenges (RFC 8555 §8.3). They are not redirected, because an authority may
+/// refuse to follow a redirect to a host that has no certificate yet.
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpsRedirect {
-    /// The site's own host, with a port unless that is 443.
+    /// The site's own host, with the port unless it is 443.
     pub authority: String,
     /// The host names of this server. A request for one of them is redirected to the same name.
     pub names: Vec<String>,
 }
 
 impl HttpsRedirect {
-    /// The same resource over TLS. The host is always one of ours, so a forged `Host` cannot redirect
-    /// elsewhere.
+    /// The URL of the same resource over TLS. Its host is always one of this server's, so a forged `Host`
+    /// cannot redirect elsewhere.
     fn location(&self, host: Option<&str>, target: &Uri) -> String {
         let asked: Option<Authority> = host.and_then(|host| host.parse().ok());
         let name = asked.and_then(|asked| {
@@ -41,10 +41,10 @@ impl HttpsRedirect {
     }
 }
 
-/// The redirect for a plain HTTP request; none if the request is to be served.
+/// The redirect for a plain HTTP request; `None` if the request is to be served.
 ///
 /// A trusted proxy, or any peer on a Unix socket, may have terminated TLS. Its requests are redirected only
-/// if `X-Forwarded-Proto` says that the client used plain HTTP; without the header, a redirect could loop.
+/// if `X-Forwarded-Proto` reports that the client used plain HTTP; without the header, a redirect could loop.
 pub(in crate::web) fn redirect_to_https(
     redirect: Option<&HttpsRedirect>,
     proxies: &[Network],
@@ -64,7 +64,7 @@ pub(in crate::web) fn redirect_to_https(
     Some(answer)
 }
 
-/// Whether every proxy on the way reports a plain HTTP request.
+/// Whether every proxy in the chain reports a plain HTTP request.
 fn was_plain(headers: &HeaderMap) -> bool {
     let mut said = headers
         .get_all(X_FORWARDED_PROTO)
@@ -127,8 +127,8 @@ mod tests {
         check(Scheme::Http, stranger, "/api/contact", &[], true);
         check(Scheme::Http, stranger, "/.well-known/acme-challenge/x", &[], false);
         check(Scheme::Http, stranger, "/.well-known/security.txt", &[], true);
-        // Headers of clients that are not trusted count for nothing, nor do those of a connection that a
-        // proxy passes on unnamed.
+        // Headers from untrusted clients are ignored, and so are those on a proxy's connection whose PROXY
+        // header names no client.
         check(Scheme::Http, stranger, "/", &["https"], true);
         let unnamed = Peer { trust: Trust::Never, ..proxy };
         for said in [&[][..], &["https"], &["http"]] {

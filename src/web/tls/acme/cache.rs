@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The paths of the two files. Other names, another contact or another authority have other paths.
+/// The paths of the two files. They differ for different names, contacts and authorities.
 pub(super) struct AcmeCache {
     /// The private key and the certificate chain in PEM.
     pub certificate: PathBuf,
@@ -24,7 +24,7 @@ impl AcmeCache {
         })
     }
 
-    /// The private key and the certificate chain in PEM; none if they were never stored.
+    /// The private key and the certificate chain in PEM; `None` if they were never stored.
     pub fn load_certificate(&self) -> io::Result<Option<Vec<u8>>> {
         match std::fs::read(&self.certificate) {
             Ok(pem) => Ok(Some(pem)),
@@ -33,7 +33,7 @@ impl AcmeCache {
         }
     }
 
-    /// The credentials of the account at this directory; none if there is no file or if its content cannot be
+    /// The credentials of the account at this directory; `None` if there is no file or its content cannot be
     /// used.
     pub fn load_account(&self, directory: &str) -> Option<String> {
         let json = std::fs::read_to_string(&self.account).ok()?;
@@ -42,7 +42,7 @@ impl AcmeCache {
     }
 }
 
-/// The part of a file name that stands for these names or contacts at this authority.
+/// The part of a file name that identifies these names or contacts at this authority.
 fn digest(owners: &[String], directory: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     for text in owners.iter().map(String::as_str).chain([directory]) {
@@ -51,6 +51,7 @@ fn digest(owners: &[String], directory: &str) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
+/// Replaces a file atomically. Only the server's user can read it.
 pub(super) fn store(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;

@@ -1,5 +1,5 @@
-//! TLS-ALPN-01 (RFC 8737): the authority validates a name by a handshake, in which the server shows a special
-//! certificate.
+//! TLS-ALPN-01 (RFC 8737): the authority validates a name with a handshake in which the server presents a
+//! special certificate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +10,11 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 
+/// The ALPN protocol ID of validation handshakes.
 pub(super) const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// Whether a client validates a name. Such a client offers this protocol and no other (RFC 8737 §3).
+/// Whether the handshake validates a name: the client then offers [`ACME_TLS`] and no other protocol (RFC
+/// 8737 §3).
 pub(in crate::web::tls) fn is_challenge(hello: &ClientHello<'_>) -> bool {
     hello.alpn().into_iter().flatten().eq([ACME_TLS])
 }
@@ -52,7 +54,7 @@ fn self_signed(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::e
     let key = PrivatePkcs8KeyDer::from(key.serialize_der());
     let key = aws_lc_rs::default_provider().key_provider.load_private_key(key.into())?;
     // `from_der` would check the certificate, and fail on a critical extension that the TLS library does not
-    // know.
+    // support.
     Ok(CertifiedKey::new(vec![certificate.der().clone()], key))
 }
 
@@ -165,7 +167,8 @@ mod tests {
         assert_eq!(shown(&config, "www.example.com"), None);
     }
 
-    /// The certificate that a validation handshake for this name shows; none if the handshake fails.
+    /// The certificate that the server presents in a validation handshake for this name; `None` if the
+    /// handshake fails.
     fn shown(config: &Arc<ServerConfig>, name: &str) -> Option<CertificateDer<'static>> {
         let mut client = client(name, &[ACME_TLS]);
         let mut server = ServerConnection::new(config.clone()).expect("a server");

@@ -1,5 +1,5 @@
-//! The HTTP requests of the ACME library: each over one HTTPS connection, with time limits and a limit on the
-//! answer's size.
+//! Sends the HTTP requests of the ACME library, each over its own HTTPS connection, with limits on the time
+//! and on the size of the response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -57,14 +57,11 @@ impl HttpClient for Http {
     }
 }
 
-/// The URL of a request, which the configuration or the authority chose. RFC 8555 §6.1 requires HTTPS.
+/// Parses the URL of a request, which the configuration or the authority chose. Returns an error unless it is
+/// HTTPS, as RFC 8555 §6.1 requires.
 fn https_url(uri: &Uri) -> Result<Url, String> {
-    let url = Url::parse(&uri.to_string()).map_err(|error| format!("a URL of the authority: {error}"))?;
-    if url.scheme() == UrlScheme::Https {
-        Ok(url)
-    } else {
-        Err("a URL of the authority is not HTTPS".to_owned())
-    }
+    let url = Url::parse(&uri.to_string()).map_err(|error| format!("invalid authority URL: {error}"))?;
+    if url.scheme() == UrlScheme::Https { Ok(url) } else { Err("the authority URL is not HTTPS".to_owned()) }
 }
 
 async fn exchange(
@@ -77,16 +74,16 @@ async fn exchange(
     let answer = client.send(head.method.clone(), url, content_type, body).await;
     let answer = answer.map_err(|failed| format!("{}: {}", url.place(), failed.sentence))?;
     if !answer.is_whole {
-        return Err(format!("{}: the answer is too long or incomplete", url.place()));
+        return Err(format!("{}: the response is too long or incomplete", url.place()));
     }
-    // The library reads an error only from a problem document (RFC 8555 §6.7), and does not check the
-    // directory's status.
+    // The library reads an error only from a problem document (RFC 8555 §6.7), and does not check the status
+    // of the directory response.
     let is_problem = head.method == Method::POST && answer.body.trim_ascii_start().starts_with(b"{");
     if !answer.status.is_success() && !is_problem {
-        return Err(format!("{}: the answer is {}", url.place(), answer.status));
+        return Err(format!("{}: the response status is {}", url.place(), answer.status));
     }
     if head.method == Method::GET && !is_directory(&answer.body) {
-        return Err(format!("{}: the answer is not an ACME directory", url.place()));
+        return Err(format!("{}: the response is not an ACME directory", url.place()));
     }
     let mut response = Response::new(Full::new(Bytes::from(answer.body)));
     *response.status_mut() = answer.status;
@@ -158,17 +155,17 @@ mod tests {
         let directory = |url: &str| Reply::saying(200, &format!(r#"{{"newNonce":"{url}"}}"#));
         let peer = HttpPeer::start([Reply::status(200)]);
         for (method, reply, expected) in [
-            (Method::POST, Reply::saying(503, "<html>"), "the answer is 503 Service Unavailable"),
+            (Method::POST, Reply::saying(503, "<html>"), "the response status is 503 Service Unavailable"),
             (
                 Method::POST,
                 Reply::LongBody { status: 200, bytes: 1 << 20 },
-                "the answer is too long or incomplete",
+                "the response is too long or incomplete",
             ),
             (Method::POST, Reply::EndlessHeaders, "waiting for the answer"),
-            (Method::HEAD, Reply::status(500), "the answer is 500 Internal Server Error"),
-            (Method::GET, Reply::saying(500, "{}"), "the answer is 500 Internal Server Error"),
-            (Method::GET, Reply::saying(200, "{}"), "the answer is not an ACME directory"),
-            (Method::GET, directory("https://no url/"), "the answer is not an ACME directory"),
+            (Method::HEAD, Reply::status(500), "the response status is 500 Internal Server Error"),
+            (Method::GET, Reply::saying(500, "{}"), "the response status is 500 Internal Server Error"),
+            (Method::GET, Reply::saying(200, "{}"), "the response is not an ACME directory"),
+            (Method::GET, directory("https://no url/"), "the response is not an ACME directory"),
         ] {
             peer.follow([reply]);
             let error = ask(&peer, method).await.expect_err(expected);
