@@ -77,8 +77,8 @@ pub fn serve(
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();
-    // From here on, only the workers hold the sockets, so they close when the last worker stops accepting,
-    // and no connection is left waiting in their queues.
+    // From here on, only the workers hold the sockets, so that the sockets close when the last worker stops
+    // accepting, and no connection is left waiting in their queues.
     drop(sockets);
     let (workers_done, until) = watch::channel(false);
     let ops = private.map(|private| {

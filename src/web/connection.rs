@@ -85,7 +85,7 @@ impl LastWaker {
 }
 
 /// Runs `connection` to its end, or returns `None` once its deadline has passed. The deadline may move, so it
-/// is queried again after each poll.
+/// is evaluated again after each poll.
 pub(super) async fn run_until_deadline<F: Future>(
     deadline: impl Fn() -> Instant,
     connection: Pin<&mut F>,

@@ -91,7 +91,7 @@ pub(super) struct FastPathConn<'a> {
 
 enum PollOutcome {
     Exit(Exit),
-    /// The socket's buffer is full, and this rest of a response has not been sent.
+    /// The socket's buffer is full; this part of a response has not been sent yet.
     Unsent(Chain<Bytes, Bytes>),
 }
 

@@ -218,6 +218,7 @@ impl Metrics {
         Self { shared, own }
     }
 
+    /// Counts a reload. `is_done` means that it succeeded.
     pub fn record_reload(&self, is_done: bool, at: Timestamp) {
         self.shared.reloads[usize::from(!is_done)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);

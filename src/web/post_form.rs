@@ -93,8 +93,8 @@ fn rate(statuses: Option<&QuotaStatuses>) -> Rate {
     Rate::of(own.map(|standing| (standing.remaining, standing.quota)))
 }
 
-/// Stores one submission. On success, it is on stable storage. On failure, no part of it is stored, except
-/// for [`Refusal::NotConfirmed`], where it is stored as well.
+/// Stores one submission. On success, it is on stable storage. After an error other than
+/// [`Refusal::NotConfirmed`], no part of it is stored.
 async fn submit(
     app: &AppState,
     snapshot: &Snapshot,

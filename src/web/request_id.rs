@@ -32,6 +32,7 @@ impl RequestId {
         self.0
     }
 
+    /// The id that a response carries; `None` if it has none.
     pub(super) fn from_response(headers: &HeaderMap) -> Option<Self> {
         headers.get(X_REQUEST_ID).cloned().map(Self)
     }

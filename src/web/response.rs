@@ -122,8 +122,8 @@ pub(super) enum Refusal {
     NotStored(RequestId),
     /// It is large, and disk space is low. The log has an entry with this id.
     LowDisk(RequestId),
-    /// It is stored, but no channel has confirmed it in time, which a 200 would mean for this form. The log
-    /// has an entry with this id.
+    /// It is stored, but no channel has confirmed it in time, which a 200 promises for this form. The log has
+    /// an entry with this id.
     NotConfirmed(RequestId),
 }
 

@@ -124,7 +124,7 @@ impl Directory {
 }
 
 impl DirectoryState {
-    /// Looks up a key. The result is `None` if the caller should wait for a fetch, which may bring the key.
+    /// Looks up a key. The result is `None` if the caller should wait for a fetch, which may provide the key.
     /// Also returns whether the caller must start a fetch.
     fn decide(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
         let known = self.known(key_id, now);

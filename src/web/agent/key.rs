@@ -35,10 +35,12 @@ const ALGORITHMS: [(Algorithm, &str, &[&str]); 4] = [
 ];
 
 impl Algorithm {
+    /// The algorithm with this name in a signature's `alg` parameter; `None` if it is unknown.
     pub fn from_name(name: &str) -> Option<Algorithm> {
         ALGORITHMS.iter().find(|(_, known, _)| *known == name).map(|(algorithm, ..)| *algorithm)
     }
 
+    /// The algorithm with this name in the `alg` member of a JWK; `None` if it is unknown.
     fn from_jose(name: &str) -> Option<Algorithm> {
         ALGORITHMS.iter().find(|(_, _, known)| known.contains(&name)).map(|(algorithm, ..)| *algorithm)
     }

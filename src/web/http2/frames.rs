@@ -37,6 +37,7 @@ pub(super) struct Frames {
     payload_left: u32,
     /// The number of header blocks that have begun.
     blocks: u64,
+    /// Whether a header block has begun and is still incomplete.
     in_block: bool,
     /// Whether the current frame is the last of its header block.
     ends_block: bool,

@@ -14,8 +14,8 @@ pub(super) const MAX_CONCURRENT_STREAMS: u32 = 100;
 pub(super) const CONNECTION_WINDOW: u32 = 256 * 1024;
 
 /// The maximum memory that received bytes can occupy: bodies within the connection's window, and the header
-/// table (RFC 7541 §2.3.2). The table has room for about a hundred paths, and each of them keeps the 16 KiB
-/// buffer in which it arrived in memory. An idle connection was measured to hold 1.7 MB in this way.
+/// table (RFC 7541 §2.3.2). The table has room for about a hundred paths, and each of them keeps in memory
+/// the whole 16 KiB buffer in which it arrived. An idle connection was measured to hold 1.7 MB in this way.
 const MAX_RECEIVED: usize = CONNECTION_WINDOW as usize + 100 * 16 * 1024;
 
 pub(super) struct ConnMemory {

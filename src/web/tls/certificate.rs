@@ -168,8 +168,8 @@ fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     Ok((timestamp(not_before), timestamp(not_after)))
 }
 
-/// Converts a time. A certificate without an expiry date ends with the year 9999, which is two hours after
-/// the last [`Timestamp`] and becomes that.
+/// Converts a time. A certificate without an expiry date expires at the end of the year 9999, two hours after
+/// the last [`Timestamp`], which is used instead.
 fn timestamp(time: time::Time) -> Timestamp {
     let seconds = time.to_unix_duration().as_secs();
     i64::try_from(seconds)
