@@ -284,6 +284,8 @@ fn trusted_headers_are_read_by_their_names_on_the_list() {
             continue;
         }
         let text = std::fs::read_to_string(&file).expect("it can be read").to_ascii_lowercase();
+        // A variant of the crate's own type is not the constant of the HTTP library.
+        let text = text.replace("forwardedheader::forwarded", "");
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         if name.ends_with("/trusted_proxies.rs") {
             seen += TRUSTED_HEADERS.iter().filter(|name| code.contains(&format!("\"{name}\""))).count();

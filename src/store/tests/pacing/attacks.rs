@@ -272,8 +272,8 @@ fn a_flood_at_a_rate_limited_webhook_delays_no_visitor() {
         let mut channel = Channel::new();
         let mut receive = rate_limit(per_minute, true);
         let mut visitors = Vec::new();
-        for minute in 0..60_u32 {
-            channel.fixture.keep_all(&channel.flood(minute, per_minute + 10));
+        for minute in 0..40_u32 {
+            channel.fixture.keep_all(&channel.flood(minute, per_minute + 5));
             channel.run(MINUTE * minute + SECOND * 20, SECOND / 4, &mut receive);
             if minute % 10 == 5 {
                 let mut visitor = channel.message(10_000 + minute, &format!("honest {minute}"));
@@ -298,8 +298,8 @@ fn after_an_outage_retries_of_visitors_precede_those_of_a_flood() {
         if elapsed < MINUTE * 40 { Outcome::failed(Cause::Unclear, "503") } else { limit(claimed, elapsed) }
     };
     let mut visitors = Vec::new();
-    for minute in 0..110_u32 {
-        channel.fixture.keep_all(&channel.flood(minute, 40));
+    for minute in 0..100_u32 {
+        channel.fixture.keep_all(&channel.flood(minute, if minute < 40 { 30 } else { 10 }));
         if minute < 40 && minute % 5 == 2 {
             visitors.push((channel.visitor(minute), channel.elapsed));
         }
