@@ -79,7 +79,7 @@ impl Repeats {
     }
 
     /// Records a text of `source`, and returns from how many other sources the same text came within a day,
-    /// up to [`MAX_SENDERS`]. `source` is an address or a keyed hash of it.
+    /// up to `MAX_SENDERS`. `source` is an address or a keyed hash of it.
     pub fn observe(&self, text: &TokenizedText<'_>, source: impl Hash, now: Instant) -> u32 {
         let Some(hashes) = self.sketch(text.message()) else { return 0 };
         let sender = self.hash(&(0u8, source)).to_le_bytes();
