@@ -14,7 +14,7 @@ pub mod smtp;
 pub mod webhook;
 pub mod worker;
 
-/// Hostile texts, which every channel must deliver unchanged.
+/// Hostile texts that every channel must deliver unchanged.
 #[cfg(test)]
 #[path = "../tests/it/corpus.rs"]
 mod corpus;

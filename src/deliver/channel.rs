@@ -1,4 +1,4 @@
-//! A channel of any kind: its options, and sending a notification through it.
+//! The options of a delivery channel, and sending a notification through a channel of any kind.
 
 use super::maildir::{Maildir, MaildirOptions};
 use super::notification::Notification;
@@ -9,20 +9,20 @@ use crate::submission::outcome::Outcome;
 
 #[derive(Clone, Debug)]
 pub struct ChannelOptions {
-    /// The unique name in the inbox and in the log. Deliveries refer to it.
+    /// The unique name, which the inbox, the log and stored deliveries use.
     pub name: String,
-    /// The forms whose submissions it accepts; all of them if this is empty.
+    /// The forms whose submissions the channel delivers. An empty list means all forms.
     pub forms: Vec<String>,
-    /// Maximum number of attempts in progress; at least one.
+    /// Maximum number of simultaneous attempts, at least one.
     pub concurrency: usize,
-    /// Whether the receiver accepts a limited number of messages a day, so that submissions of frequent
+    /// Whether the receiver accepts only a limited number of messages a day. If so, submissions from frequent
     /// networks are sent at a limited pace.
     pub has_daily_quota: bool,
     pub kind: TransportOptions,
 }
 
 impl ChannelOptions {
-    /// Identifies the receiver. The store resets the channel's health when this changes.
+    /// Identifies the receiver. The store resets the channel's health when this value changes.
     pub fn destination(&self) -> String {
         match &self.kind {
             TransportOptions::Smtp(smtp) => format!("smtp:{}:{}", smtp.host, smtp.port),
@@ -31,6 +31,7 @@ impl ChannelOptions {
         }
     }
 
+    /// The channel's name, forms and daily quota, which the store needs to create deliveries.
     pub fn route(&self) -> Route {
         let quota = self.has_daily_quota.then(|| self.quota());
         Route { name: self.name.clone(), forms: self.forms.clone(), quota }
@@ -88,8 +89,9 @@ impl Channel {
         }
     }
 
-    /// Sends one notification, within [`crate::submission::outcome::LONGEST_ATTEMPT`]. Concurrent calls are
-    /// allowed.
+    /// Sends one notification. The transports enforce their own time limits, with which the call returns
+    /// within [`crate::submission::outcome::LONGEST_ATTEMPT`]; a Maildir's disk write that timed out
+    /// continues in the background. Concurrent calls are allowed.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         match self {
             Channel::Smtp(smtp) => smtp.send(notice).await,

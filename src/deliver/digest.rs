@@ -12,30 +12,33 @@ use crate::store::{ChannelState, DatabaseUrl, Filter, Flood, InboxReader, StoreE
 use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
 
-/// The problems that need attention: counts and names of channels, but nothing that visitors wrote.
+/// The problems that need the operator's attention. Holds counts and channel names, but nothing that visitors
+/// wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
-    /// Set if the file system of the inbox is nearly full.
+    /// Set if the file system that holds the inbox is nearly full.
     pub shortage: Option<Shortage>,
     pub held: usize,
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
     pub channels: Vec<ChannelState>,
-    /// Channels with overdue deliveries, and the number of these.
+    /// The channels that have overdue deliveries, with the number of these deliveries.
     pub overdue: Vec<(String, usize)>,
-    /// Channels with deliveries that failed at least `MANY_FAILURES` times and are still retried, and the
-    /// number of these.
+    /// The channels that have deliveries which failed at least `MANY_FAILURES` times and are still being
+    /// retried, with the number of these deliveries.
     pub failing: Vec<(String, usize)>,
 }
 
-/// A delivery that has been due for longer is overdue: it is not just waiting for its turn.
+/// A delivery that has been due for longer than this is overdue. A shorter delay may only mean that it is
+/// waiting for its turn.
 const LONG_DUE: Duration = Duration::from_hours(1);
 
-/// By the retry schedule, this many failures take more than half an hour.
+/// The retry schedule reaches this number of failures after more than half an hour.
 const MANY_FAILURES: u32 = 4;
 
 impl Digest {
-    /// Reads the counts at `now`, and the free space of the file system of `place`, the location of `inbox`.
+    /// Reads the counts at `now`, and the free space on the file system that holds `place`, the location of
+    /// `inbox`.
     pub fn read(
         inbox: &InboxReader,
         place: &DatabaseUrl,
@@ -56,7 +59,7 @@ impl Digest {
         self.lines().is_empty()
     }
 
-    /// One sentence for each problem, with what to do about it.
+    /// One sentence for each problem, with a remedy.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.shortage.iter().map(Shortage::to_string).collect();
         if self.held > 0 {
@@ -69,7 +72,7 @@ impl Digest {
         if self.set_aside > 0 {
             let (submissions, are) = counted(self.set_aside, "submission", "submissions");
             lines.push(format!(
-                "{submissions} could not be processed and {are} set aside (frontdesk inbox list --status parked; frontdesk inbox show ID says why; \
+                "{submissions} could not be processed and {are} set aside (frontdesk inbox list --status parked; frontdesk inbox show ID shows why; \
                  frontdesk inbox retry --parked).",
             ));
         }
@@ -81,23 +84,23 @@ impl Digest {
             };
             match &channel.obstacle {
                 Some(obstacle) if obstacle.off => lines.push(format!(
-                    "Channel \"{name}\" has been switched off since {:.0}: the other side said that it is gone. Once it is there again, or its address \
-                     is changed, run: frontdesk inbox retry --channel {name}",
+                    "Channel \"{name}\" has been switched off since {:.0}: its receiver replied that it is gone for good. Once it is back, or its address \
+                     has been changed, run: frontdesk inbox retry --channel {name}",
                     obstacle.since
                 )),
                 // Omit the receiver's reply: it may quote a visitor, and the digest has other recipients.
                 Some(obstacle) => lines.push(format!(
-                    "Channel \"{name}\" has been failing since {:.0} and is only probed; what is meant for it waits (frontdesk inbox stats shows its reply).",
+                    "Channel \"{name}\" has been failing since {:.0} and is only being probed; its deliveries are waiting (frontdesk inbox stats shows the receiver's reply).",
                     obstacle.since
                 )),
                 None => {
                     lines.extend(of_channel(&self.overdue).map(|(deliveries, _)| format!(
-                        "{deliveries} for channel \"{name}\" should have been tried more than an hour ago: is a channel of that name still configured, and \
-                         does the server run?",
+                        "{deliveries} for channel \"{name}\" should have been tried more than an hour ago: is a channel with that name still configured, and \
+                         is the server running?",
                     )));
                     lines.extend(of_channel(&self.failing).map(|(deliveries, are)| format!(
-                        "{deliveries} for channel \"{name}\" failed again and again and {are} still tried (frontdesk inbox list --status waiting; \
-                         frontdesk inbox show ID says why).",
+                        "{deliveries} for channel \"{name}\" failed repeatedly and {are} still being retried (frontdesk inbox list --status waiting; \
+                         frontdesk inbox show ID shows why).",
                     )));
                 }
             }
@@ -119,7 +122,8 @@ impl Digest {
         inbox_notification(Topic::Digest, &format!("digest {day}"), title, self.lines(), now)
     }
 
-    /// The order in which to try the channels: healthy ones first. Omits those that are switched off.
+    /// The channels in the order in which to try them: healthy ones first. Omits channels that are switched
+    /// off.
     pub fn order<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let severity = |name: &str| {
             let known = self.channels.iter().find(|channel| channel.name == name);
@@ -135,14 +139,14 @@ impl Digest {
     }
 }
 
-/// Notifies the team that submissions are held because of floods. Its id is a hash of the hour, so replicas
-/// use the same id for one flood.
+/// The notification that submissions are being held because of floods. Its id is a hash of the hour, so all
+/// replicas use the same id for one flood.
 pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notification {
     let line = |flood: &Flood| {
         let (submissions, are) = counted(flood.held, "submission", "submissions");
         format!(
-            "{}: {submissions} {are} held. Its quota (limits.form_per_minute, limits.form_per_hour) is exceeded, and the networks that sent them have sent \
-             many. Other submissions are delivered. When the flood ends, these are delivered as well; to look at them now: \
+            "{}: {submissions} {are} held. The form's quota (limits.form_per_minute, limits.form_per_hour) is exceeded, and these submissions come from networks that have sent \
+             many. Other submissions are still being delivered. When the flood ends, the held ones are delivered too. To view them now: \
              frontdesk inbox list --status held --form {}",
             flood.form, flood.form
         )
@@ -152,7 +156,7 @@ pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notificati
     inbox_notification(Topic::Flood, &name, "A form is being flooded", words, now)
 }
 
-/// `1 delivery`, `2 deliveries`, and the verb that follows.
+/// Returns the count with its noun (`1 delivery`, `2 deliveries`), and the matching verb (`is` or `are`).
 fn counted(n: usize, singular: &str, plural: &str) -> (String, &'static str) {
     if n == 1 { (format!("1 {singular}"), "is") } else { (format!("{n} {plural}"), "are") }
 }
@@ -180,7 +184,7 @@ fn inbox_notification(
     }
 }
 
-/// The latest due time of a digest at or before `now`. It is due daily at `at`, in UTC.
+/// The last time at or before `now` at which a digest was due. Digests are due daily at `at`, in UTC.
 pub fn last_due(now: Timestamp, at: Time) -> Timestamp {
     let today = now.to_zoned(TimeZone::UTC).date();
     let due =
@@ -218,7 +222,7 @@ mod tests {
                 channel("old", Some(true), 3),
                 channel("renamed", None, 0),
             ],
-            // Another sentence already says why that channel does not deliver.
+            // The sentence about this channel's failures already explains why it does not deliver.
             overdue: vec![("crm".to_owned(), 9), ("renamed".to_owned(), 2)],
             failing: vec![("crm".to_owned(), 9), ("mail".to_owned(), 3)],
         };
@@ -228,7 +232,7 @@ mod tests {
             "2 submissions are held",
             "1 submission could not be processed and is set aside",
             "Channel \"crm\" has been failing since 2026-11-20T06:00:00Z",
-            "3 deliveries for channel \"mail\" failed again and again and are still tried",
+            "3 deliveries for channel \"mail\" failed repeatedly and are still being retried",
             "1 delivery for channel \"mail\" is parked",
             "Channel \"old\" has been switched off since 2026-11-20T06:00:00Z",
             "3 deliveries for channel \"old\" are parked",
@@ -237,7 +241,7 @@ mod tests {
         assert_eq!(lines.len(), begin.len(), "{lines:#?}");
         for (line, begin) in lines.iter().zip(begin) {
             assert!(line.starts_with(begin), "{line}");
-            assert!(!line.contains("nobody@example.com"), "another side may quote a visitor: {line}");
+            assert!(!line.contains("nobody@example.com"), "a receiver's reply may quote a visitor: {line}");
         }
     }
 

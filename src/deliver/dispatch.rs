@@ -1,10 +1,10 @@
-//! Limits the attempts in progress for each channel, and pauses channels that fail (a circuit breaker). A
-//! state machine without clock, database or network.
+//! Limits the attempts in progress for each channel, and pauses failing channels (a circuit breaker). A state
+//! machine without a clock, database or network.
 //!
 //! Each channel has a maximum concurrency. Retries get at most half of it, rounded up, so that slow failures
-//! do not delay new deliveries. After [`TRIP_AFTER`] consecutive failures the channel is paused, and probed
-//! until an attempt succeeds. The length of the pauses depends on the [`Cause`], so that a sender cannot
-//! delay the deliveries of others with content that the receiver always answers with an error:
+//! do not delay new deliveries. After [`TRIP_AFTER`] consecutive failures the channel is paused, and then
+//! probed until an attempt succeeds. The length of a pause depends on the [`Cause`], so that a sender whose
+//! content always makes the receiver fail cannot delay the deliveries of others:
 //!
 //! - If the content cannot be the cause (no connection, a failed login), one delivery probes the channel
 //!   after 5, 10, 20, 40 and then every 60 seconds.
@@ -15,7 +15,7 @@
 //!   three days.
 //! - If the receiver refuses temporarily (a mail server's 4xx, HTTP 429), up to [`PROBES`] deliveries are
 //!   sent after 3, 6, 12 and then every 15 seconds. Once one succeeds, deliveries are sent one at a time,
-//!   with a gap that follows the receiver's rate limit, so that it refuses few of them.
+//!   with a gap that adapts to the receiver's rate limit, so that it refuses few of them.
 //!
 //! Times are durations since the start, measured by a monotonic clock.
 
@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, Claimed, Claims, Lease};
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Number of consecutive failures of a channel that pause it.
+/// Number of consecutive failures after which a channel is paused.
 pub const TRIP_AFTER: u32 = 5;
 /// Maximum number of attempts between two pauses, if the content may be the cause of the failures.
 pub const PROBES: usize = 4;
@@ -36,18 +36,18 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
 const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
 /// After a temporary refusal, deliveries are sent one at a time with a gap between them. A refusal after a
-/// success doubles the gap, and each success shortens it by an eighth, so that a rate limit refuses few
-/// deliveries. A gap below the minimum ends.
+/// success doubles the gap, and each success shortens it by an eighth, so that the receiver's rate limit
+/// refuses few deliveries. Below `SHORTEST_GAP`, the gap becomes zero.
 const LONGEST_GAP: Duration = Duration::from_mins(1);
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
 
 /// A shorter pause does not count as an outage.
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
 /// Maximum time that one `Retry-After` pauses the whole channel. The delivery itself waits for as long as the
-/// receiver asked. Other deliveries are tried earlier, because a receiver with a limit per sender sees this
-/// server as one sender, and the content of one visitor must not stop all others.
+/// receiver asked. Other deliveries are tried earlier: a receiver that limits the rate per sender sees this
+/// server as one sender, and one visitor's content must not stop all other deliveries.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
-/// The same, if the content may be the cause.
+/// Like [`MAX_RETRY_AFTER`], for failures whose cause may be the content.
 const MAX_UNCLEAR_RETRY_AFTER: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,23 +55,23 @@ pub enum HealthChange {
     None,
     Paused,
     Resumed {
-        /// Whether the pause was long enough to be an outage of the channel: deliveries that failed because
-        /// of it can be retried at once. After a short pause the cause may be a few deliveries, which would
-        /// only fail again.
+        /// Whether the pause was long enough to count as an outage of the channel. After an outage, the
+        /// deliveries that failed because of it can be retried at once. After a short pause, a few deliveries
+        /// may have been the cause, and they would only fail again.
         after_outage: bool,
     },
     /// The channel is switched off until the operator switches it on.
     Off,
 }
 
-/// Minimum sleep if a delivery is due but was not claimed.
+/// Minimum sleep if a delivery is due but could not be claimed.
 const MIN_SLEEP: Duration = Duration::from_millis(50);
 
-/// Minimum time between two claims while no channel has capacity. New submissions do not matter then; a claim
-/// can only notice that the operator has switched a channel on or off.
+/// Minimum time between two claims while no channel has capacity. A new submission cannot start then; a claim
+/// can only find out that the operator has switched a channel on or off.
 const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The health of all channels, and the attempts in progress. Channels are addressed by their index.
+/// The health of all channels, and the attempts in progress. Channels are identified by their index.
 #[derive(Debug)]
 pub struct Dispatcher {
     channels: Vec<(ChannelTarget, ChannelHealth)>,
@@ -79,14 +79,14 @@ pub struct Dispatcher {
     pub under_way: Vec<Lease>,
 }
 
-/// The attempts of one channel that start now.
+/// The attempts that start now on one channel.
 #[derive(Debug, Default)]
 pub struct StartedAttempts {
     pub claimed: Vec<Claimed>,
-    /// Time until the next attempt can start, unless an attempt ends or a submission arrives. None if there
-    /// is none to wait for.
+    /// Time until the next attempt can start, unless an attempt ends or a submission arrives earlier. `None`
+    /// if there is nothing to wait for.
     pub sleep: Option<Duration>,
-    /// Set if the store reports that the channel was switched on or off.
+    /// Set if the store reports that the channel has been switched on or off.
     pub switched_on: Option<bool>,
 }
 
@@ -110,7 +110,8 @@ impl Dispatcher {
         self.channels.iter().map(request).collect()
     }
 
-    /// How long no attempt can start, if the last claim was `asked` ago. None if the store must be asked now.
+    /// Time for which no attempt can start, if the last claim was `asked` ago. `None` if the store must be
+    /// asked now.
     pub fn idle_time(&self, elapsed: Duration, asked: Duration) -> Option<Duration> {
         let rest =
             self.channels.iter().try_fold(MIN_CLAIM_INTERVAL.saturating_sub(asked), |rest, (_, channel)| {
@@ -136,7 +137,7 @@ impl Dispatcher {
             return StartedAttempts { sleep, switched_on: Some(is_on), ..StartedAttempts::default() };
         }
         if channel.is_reported() && !claims.is_paused && claims.claimed.is_empty() {
-            // The operator wants it tried at once.
+            // The operator has cleared the stored pause: try the channel at once.
             channel.set_enabled(true);
             return StartedAttempts { sleep: Some(MIN_SLEEP), ..StartedAttempts::default() };
         }
@@ -159,6 +160,7 @@ impl Dispatcher {
         StartedAttempts { claimed: claims.claimed, sleep, switched_on: None }
     }
 
+    /// Ends an attempt. Returns how its outcome changes the channel's health.
     pub fn end(
         &mut self,
         index: usize,
@@ -179,13 +181,14 @@ pub struct ChannelHealth {
     first_attempts: usize,
     retries: usize,
     begun: usize,
-    /// Number of consecutive failures of the channel itself.
+    /// Number of consecutive failures for which the channel may be the cause.
     failures: u32,
     health: HealthState,
-    /// The time between a success and the next attempt. Zero without recent temporary refusals.
+    /// The time between a success and the next attempt. Zero unless the receiver has recently refused
+    /// temporarily.
     gap: Duration,
     gap_ends: Duration,
-    /// Whether another process has recorded a pause, and the channel works in this process.
+    /// Whether another process has recorded a pause although the channel works in this process.
     is_paused_elsewhere: bool,
 }
 
@@ -196,18 +199,18 @@ enum HealthState {
     Off,
 }
 
-/// A pause: no attempt starts before `until`, and only probes start after it.
+/// A pause. No attempt starts before `until`; after it, only probes start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pause {
     since: Duration,
     until: Duration,
-    /// The length without `Retry-After`, from which the next pause's length follows.
+    /// The length regardless of `Retry-After`. The length of the next pause depends on it.
     length: Duration,
     /// [`Cause::Channel`], [`Cause::Unclear`] or [`Cause::Deferred`].
     cause: Cause,
     /// Number of attempts that may start before the next pause.
     probes: usize,
-    /// Whether the operator sees the pause. Short pauses after temporary refusals are not reported.
+    /// Whether the operator is informed of the pause. Short pauses after temporary refusals are not reported.
     is_reported: bool,
 }
 
@@ -251,6 +254,7 @@ impl ChannelHealth {
         }
     }
 
+    /// The number of attempts that may start now, in total and for retries.
     pub fn capacity(&self, now: Duration) -> Capacity {
         let under_way = self.first_attempts + self.retries;
         match self.health {
@@ -270,7 +274,8 @@ impl ChannelHealth {
         }
     }
 
-    /// When capacity returns although no attempt ends: at the end of a pause or a gap.
+    /// The time at which the channel gets capacity even if no attempt ends: the end of a pause or a gap.
+    /// `None` if there is no such time.
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
         let is_quiet = self.first_attempts + self.retries == 0;
         let (at, returns) = match self.health {
@@ -290,15 +295,15 @@ impl ChannelHealth {
         self.health == HealthState::Off
     }
 
-    /// Switches the channel off, or on as healthy.
+    /// Switches the channel off, or on again as a healthy channel.
     pub fn set_enabled(&mut self, on: bool) {
         self.health = if on { HealthState::Well } else { HealthState::Off };
         self.failures = 0;
         self.gap = Duration::ZERO;
     }
 
-    /// Records whether the store has the channel as paused. If it is not paused in this process, another
-    /// process has recorded the pause, and may have ended since.
+    /// Records whether the channel is paused in the store. If it is paused there but not in this process,
+    /// another process has recorded the pause, and may have ended since.
     fn note_stored_pause(&mut self, is_paused: bool) {
         self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
     }
@@ -325,7 +330,7 @@ impl ChannelHealth {
                 HealthChange::Off
             }
             Some(cause @ (Cause::Channel | Cause::Unclear | Cause::Deferred)) => self.fail(cause, asked, now),
-            // A refusal also shows that the channel works.
+            // A refusal of one notification also shows that the channel works.
             Some(Cause::Notification | Cause::Refused) => self.succeed(false, now),
             None => self.succeed(true, now),
         }
@@ -342,9 +347,9 @@ impl ChannelHealth {
                 self.failures += 1;
                 asked.is_some() || cause == Cause::Deferred || self.failures >= TRIP_AFTER
             }
-            // The content may be the cause: wait for the other probes.
+            // The content may be the cause: wait until all probes have failed.
             Some(last) if cause == Cause::Unclear => now >= last.until && last.probes == 0,
-            // Attempts that started before the pause bring no news, unless the receiver asks for time.
+            // Ignore attempts that started before the pause, unless the receiver asks for a delay.
             Some(last) => {
                 asked.is_some() || now >= last.until && (last.probes == 0 || cause == Cause::Channel)
             }
@@ -537,7 +542,7 @@ mod tests {
                 assert_eq!(fail(&mut channel, Cause::Unclear, now), HealthChange::None);
             }
         }
-        // A probe whose answer asks for time counts as a probe, and the pause is 15 seconds at most.
+        // A probe whose reply has a `Retry-After` counts as a probe, and the pause is at most 15 seconds.
         now += FIRST_PAUSE;
         for _ in 1..PROBES {
             fail(&mut channel, Cause::Unclear, now);
@@ -561,11 +566,11 @@ mod tests {
             assert_eq!(
                 channel.end(false, &failed(Cause::Deferred), START),
                 HealthChange::None,
-                "it is not reported"
+                "a short pause is not reported"
             );
         }
         let mut now = START + FIRST_DEFERRAL;
-        assert_eq!(channel.wakes_at(START), Some(now), "late refusals do not prolong it");
+        assert_eq!(channel.wakes_at(START), Some(now), "late refusals do not prolong the pause");
         assert_eq!(channel.capacity(now), Capacity { any: 4, retries: 4 });
         channel.begin(false);
         assert_eq!(channel.capacity(now), Capacity { any: 3, retries: 3 });
@@ -662,7 +667,7 @@ mod tests {
                 channel.end(*again, &failed(Cause::Channel), START);
             }
             assert_eq!(channel.wakes_at(START), Some(FIRST_PAUSE), "{under_way:?}");
-            assert_eq!(channel.wakes_at(FIRST_PAUSE), None, "it is a matter of time no more");
+            assert_eq!(channel.wakes_at(FIRST_PAUSE), None, "the pause is over");
             assert_eq!(channel.capacity(FIRST_PAUSE), Capacity { any: 1, retries: 1 });
         }
     }
@@ -704,9 +709,9 @@ mod tests {
     #[test]
     fn without_capacity_the_store_is_asked_at_intervals() {
         let mut dispatcher = dispatcher();
-        assert_eq!(dispatcher.idle_time(START, START), None, "there is capacity");
+        assert_eq!(dispatcher.idle_time(START, START), None, "both channels have capacity");
         dispatcher.channels[0].1.set_enabled(false);
-        assert_eq!(dispatcher.idle_time(START, START), None, "there is capacity in one of them");
+        assert_eq!(dispatcher.idle_time(START, START), None, "one channel has capacity");
         dispatcher.channels[1].1.begin(false);
         assert_eq!(dispatcher.idle_time(START, START), Some(MIN_CLAIM_INTERVAL));
         assert_eq!(dispatcher.idle_time(START, MIN_CLAIM_INTERVAL / 5), Some(MIN_CLAIM_INTERVAL / 5 * 4));
@@ -720,7 +725,7 @@ mod tests {
         assert_eq!(
             dispatcher.idle_time(soon, START),
             Some(MIN_CLAIM_INTERVAL / 2),
-            "a pause ends when it ends"
+            "the sleep does not exceed the pause"
         );
         assert_eq!(dispatcher.idle_time(FIRST_PAUSE, START), None);
     }
@@ -756,7 +761,7 @@ mod tests {
         check(&[true, true], at(60_000), at(30_000), Some(60_000));
         check(&[true, true], None, at(30_000), None);
         check(&[false; 4], at(60_000), at(30_000), None);
-        // An overdue delivery was not claimed, so the sleep has a minimum.
+        // An overdue delivery was not claimed, so the minimum sleep applies.
         check(&[], at(-1), None, Some(50));
         check(&[], at(49), None, Some(50));
         check(&[], at(51), None, Some(51));
@@ -776,7 +781,7 @@ mod tests {
         let later = Duration::from_secs(2);
         let begun = dispatcher.begin(0, noted, NOW, later);
         assert_eq!(begun.sleep, Some(FIRST_PAUSE.saturating_sub(later)));
-        // Attempts that the store had claimed before the pause are sent, and do not end it.
+        // Attempts that the store claimed before the pause are still sent and do not end the pause.
         let claims = Claims { claimed: vec![claimed(1, false)], ..Claims::default() };
         assert_eq!(dispatcher.begin(0, claims, NOW, later).claimed, [claimed(1, false)]);
         assert!(dispatcher.channels[0].1.is_reported());

@@ -1,4 +1,4 @@
-//! Composes the mail message of a notification (RFC 5322). The same notification gives the same bytes.
+//! Composes the mail message of a notification (RFC 5322). The same notification always gives the same bytes.
 //!
 //! A visitor's text appears only in the body, in the subject and, if it is an address, in `Reply-To`. The
 //! message is 7-bit clean, its lines end in CRLF, and control characters are made visible.
@@ -19,14 +19,14 @@ use crate::forms::Form;
 use crate::forms::email::Mailbox;
 use crate::forms::text::{escape_html, visible, visible_lines};
 
-/// Maximum length of a subject, in characters. Longer ones end in `…`.
+/// Maximum length of a subject, in characters. Longer subjects are cut and end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
 
 /// A longer value, or one with several lines, is written as an indented block.
 const MAX_LINE_CHARS: usize = 200;
 
-/// Maximum number of octets between `=?utf-8?Q?` and `?=`, so that a line with the header's name has at most
-/// 76 (RFC 2047 §2).
+/// Maximum number of octets between `=?utf-8?Q?` and `?=`, so that a line including the header's name has at
+/// most 76 octets (RFC 2047 §2).
 const MAX_WORD_OCTETS: usize = 52;
 
 #[derive(Clone, Debug)]
@@ -34,13 +34,13 @@ pub struct MailAddresses {
     /// The sender's address, which is also the envelope sender.
     pub(super) from: String,
     from_name: String,
-    /// At least one.
+    /// The recipients' addresses, at least one.
     pub(super) to: Vec<String>,
 }
 
 impl MailAddresses {
-    /// Each address must be a Mailbox (RFC 5321), and at least one recipient is required; otherwise the error
-    /// names the invalid one. The display name may be empty.
+    /// Checks that each address is a Mailbox (RFC 5321) and that there is at least one recipient. The error
+    /// names the invalid option. The display name may be empty.
     pub fn new(from: &str, from_name: &str, to: &[String]) -> Result<MailAddresses, String> {
         if Mailbox::parse(from).is_none() {
             return Err("`from` is not an e-mail address.".to_owned());
@@ -55,13 +55,13 @@ impl MailAddresses {
         Ok(MailAddresses { from: from.to_owned(), from_name, to: to.to_vec() })
     }
 
-    /// The sender's domain, or its address literal with the brackets.
+    /// The domain of the sender's address, or the address literal with its brackets.
     pub fn domain(&self) -> &str {
         self.from.rsplit_once('@').map_or("localhost", |(_, domain)| domain)
     }
 }
 
-/// Composes the message. It ends in CRLF, and no line exceeds 998 octets (RFC 5322 §2.1.1).
+/// Composes the message. It ends in CRLF, and no line is longer than 998 octets (RFC 5322 §2.1.1).
 pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     let text = plain_text(notice).replace('\n', "\r\n");
     let html = html(notice).replace('\n', "\r\n");
@@ -96,12 +96,12 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     bytes
 }
 
-/// The Message-ID without angle brackets. It is the same in every attempt.
+/// The Message-ID without angle brackets. It is the same for every attempt.
 fn message_id(notice: &Notification, domain: &str) -> String {
     format!("{}.{}@{domain}", notice.id, notice.topic.name())
 }
 
-/// The visitor's address, if it is valid. A Mailbox has no line breaks and is ASCII.
+/// The visitor's address, if it is valid. A valid Mailbox is ASCII and has no line breaks.
 fn reply_to(notice: &Notification) -> Option<&str> {
     let email = notice.get("email").filter(|_| notice.topic == Topic::Submission)?;
     Mailbox::parse(email).map(|_| email)
@@ -115,8 +115,8 @@ fn subject(title: &str) -> String {
     title.chars().take(MAX_SUBJECT_CHARS - 1).chain(['…']).collect()
 }
 
-/// An unstructured header. Encodes every text that is not plain, and also one that looks like an encoded
-/// word, which a mail program would decode.
+/// An unstructured header. Encodes text that is not plain ASCII, and text that looks like an encoded word,
+/// because a mail program would decode it.
 fn unstructured(text: &str) -> HeaderType<'static> {
     let is_plain = text.len() <= 60
         && text.bytes().all(|b| (b' '..=b'~').contains(&b))
@@ -126,8 +126,8 @@ fn unstructured(text: &str) -> HeaderType<'static> {
     Raw::new(if is_plain { text.to_owned() } else { encoded_words(text) }).into()
 }
 
-/// RFC 2047's "Q" encoding of everything except ASCII letters and digits. No character is split between words
-/// (§5).
+/// Encodes everything except ASCII letters and digits with RFC 2047's "Q" encoding. No character is split
+/// between two encoded words (§5).
 fn encoded_words(text: &str) -> String {
     let mut words = vec![String::new()];
     for c in text.chars() {
@@ -155,7 +155,8 @@ fn label(notice: &Notification, name: &str) -> String {
     field.map_or_else(|| visible(name), |field| field.label.to_owned())
 }
 
-/// Indents blocks, so that a visitor's text cannot imitate the server's lines.
+/// The message as plain text. Blocks are indented, so that a visitor's text cannot imitate lines that the
+/// server writes.
 fn plain_text(notice: &Notification) -> String {
     let mut text = String::new();
     for sentence in &notice.words {
@@ -184,7 +185,8 @@ fn plain_text(notice: &Notification) -> String {
     text
 }
 
-/// HTML without styles, scripts and external resources. `bdi` isolates the writing direction of each value.
+/// The message as HTML, without styles, scripts and external resources. `bdi` isolates the writing direction
+/// of each value.
 fn html(notice: &Notification) -> String {
     let mut html = String::from("<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape_html(&subject(&notice.title)));

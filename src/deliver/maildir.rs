@@ -1,8 +1,8 @@
 //! The Maildir channel: delivers each message atomically into a mailbox on this machine.
 //!
-//! A message is written and synced in `tmp/`, and then renamed into `new/`. Its name is a function of the
-//! notification, so that a retry after a crash finds a message that was already delivered, unless a reader
-//! has removed it.
+//! A message is written and synced in `tmp/`, and then renamed into `new/`. Its name is derived from the
+//! notification, so that a retry after a crash finds a message that was already delivered, unless a mail
+//! reader has removed it.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -15,19 +15,20 @@ use super::mail::{self, MailAddresses};
 use super::notification::Notification;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Time limit for one delivery. A disk that is slower counts as failed.
+/// Time limit for one delivery. If the disk is slower, the attempt fails.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Maximum number of temporary files of one notification that interrupted attempts may leave.
+/// Maximum number of temporary files that interrupted attempts may leave for one notification.
 const MAX_TEMPORARY_FILES: u32 = 1000;
 
 #[derive(Clone, Debug)]
 pub struct MaildirOptions {
-    /// The Maildir. A delivery creates it if it is missing; its parent folders are created at the start only.
+    /// The Maildir. A delivery creates it if it is missing, but its parent folders are only created at the
+    /// start.
     pub path: PathBuf,
     pub from: String,
     pub from_name: String,
-    /// The recipients in the message's header.
+    /// The recipients in the message header.
     pub to: Vec<String>,
 }
 
@@ -37,7 +38,7 @@ pub struct Maildir {
 }
 
 impl Maildir {
-    /// Prepares the channel without writing. If the options cannot work, each attempt fails with the reason.
+    /// Prepares the channel without writing. If the options are invalid, each attempt fails with the reason.
     pub fn new(options: MaildirOptions) -> Maildir {
         let addresses = MailAddresses::new(&options.from, &options.from_name, &options.to);
         Maildir { path: options.path, addresses }
@@ -63,15 +64,15 @@ impl Maildir {
     }
 }
 
-/// The file name: time, unique part and origin. The origin is the sender's domain, because the host name of a
-/// container changes with every start.
+/// The file name: time, unique part and origin. The origin is the sender's domain rather than the host name,
+/// because a container's host name changes at every start.
 fn name(notice: &Notification, domain: &str) -> String {
-    // An address literal may contain a colon, which ends the unique name in a Maildir.
+    // An address literal may contain a colon, which would end the unique name in a Maildir.
     let domain = domain.replace(':', "\\072").replace('/', "\\057");
     format!("{}.{}-{}.{domain}", notice.created_at.as_second(), notice.id, notice.topic.name())
 }
 
-/// Describes the error of a failed operation.
+/// Returns a function that describes the error of a failed operation on `path`.
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> String {
     let path = path.display();
     move |error| match error.kind() {
@@ -81,8 +82,8 @@ fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Strin
     }
 }
 
-/// Delivers the message. `look` first searches for an existing copy, which takes time proportional to the
-/// number of messages.
+/// Delivers the message, and describes the result or the error. If `look` is set, searches for an existing
+/// copy first, which takes time proportional to the number of messages.
 fn deliver(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
@@ -90,7 +91,7 @@ fn deliver(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<Str
     }
     for folder in [&new, &cur].into_iter().filter(|_| look) {
         if contains_message(folder, name).map_err(io_error("look into", folder))? {
-            // The attempt that delivered it may have ended before it synced the folder.
+            // The attempt that delivered the message may have ended before it synced the folder.
             sync_folder(folder).map_err(io_error("sync", folder))?;
             return Ok(format!("{name} was already there"));
         }
@@ -103,14 +104,15 @@ fn deliver(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<Str
     Ok(format!("{name} is in new/"))
 }
 
-/// Creates the parent folders of the Maildir `path`, for their owner only. Called at the start only: if they
-/// are missing later, a file system may be unmounted, and mail in its mount point would be hidden.
+/// Creates the parent folders of the Maildir `path` with access for their owner only. Called only at the
+/// start: if the folders are missing later, a file system may be unmounted, and mail written to its mount
+/// point would be hidden.
 pub(super) fn create_parents(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     DirBuilder::new().recursive(true).mode(0o700).create(parent)
 }
 
-/// Creates a folder for its owner only. Its parent must exist.
+/// Creates a folder with access for its owner only. Its parent must exist.
 fn create_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => {}
@@ -128,8 +130,8 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Whether the folder has the message. A reader may have appended flags (`:2,S`) or sizes (`,S=1200`) to its
-/// name.
+/// Whether the folder contains the message. A mail reader may have appended flags (`:2,S`) or sizes
+/// (`,S=1200`) to its name.
 fn contains_message(folder: &Path, name: &str) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let found = entry?.file_name();
@@ -141,8 +143,8 @@ fn contains_message(folder: &Path, name: &str) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Writes and syncs a new file. Skips the names of files that interrupted attempts left, because another
-/// process may still be writing them.
+/// Writes and syncs a new file, and returns its path. Skips the names of files that interrupted attempts left
+/// behind, because another process may still be writing them.
 fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, String> {
     let mut number = 0;
     let (path, mut file) = loop {

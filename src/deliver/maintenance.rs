@@ -1,5 +1,5 @@
 //! Maintenance of an inbox: removes expired submissions, encrypts delivered ones, sends the team a daily
-//! digest, and notifies the team of a flood at once.
+//! digest, and notifies the team of floods at once.
 
 #![expect(clippy::disallowed_methods, reason = "the maintenance loop reads the clock")]
 
@@ -24,9 +24,9 @@ use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 const INTERVAL: Duration = Duration::from_mins(15);
 /// The delay between sealing a submission and truncating the write-ahead log, which still contains its text.
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
-/// Maximum number of rows that one step seals or removes.
+/// Maximum number of rows that one transaction seals or removes.
 const BATCH: usize = 200;
-/// How long the inbox stores which sources were refused, including today.
+/// Number of days, including today, for which the inbox keeps counts of refused requests.
 const REFUSAL_DAYS: u32 = 30;
 /// The key under which the inbox stores when the last digest was due.
 const DIGEST_KEY: &str = "digest";
@@ -39,16 +39,17 @@ const FLOOD_RETRY: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug, Default)]
 pub struct MaintenanceOptions {
-    /// Removes submissions after this time. None disables this.
+    /// Submissions are removed after this time. `None` keeps them.
     pub retention: Option<Duration>,
-    /// Removes submissions that have been held for this time. None disables this.
+    /// Submissions are removed after they have been held for this time. `None` keeps them.
     pub retention_held: Option<Duration>,
-    /// The time of day, in UTC, of the daily digest. None disables it.
+    /// The time of day, in UTC, at which the daily digest is sent. `None` disables the digest.
     pub digest_at: Option<Time>,
-    /// The reserve of free space (`store.min_free`). The digest warns when less than twice the reserve is
-    /// free.
+    /// The free space to keep in reserve (`store.min_free`). The digest warns when less than twice this
+    /// reserve is free.
     pub min_free: MinFree,
-    /// The key to which submissions are encrypted once all deliveries are done.
+    /// The public key with which submissions are encrypted once all deliveries are done. `None` disables
+    /// this.
     pub recipient: Option<Recipient>,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Maintenance {
     pub place: DatabaseUrl,
     pub store: Store,
     pub channels: Vec<(String, Rc<Channel>)>,
-    /// Notified after a submission was sealed.
+    /// Notified when a submission has been sealed.
     pub sealed: Rc<Notify>,
 }
 
@@ -65,11 +66,12 @@ impl Maintenance {
     /// Runs maintenance for as long as the future is polled.
     pub async fn run(&self) {
         let options = &self.options;
-        // The last process may have ended before it truncated the log.
+        // The previous process may have ended before it truncated the log.
         let mut log_is_stale =
             options.recipient.is_some() || options.retention.is_some() || options.retention_held.is_some();
         self.warn_about_removed_channels().await;
-        // Scanning the inbox is slow, so a notification about a sealed submission only truncates the log.
+        // Scanning the inbox is slow, so the notification that a submission was sealed only truncates the
+        // log.
         let mut run_at = Instant::now();
         let mut flood_at = Some(Instant::now());
         let mut clock = ClockCheck::default();
@@ -98,7 +100,7 @@ impl Maintenance {
             }
             if flood_at.is_some_and(|at| Instant::now() >= at) {
                 let retry = self.send_flood_notification(now).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "sending the flood notice failed; will retry");
+                    tracing::warn!(%error, "sending the flood notification failed; will retry");
                     Some(FLOOD_RETRY)
                 });
                 flood_at = retry.map(|wait| Instant::now() + wait);
@@ -110,11 +112,11 @@ impl Maintenance {
             let wake_at = flood_at.map_or(wake_at, |at| wake_at.min(at));
             tokio::select! {
                 () = tokio::time::sleep_until(wake_at.into()) => {}
-                // A notification that is already scheduled will cover this flood.
+                // A flood notification that is already scheduled will include this flood.
                 () = self.store.events().flooded.notified(), if flood_at.is_none() => flood_at = Some(Instant::now()),
                 () = self.sealed.notified() => {
                     log_is_stale = true;
-                    // Wait for further ones, to truncate the log once.
+                    // Wait, so that submissions sealed at about the same time need only one truncation.
                     tokio::time::sleep(TRUNCATE_DELAY).await;
                 }
             }
@@ -131,7 +133,7 @@ impl Maintenance {
         result.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Like [`Maintenance::read`], but an inbox that does not exist yet gives an empty result.
+    /// Like [`Maintenance::read`], but returns an empty result if the inbox does not exist yet.
     async fn read_if_any<T: Default + Send + 'static>(
         &self,
         query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
@@ -151,7 +153,7 @@ impl Maintenance {
                 tracing::warn!(
                     channel = channel.name,
                     waiting,
-                    "deliveries wait for a channel that is no longer configured"
+                    "deliveries are waiting for a channel that is no longer configured"
                 );
             }
         }
@@ -188,9 +190,9 @@ impl Maintenance {
         Ok(removed)
     }
 
-    /// Seals submissions that were not sealed after their delivery: the process ended before, sealing was
-    /// configured later, or the submission is held and no configured channel would deliver it after its
-    /// release.
+    /// Seals submissions that were not sealed after their delivery, because the process ended first, because
+    /// sealing was configured later, or because the submission is held and no configured channel would
+    /// deliver it after its release. Returns their number.
     async fn seal_settled(&self) -> Result<usize, StoreError> {
         let Some(recipient) = &self.options.recipient else { return Ok(0) };
         let channels = self.store.channels();
@@ -208,7 +210,7 @@ impl Maintenance {
         }
     }
 
-    /// Sends the daily digest if it is due and not empty, through the first channel that accepts it.
+    /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it.
     async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
         let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
         let done = || self.store.remember(DIGEST_KEY, due);
@@ -241,14 +243,14 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Notifies the team while submissions are held because of a flood, at most once an hour. Returns the
-    /// time until the next check; none while no submission is held because of a flood.
+    /// Notifies the team that submissions are being held because of a flood, at most once an hour. Returns
+    /// the time until the next check, or `None` if no submission is held because of a flood.
     async fn send_flood_notification(&self, now: Timestamp) -> Result<Option<Duration>, StoreError> {
         let floods = self.read_if_any(InboxReader::floods).await?;
         if floods.is_empty() {
             return Ok(None);
         }
-        // Ignore a time in the future: the clock has been set back since.
+        // Ignore a time in the future: the clock has been set back since then.
         let last = self.store.remembered(FLOOD_KEY).await?.filter(|last| *last <= now);
         let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
         if let Some(wait) =
@@ -261,37 +263,37 @@ impl Maintenance {
         tracing::warn!(
             forms = forms.join(", "),
             held,
-            "form quota exceeded: submissions of networks that have sent several are held until the flood ends"
+            "form quota exceeded: submissions from networks that have sent several are held until the flood ends"
         );
         let notice = digest::flood_notification(&floods, now);
         let channel = send_to_one(&self.channels, &notice).await;
         if let Some(channel) = channel {
-            tracing::info!(channel, "sent the flood notice to the team");
+            tracing::info!(channel, "sent the flood notification to the team");
         }
         if channel.is_some() || self.channels.is_empty() {
             self.store.remember(FLOOD_KEY, now).await?;
             return Ok(Some(FLOOD_INTERVAL));
         }
-        tracing::warn!("flood notice not accepted by any channel; will retry");
+        tracing::warn!("flood notification not accepted by any channel; will retry");
         Ok(Some(FLOOD_RETRY))
     }
 }
 
-/// The time from which on nothing has expired; none if nothing ever expires.
+/// Everything older than the returned time has expired. `None` if nothing ever expires.
 fn expires_before(now: Timestamp, retention: Option<Duration>) -> Option<Timestamp> {
     now.checked_sub(retention?).ok()
 }
 
-/// Compares the system's clock with the monotonic clock. A clock that is set forward by mistake, or is wrong
-/// until the network corrects it, must not expire submissions.
+/// Compares the system clock with the monotonic clock, so that a clock that was set forward by mistake, or is
+/// wrong until NTP corrects it, does not expire submissions.
 #[derive(Debug, Default)]
 struct ClockCheck {
     last: Option<(Instant, Timestamp)>,
 }
 
 impl ClockCheck {
-    /// Whether both clocks have advanced by the same time since the last call, give or take a minute. False
-    /// at the first call.
+    /// Whether both clocks have advanced by the same time since the last call, to within a minute. The first
+    /// call returns false.
     fn runs_evenly(&mut self, instant: Instant, now: Timestamp) -> bool {
         self.last.replace((instant, now)).is_some_and(|(earlier, then)| {
             let expected = then + instant.saturating_duration_since(earlier);
@@ -307,6 +309,7 @@ fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
     Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(Duration::from_secs(1), INTERVAL)
 }
 
+/// Removes the counts of refused requests that are older than [`REFUSAL_DAYS`] days.
 async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError> {
     let Ok(before) = now.checked_sub(Duration::from_hours(24) * (REFUSAL_DAYS - 1)) else {
         return Ok(());
@@ -315,7 +318,8 @@ async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError
     Ok(())
 }
 
-/// Replaces the fields of a submission by an encrypted copy for `recipient`.
+/// Replaces a submission's fields with a copy encrypted for `recipient`. Returns whether the submission was
+/// sealed.
 pub(super) async fn seal_submission(
     store: &Store,
     recipient: &Recipient,
@@ -325,7 +329,8 @@ pub(super) async fn seal_submission(
     store.seal(submission.id, sealed).await
 }
 
-/// Sends a notification to the first channel that accepts it, and returns that channel's name.
+/// Sends a notification through the first channel that accepts it. Returns that channel's name, or `None` if
+/// all channels failed.
 async fn send_to_one<'a>(
     channels: impl IntoIterator<Item = &'a (String, Rc<Channel>)>,
     notice: &Notification,
@@ -362,7 +367,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let options = Options::new(folder.path().join("inbox.db"));
         let store = TestInbox::open(&options).unwrap();
-        // A file occupies the path of this Maildir.
+        // A file occupies this Maildir's path.
         std::fs::write(folder.path().join("broken"), "").unwrap();
         let channels: Vec<_> =
             ["off", "broken", "well"].map(|name| (name.to_owned(), open(&folder.path().join(name)))).into();
@@ -380,7 +385,7 @@ mod tests {
         assert_eq!(tell("2026-11-20T06:00:00Z"), [0, 0], "a new inbox starts with the next digest");
         assert_eq!(tell("2026-11-20T07:00:00Z"), [0, 1]);
         assert_eq!(tell("2026-11-20T23:59:00Z"), [0, 1], "once a day");
-        assert_eq!(tell("2026-11-22T12:00:00Z"), [0, 2], "a day that was missed is not made up for");
+        assert_eq!(tell("2026-11-22T12:00:00Z"), [0, 2], "a missed digest is not sent later");
         let mail = &mails(&folder.path().join("well"))[0];
         assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
         assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
@@ -396,7 +401,7 @@ mod tests {
         assert!(!at(0, 0), "the start");
         assert!(at(15, 15));
         assert!(!at(30, 1000), "set forward");
-        assert!(at(45, 1015), "it has run evenly since");
+        assert!(at(45, 1015), "both clocks have advanced evenly since");
         assert!(!at(60, 60), "set back");
     }
 
@@ -407,7 +412,7 @@ mod tests {
         let options = Options::new(folder.path().join("inbox.db"));
         let store = TestInbox::open(&options).unwrap();
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
-        // More than one transaction can remove.
+        // More than one transaction removes.
         for n in 0..=BATCH {
             hold(&runtime, &store, &n.to_string(), "2026-10-21T11:59:59Z");
         }
@@ -423,7 +428,7 @@ mod tests {
         };
         let days = |days: u64| Some(Duration::from_hours(24 * days));
         assert_eq!(remove(None, None), (0, BATCH + 2));
-        assert_eq!(remove(days(1), None), (0, BATCH + 2), "the other retention is not about them");
+        assert_eq!(remove(days(1), None), (0, BATCH + 2), "`retention` does not apply to held submissions");
         assert_eq!(remove(None, days(30)), (BATCH + 1, 1));
         assert_eq!(remove(None, days(30)), (0, 1));
     }

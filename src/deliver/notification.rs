@@ -17,7 +17,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// The name in identifiers. It must not change, because receivers recognise duplicates by it.
+    /// The name in identifiers. It must never change, because receivers use it to recognise duplicates.
     pub const fn name(self) -> &'static str {
         match self {
             Topic::Submission => "submission",
@@ -36,23 +36,23 @@ impl Topic {
 /// A message to the operator's team.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// The submission's id, or one derived from the content. It is the same in all attempts and channels, so
-    /// that a receiver recognises duplicates.
+    /// The submission's id, or an id derived from the content. It is the same for all attempts and channels,
+    /// so that a receiver can recognise duplicates.
     pub id: Uuid,
     pub topic: Topic,
-    /// When the submission was received, or the notification was written.
+    /// When the submission was received or, for other topics, when the notification was created.
     pub created_at: Timestamp,
     /// The form's name, if the topic is a submission.
     pub form: Option<String>,
     /// Whether screening marks the submission as suspicious.
     pub is_suspicious: bool,
-    /// The subject line. It may contain what a visitor wrote.
+    /// The subject line. It may contain text that a visitor wrote.
     pub title: String,
-    /// Sentences that the server wrote, one per line. The standard webhook body omits those of submissions.
+    /// Sentences written by the server, one per line. The standard webhook body omits them for submissions.
     pub words: Vec<String>,
-    /// The submission's names and values, in the form's order. Values may have several lines.
+    /// The submission's field names and values, in the form's order. Values may have several lines.
     pub fields: Vec<(String, String)>,
-    /// Whether an earlier attempt may have succeeded. A channel that can check for duplicates does so.
+    /// Whether an earlier attempt may have succeeded. Channels that can check for duplicates then do so.
     pub may_be_there: bool,
 }
 
@@ -81,7 +81,7 @@ impl Notification {
         }
     }
 
-    /// The value of a field that was filled in.
+    /// The value of a field, if the visitor filled it in.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
     }
@@ -96,8 +96,8 @@ fn words(submission: &Submission) -> Vec<String> {
         _ if screening.reasons.iter().any(is_flood) => {
             "It was held while its form was being flooded.".to_owned()
         }
-        signals if signals.is_empty() => "Screening had held it until it was released.".to_owned(),
-        signals => format!("Screening had held it ({signals}) until it was released."),
+        signals if signals.is_empty() => "Screening held it until it was released.".to_owned(),
+        signals => format!("Screening held it ({signals}) until it was released."),
     });
     let suspicious = submission.screening.as_ref().filter(|screening| screening.suspicious);
     let suspicious =
@@ -105,7 +105,7 @@ fn words(submission: &Submission) -> Vec<String> {
     agent.into_iter().chain(suspicious).chain(withheld).collect()
 }
 
-/// Omits the values: logs must not contain what visitors write.
+/// Omits the values: logs must not contain text that visitors wrote.
 impl std::fmt::Debug for Notification {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Notification")
@@ -133,7 +133,7 @@ mod tests {
         };
         check(None, None, &[]);
         check(screening(false), None, &[]);
-        check(screening(true), None, &["Screening had held it (links) until it was released."]);
+        check(screening(true), None, &["Screening held it (links) until it was released."]);
         check(
             screening(false),
             Some("agent.example.com"),

@@ -1,7 +1,8 @@
 //! The SMTP channel: sends each notification to a mail server (RFC 5321).
 //!
 //! A message is delivered once the server has replied to its final dot with a 2xx. Idle connections are kept
-//! for a while and reused. Certificates are always verified, and TLS, if configured, is never skipped.
+//! for a while and reused. Certificates are always verified, and if TLS is configured, no message is sent
+//! without it.
 
 mod error;
 mod session;
@@ -22,19 +23,19 @@ use session::{SmtpSession, TrustedRoots};
 
 const MAX_IDLE: usize = 4;
 
-/// Maximum number of messages on one connection, below the limits of common servers.
+/// Maximum number of messages per connection. It is below the limits of common servers.
 const MAX_MESSAGES: u32 = 50;
 
 #[derive(Clone, Debug)]
 pub struct SmtpOptions {
-    /// The server's name or address. Its certificate must be valid for it.
+    /// The server's name or address, for which its certificate must be valid.
     pub host: String,
     /// Usually 25, 465 (implicit TLS) or 587.
     pub port: u16,
     pub tls: SmtpTls,
-    /// If none, the client does not log in.
+    /// With `None`, the client does not log in.
     pub login: Option<SmtpLogin>,
-    /// The sender's address, which the server must allow.
+    /// The sender's address. The server must permit it.
     pub from: String,
     pub from_name: String,
     pub to: Vec<String>,
@@ -62,17 +63,17 @@ pub struct SmtpLogin {
 /// Time limits for the steps of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct SmtpDeadlines {
-    /// The DNS lookup and the connection attempts to all addresses.
+    /// For the DNS lookup and the connection attempts to all addresses together.
     pub connect: Duration,
     pub tls: Duration,
-    /// A command and its reply; also the greeting with EHLO, and the login.
+    /// For a command and its reply, for the greeting together with EHLO, and for the login.
     pub command: Duration,
     pub message: Duration,
     pub quit: Duration,
-    /// The whole attempt except QUIT. The sum of both is below
+    /// For the whole attempt except QUIT. Together with `quit` it is below
     /// [`crate::submission::outcome::LONGEST_ATTEMPT`].
     pub attempt: Duration,
-    /// How long an idle connection is kept.
+    /// How long an idle connection is kept open.
     pub idle: Duration,
 }
 
@@ -92,7 +93,7 @@ impl Default for SmtpDeadlines {
 
 pub struct Smtp {
     options: Box<SmtpOptions>,
-    /// Prepared from the options, or the reason why they cannot work.
+    /// Prepared from the options, or the reason why they are invalid.
     ready: Result<Box<Ready>, String>,
     idle: Mutex<Vec<SmtpSession>>,
 }
@@ -109,7 +110,7 @@ impl fmt::Debug for Smtp {
 }
 
 impl Smtp {
-    /// Prepares the channel without connecting. If the options cannot work, each attempt fails with the
+    /// Prepares the channel without connecting. If the options are invalid, each attempt fails with the
     /// reason.
     pub fn new(options: SmtpOptions) -> Smtp {
         let addresses = MailAddresses::new(&options.from, &options.from_name, &options.to);
@@ -118,7 +119,7 @@ impl Smtp {
         Smtp { options: Box::new(options), ready, idle: Mutex::default() }
     }
 
-    /// Sends one notification. If an idle connection turns out to be closed, it is replaced once.
+    /// Sends one notification. Replaces an idle connection once if it turns out to be closed.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let ready = match &self.ready {
             Ok(ready) => ready,
@@ -136,7 +137,7 @@ impl Smtp {
         outcome
     }
 
-    /// Returns the outcome, and the connection if it must be closed.
+    /// Returns the outcome, and the connection if the caller must close it.
     async fn attempt(&self, ready: &Ready, message: &[u8]) -> (Outcome, Option<SmtpSession>) {
         let deadlines = self.options.deadlines;
         if let Some(mut session) = self.take_idle() {
@@ -154,6 +155,8 @@ impl Smtp {
         }
     }
 
+    /// Converts the result of a transmission. Returns the outcome, and the connection if the caller must
+    /// close it.
     fn conclude(
         &self,
         session: SmtpSession,
@@ -173,7 +176,7 @@ impl Smtp {
         idle.pop()
     }
 
-    /// Keeps the connection for reuse, or returns it if it must be closed.
+    /// Keeps the connection for reuse, or returns it if the caller must close it.
     fn keep(&self, session: SmtpSession) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if session.sent >= MAX_MESSAGES || idle.len() >= MAX_IDLE {
@@ -188,7 +191,7 @@ impl Smtp {
     }
 }
 
-/// The public roots and the operator's additional ones.
+/// The public roots and those that the operator added.
 fn load_roots(options: &SmtpOptions) -> Result<TrustedRoots, String> {
     let no_tls = |error: &dyn fmt::Display| format!("TLS cannot be set up: {error}");
     let config = tls_config(options.extra_roots.as_ref()).map_err(|error| no_tls(&error))?;

@@ -1,9 +1,8 @@
-//! The webhook channel: posts notifications to an HTTP endpoint, signed as Standard Webhooks specify, or in
-//! the format of a chat service.
+//! The webhook channel: posts notifications to an HTTP endpoint, either signed according to Standard Webhooks
+//! or in the format of a chat service.
 //!
-//! An attempt is one connection and one POST. The response's status decides about the outcome ([`answer`]).
-//! Redirects are never followed.
-//! docs/webhooks.md says how a receiver verifies a signature.
+//! An attempt is one connection and one POST. The response's status determines the outcome ([`answer`]).
+//! Redirects are never followed. docs/webhooks.md explains how a receiver verifies a signature.
 
 #![expect(clippy::disallowed_methods, reason = "a signature has the time of the attempt")]
 
@@ -32,10 +31,10 @@ pub use body::WebhookBody;
 #[derive(Clone, Debug)]
 pub struct WebhookOptions {
     pub url: Url,
-    /// The signing keys, two during a rotation. Without a key, requests are not signed.
+    /// The signing keys; two during a rotation. Without a key, requests are not signed.
     pub secrets: Vec<SigningKey>,
     pub body: WebhookBody,
-    /// Whether the host may have private addresses. The metadata addresses of cloud providers, which hand out
+    /// Whether the host may have private addresses. Metadata addresses of cloud providers, which hand out
     /// credentials, are always refused.
     pub allow_private: bool,
     /// Certificate authorities that are trusted in addition to the public ones.
@@ -43,7 +42,7 @@ pub struct WebhookOptions {
     pub deadlines: FetchTimeouts,
 }
 
-/// Time limits for the phases of an attempt. Their sum is below [`LONGEST_ATTEMPT`].
+/// Time limits for the phases of an attempt. Their sum is less than [`LONGEST_ATTEMPT`].
 pub const DEADLINES: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(10),
     connect: Duration::from_secs(10),
@@ -97,13 +96,13 @@ impl fmt::Debug for Webhook {
     }
 }
 
-/// A secret of Standard Webhooks, for HMAC-SHA-256.
+/// A Standard Webhooks secret for HMAC-SHA-256.
 #[derive(Clone)]
 pub struct SigningKey(Arc<Signer>);
 
 impl SigningKey {
-    /// Parses `whsec_` and 24 to 64 bytes in Base64. The error says what is expected and does not quote the
-    /// secret.
+    /// Parses `whsec_` followed by 24 to 64 bytes in Base64. The error describes the expected form and does
+    /// not quote the secret.
     pub fn parse(text: &str) -> Result<SigningKey, String> {
         let expected = || {
             Err("expected `whsec_` and 24 to 64 random bytes in Base64, such as \
@@ -126,7 +125,7 @@ impl fmt::Debug for SigningKey {
 }
 
 /// The headers with the notification's id, the time of the attempt and one signature for each key. Without a
-/// key there is no signature.
+/// key, the signature header is missing.
 fn signed_headers(
     keys: &[SigningKey],
     id: Uuid,

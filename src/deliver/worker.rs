@@ -1,12 +1,12 @@
 //! The delivery worker: claims due deliveries, sends them, records the outcomes, and sleeps until the next
-//! one is due.
+//! delivery is due.
 //!
-//! The worker has a separate thread and runtime, so that a slow receiver never delays a visitor. Of the
-//! processes that share an SQLite inbox, the one that holds its lock delivers; the others stand by. The
-//! worker therefore takes over attempts that it finds in progress at its start, without waiting for their
-//! leases. With PostgreSQL, every replica delivers.
+//! The worker has its own thread and runtime, so that a slow receiver never delays a visitor. Of the
+//! processes that share an SQLite inbox, only the one that holds the inbox's lock delivers; the others are on
+//! standby. The worker can therefore requeue any attempts that it finds in progress when it starts, without
+//! waiting for their leases to expire. With PostgreSQL, every replica delivers.
 //!
-//! The decisions are made elsewhere: [`super::dispatch`] limits the attempts in progress,
+//! Decisions are made elsewhere: [`super::dispatch`] limits the attempts in progress,
 //! [`crate::submission::schedule`] times the retries, and the store selects due deliveries.
 
 #![expect(clippy::disallowed_methods, reason = "the delivery loop reads the clock")]
@@ -37,33 +37,34 @@ use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use crate::submission::schedule;
 
-/// Duration of an attempt's lease. It exceeds the longest attempt, so that no delivery is sent twice at the
-/// same time.
+/// Duration of an attempt's lease. It is longer than the longest attempt, so that a delivery is never sent
+/// twice at the same time.
 const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
-/// Maximum sleep. Notifications wake the worker earlier; the limit covers clocks that are set and file
-/// systems without change notifications.
+/// Maximum sleep. Notifications wake the worker earlier. The limit is for changes of the system clock, and
+/// for file systems without change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 const STORE_RETRY: Duration = Duration::from_secs(1);
-/// A larger difference between the two clocks means that the system clock was set. Smaller ones are
+/// A larger difference between the two clocks means that the system clock was set. Smaller differences are
 /// corrections by time synchronisation.
 const MOST_DRIFT: Duration = Duration::from_secs(2);
 /// How often a process on standby tries to take the lock.
 const STANDBY: Duration = Duration::from_secs(1);
 
-/// How often a replica tries to take the lock for maintenance, which is not urgent.
+/// How often a replica tries to take the lock for maintenance. Maintenance is not urgent.
 const SERVER_STANDBY: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// The database, for its lock and change notifications.
+    /// The database, which is needed here for its lock and its change notifications.
     pub place: DatabaseUrl,
     pub channels: Vec<ChannelOptions>,
     pub maintenance: MaintenanceOptions,
-    /// How long attempts in progress may take after a stop. The next process repeats those that take longer.
+    /// How long attempts in progress may continue after a stop. The next process repeats attempts that take
+    /// longer.
     pub grace: Duration,
 }
 
-/// The handle of the worker's thread. Dropping it stops the worker.
+/// A handle to the worker's thread. Dropping it stops the worker.
 pub struct DeliveryWorker {
     stop: watch::Sender<bool>,
     options: watch::Sender<WorkerOptions>,
@@ -78,13 +79,13 @@ impl DeliveryWorker {
                 && let Err(error) = maildir::create_parents(&maildir.path)
             {
                 let path = maildir.path.display();
-                tracing::warn!(%error, channel = channel.name, "cannot create the folders above {path}");
+                tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}");
             }
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let changed = Arc::new(Notify::new());
         if let Err(error) = notifier::notify_on_change(&options.place, &changed) {
-            // The kernel limits the watches of a user. Exhausting them must not stop the server.
+            // The kernel limits the number of watches per user. Reaching the limit must not stop the server.
             tracing::warn!(%error, "cannot watch the inbox for changes; deliveries queued by other processes start within a minute");
         }
         let (stop, stopping) = watch::channel(false);
@@ -95,7 +96,7 @@ impl DeliveryWorker {
             move || {
                 let work = WorkerLoop::new(latest, store, confirmations, stopping);
                 LocalSet::new().block_on(&runtime, work.run(&changed));
-                // A stalled DNS lookup or disk must not keep the process from ending.
+                // A stalled DNS lookup or disk must not prevent the process from ending.
                 runtime.shutdown_background();
             }
         };
@@ -107,14 +108,14 @@ impl DeliveryWorker {
         self.confirmations.clone()
     }
 
-    /// Applies new options; the database cannot change. Attempts in progress may end within `grace`; the
-    /// others are repeated, as after a restart.
+    /// Applies new options, except that the database cannot change. Attempts in progress may finish within
+    /// `grace`; the others are aborted and repeated, as after a restart.
     pub fn reconfigure(&self, options: WorkerOptions) {
         // Fails only if the thread has ended.
         let _ = self.options.send(options);
     }
 
-    /// Starts no more attempts, and returns when those in progress have ended or `grace` is over.
+    /// Starts no more attempts, and waits until those in progress have finished or `grace` has passed.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -130,27 +131,28 @@ impl Drop for DeliveryWorker {
     }
 }
 
-/// The requests that wait until a channel confirms their submission.
+/// Requests that are waiting until a channel confirms their submission.
 #[derive(Clone, Debug, Default)]
 pub struct Confirmations {
     waiting: Arc<Mutex<HashMap<Uuid, Vec<oneshot::Sender<()>>>>>,
 }
 
 impl Confirmations {
-    /// Waits until at least one channel has confirmed an accepted submission, or the one that it repeats.
-    /// Returns false if `timeout` ends first, as it does for a submission that is held.
+    /// Waits until at least one channel has confirmed an accepted submission, or the submission that it
+    /// repeats. Returns false after `timeout`, which is always the result for a submission that stays held.
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
         let deadline = tokio::time::Instant::now() + timeout;
         let Ok(accepted) = tokio::time::timeout_at(deadline, store.settle(id)).await else {
             return Ok(false);
         };
         let id = accepted?.id();
-        // Declared before the receiver, so that the receiver is closed when the registration is dropped.
+        // Declared before the receiver, and so dropped after it: the receiver is closed when the registration
+        // is removed.
         let _registration = Waiter { confirmations: self, id };
         let (sender, mut confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(sender);
         loop {
-            // It may have been confirmed before this request registered, or by another process.
+            // The submission may have been confirmed before this request registered, or by another process.
             if store.is_confirmed(id).await? {
                 return Ok(true);
             }
@@ -176,8 +178,7 @@ impl Confirmations {
     }
 }
 
-/// A registration in [`Confirmations`]. Dropping it removes the registration, also when the client
-/// disconnects.
+/// A registration in [`Confirmations`]. Dropping it removes the registration, even if the client disconnects.
 struct Waiter<'a> {
     confirmations: &'a Confirmations,
     id: Uuid,
@@ -225,10 +226,10 @@ struct WorkerLoop {
     attempts: JoinSet<FinishedAttempt>,
     sealed: Rc<Notify>,
     started: Instant,
-    /// The last reading of the system clock, and its monotonic time.
+    /// The last reading of the system clock, and the monotonic time at which it was read.
     clock: (Timestamp, Instant),
     store_fails: bool,
-    /// The channels in which submissions of frequent networks wait.
+    /// The channels in which submissions from frequent networks are being delayed.
     paced: HashSet<usize>,
     asked: Option<Instant>,
 }
@@ -279,7 +280,7 @@ impl WorkerLoop {
             self.options = self.latest.borrow_and_update().clone();
             self.dispatcher = dispatcher(&self.options);
             self.channels = open_channels(&self.options);
-            // Attempts that were aborted are still recorded as started: requeue them.
+            // Aborted attempts are still recorded as started. This makes the next claim requeue them.
             self.store_fails = true;
             tracing::info!(channels = self.channels.len(), "deliveries use the new configuration");
         }
@@ -305,7 +306,7 @@ impl WorkerLoop {
             };
             tokio::select! {
                 () = &mut maintenance => {}
-                // Skip wake-ups for channels that are backing off; both sources remember a notification.
+                // Ignore notifications while no channel has capacity. Both sources remember them.
                 () = self.store.events().queued.notified(), if idle.is_none() => {}
                 () = changed.notified(), if idle.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end(ended.ok()).await,
@@ -319,7 +320,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Waits for the attempts in progress, at most for `grace`.
+    /// Waits for the attempts in progress, for at most `grace`, and then aborts them.
     async fn finish(&mut self) {
         let grace = self.options.grace;
         let finish = async {
@@ -328,22 +329,25 @@ impl WorkerLoop {
             }
         };
         if tokio::time::timeout(grace, finish).await.is_err() {
-            tracing::warn!("attempts in progress are aborted, and will be repeated");
+            tracing::warn!("attempts in progress have been aborted and will be repeated");
             self.attempts.shutdown().await;
         }
     }
 
-    /// Takes the lock of an SQLite inbox, and requeues interrupted attempts. With PostgreSQL there is no
-    /// lock: claims lock rows, and attempts of another replica are requeued when their leases expire.
+    /// Waits for the lock of an SQLite inbox, and then requeues interrupted attempts, retrying until that
+    /// succeeds. Returns `None` with PostgreSQL, which needs no lock: claims lock rows, and attempts of other
+    /// replicas are requeued when their leases expire.
     async fn take_over(&mut self) -> Option<Lock> {
         let lock = match &self.options.place {
-            DatabaseUrl::Sqlite(_) => Some(wait_for_lock(&self.options.place, STANDBY, "delivers").await),
+            DatabaseUrl::Sqlite(_) => {
+                Some(wait_for_lock(&self.options.place, STANDBY, "is delivering").await)
+            }
             DatabaseUrl::Postgres(_) => None,
         };
         loop {
             if let Ok(count) = self.store.recover(Timestamp::now()).await {
                 if count > 0 {
-                    tracing::info!(count, "interrupted attempts are repeated");
+                    tracing::info!(count, "interrupted attempts will be repeated");
                 }
                 return lock;
             }
@@ -351,13 +355,14 @@ impl WorkerLoop {
         }
     }
 
-    /// How long no attempt can start, so that the store need not be asked.
+    /// Time for which no attempt can start, so that there is no need to ask the store. `None` if the store
+    /// must be asked now.
     fn idle_time(&self) -> Option<Duration> {
         let asked = self.asked.filter(|_| !self.store_fails)?;
         self.dispatcher.idle_time(self.started.elapsed(), asked.elapsed())
     }
 
-    /// Starts due deliveries, and returns the time until the next one.
+    /// Starts due deliveries. Returns the time until the next one can start.
     async fn dispatch(&mut self) -> Duration {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
@@ -369,7 +374,7 @@ impl WorkerLoop {
             return STORE_RETRY;
         }
         let under_way = self.dispatcher.under_way.clone();
-        // A claim that failed may have been committed: requeue attempts that are recorded but not in
+        // A claim that failed may have been committed anyway: requeue attempts that are recorded but not in
         // progress.
         if self.store_fails && self.store.requeue_orphans(under_way.clone(), now).await.is_err() {
             return STORE_RETRY;
@@ -382,7 +387,7 @@ impl WorkerLoop {
             }
             Err(error) => {
                 if !self.store_fails {
-                    tracing::error!(%error, "the inbox cannot be used, so nothing is delivered; will retry");
+                    tracing::error!(%error, "the inbox cannot be used, so nothing is being delivered; will retry");
                 }
                 self.store_fails = true;
                 STORE_RETRY
@@ -390,21 +395,22 @@ impl WorkerLoop {
         }
     }
 
-    /// Whether the system clock was set back since the last call.
+    /// Whether the system clock has been set back since the last call.
     fn was_set_back(&mut self, now: Timestamp) -> bool {
         let should_show = self.clock.0 + self.clock.1.elapsed();
         self.clock = (now, Instant::now());
         now + MOST_DRIFT < should_show
     }
 
-    /// Starts the attempts that were claimed for a channel, and returns the time until its next one.
+    /// Starts the attempts that were claimed for a channel. Returns the time until the channel's next
+    /// attempt, or `None` if there is nothing to wait for.
     fn begin(&mut self, index: usize, claims: Claims) -> Option<Duration> {
         if !claims.is_paced {
             self.paced.remove(&index);
         } else if self.paced.insert(index) {
             tracing::info!(
                 channel = self.dispatcher.target(index).name,
-                "submissions of frequent networks are now sent at 6 an hour; others are not delayed"
+                "submissions from frequent networks are now being sent at 6 an hour; others are not delayed"
             );
         }
         let started = self.dispatcher.begin(index, claims, Timestamp::now(), self.started.elapsed());
@@ -422,7 +428,7 @@ impl WorkerLoop {
         started.sleep
     }
 
-    /// Ends an attempt, and records a change of its channel's health.
+    /// Ends an attempt, and records any change of its channel's health.
     async fn end(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome }) = ended else { return };
         let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
@@ -456,6 +462,8 @@ impl WorkerLoop {
     }
 }
 
+/// Waits until this process has taken the lock. `what` is the activity of the process that holds it, for the
+/// log.
 async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
     let mut is_reported = false;
     loop {
@@ -474,13 +482,13 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
     }
 }
 
-/// Runs maintenance. Of several replicas, the one that holds the lock does.
+/// Runs maintenance. If there are several replicas, the one that holds the lock runs it.
 async fn run_maintenance(maintenance: Maintenance) {
     if maintenance.place.file().is_some() {
         return maintenance.run().await;
     }
     loop {
-        let lock = wait_for_lock(&maintenance.place, SERVER_STANDBY, "runs maintenance").await;
+        let lock = wait_for_lock(&maintenance.place, SERVER_STANDBY, "is running maintenance").await;
         let lost = async {
             while lock.is_held() {
                 tokio::time::sleep(STANDBY).await;
@@ -493,6 +501,7 @@ async fn run_maintenance(maintenance: Maintenance) {
     }
 }
 
+/// Makes one attempt, records its outcome, and seals the submission if this was its last delivery.
 async fn deliver_submission(
     index: usize,
     claimed: Claimed,
@@ -511,7 +520,7 @@ async fn deliver_submission(
     });
     let id = lease.submission;
     if let Outcome::Failed(failure) = &outcome {
-        // The reply may quote what a visitor wrote, so it is not logged.
+        // The reply is not logged, because it may quote what a visitor wrote.
         tracing::warn!(%id, channel = lease.channel, attempt = lease.number, blame = failure.cause.name(), "an attempt has failed; see `frontdesk inbox show ID`");
     }
     loop {
@@ -532,7 +541,7 @@ async fn deliver_submission(
                 }
                 return FinishedAttempt { index, lease, is_retry, outcome };
             }
-            // The attempt holds its lease and its capacity until the outcome is recorded.
+            // The attempt keeps its lease and its capacity until the outcome is recorded.
             Err(StoreError::Closed) => return FinishedAttempt { index, lease, is_retry, outcome },
             Err(_) => tokio::time::sleep(STORE_RETRY).await,
         }

@@ -1,4 +1,4 @@
-//! Tests composed messages with an independent parser and a corpus of injections.
+//! Checks composed messages with an independent parser and a corpus of injections.
 
 use mail_parser::{HeaderValue, MessageParser, MimeHeaders as _, PartType};
 use uuid::Uuid;
@@ -175,13 +175,13 @@ fn check_subject(title: &str) {
     assert_eq!(parsed.subject().unwrap_or_default(), title);
 }
 
-/// The message has the headers and parts that each has, every octet and line is what mail allows, and what
-/// was sent can be read in it.
+/// Checks that the message has exactly the expected headers and parts, that mail permits every octet and
+/// line, and that the submitted values can be read in it.
 #[track_caller]
 fn check_contained(notice: &Notification) {
     let email = notice.get("email").expect("each form has it");
     let bytes = compose(&addresses(), notice);
-    assert_eq!(bytes, compose(&addresses(), notice), "it is the same each time");
+    assert_eq!(bytes, compose(&addresses(), notice), "composing is deterministic");
     for (at, byte) in bytes.iter().enumerate() {
         match byte {
             b'\r' => {
@@ -215,7 +215,7 @@ fn check_contained(notice: &Notification) {
         names.iter().map(|name| name.to_ascii_lowercase()).collect::<Vec<_>>()
     };
     assert_eq!(sorted(names), sorted(expected), "{:?}", notice.fields);
-    // Our own reading of the head, in case the parser is a lenient one.
+    // Parses the header independently, in case the parser is lenient.
     let head = text.split("\r\n\r\n").next().expect("a head");
     let fields = head.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])).count();
     assert_eq!(fields, 10, "{head}");

@@ -1,4 +1,4 @@
-//! Tests of the Maildir, and of what an attempt that was cut short leaves in it.
+//! Tests of the Maildir channel, including the files that an interrupted attempt leaves behind.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -75,7 +75,7 @@ async fn files_of_a_killed_attempt_are_removed() {
     assert_eq!(files(&folder.path().join("new")), [NAME]);
     assert_eq!(files(&folder.path().join("tmp")), ["somebody.elses"]);
     let delivered = fs::read(folder.path().join("new").join(NAME)).expect("it is there");
-    assert!(delivered.ends_with(b"--\r\n"), "it is whole");
+    assert!(delivered.ends_with(b"--\r\n"), "the message is complete");
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_failed_write_counts_against_the_channel_and_leaves_no_file() {
     fs::write(&path, "a file").expect("it can be written");
     check_failure(&send(&path, &notice()).await, "cannot create the folder");
 
-    // A name that is too long for the file system fails at the first write.
+    // If a name is too long for the file system, the first write fails.
     let path = folder.path().join("long");
     let from = format!("desk@{}example.com", "a23456789.".repeat(20));
     let maildir = Maildir::new(MaildirOptions { from, ..options(&path) });

@@ -1,4 +1,4 @@
-//! Classifies the errors of an SMTP session: the command that failed, the reason, and the cause for the
+//! Classifies the errors of an SMTP session: the failed command, the reason, and the cause for the retry
 //! schedule.
 
 use std::error::Error;
@@ -10,7 +10,7 @@ use lettre::transport::smtp;
 use crate::forms::text::visible;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Maximum length of a quoted reply. It leaves room for the command and the server within
+/// Maximum length of a quoted reply, in characters. It leaves room for the command and the server within
 /// [`crate::submission::outcome::MAX_ANSWER_CHARS`].
 const MAX_REPLY_CHARS: usize = 200;
 
@@ -24,9 +24,9 @@ pub enum SmtpPhase {
     /// The server's first reply.
     Greeting,
     Ehlo,
-    /// The command, the handshake, and the second EHLO (RFC 3207).
+    /// The STARTTLS command, the handshake, and the second EHLO (RFC 3207).
     StartTls,
-    /// RFC 4954.
+    /// The login (RFC 4954).
     Auth,
     Mail,
     Rcpt,
@@ -62,12 +62,12 @@ pub struct SmtpError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SmtpErrorKind {
-    /// The server refused. The reply's code, and its text, which begins with the enhanced code (RFC 2034) if
-    /// the server sends one.
+    /// The server refused. Holds the reply's code and its text, which begins with the enhanced code (RFC
+    /// 2034) if the server sends one.
     Refusal(u16, String),
     /// The server did not reply within this time.
     Silence(Duration),
-    /// The connection failed, or the server violated the protocol; a short description.
+    /// The connection failed, or the server violated the protocol. Holds a short description.
     Broken(String),
 }
 
@@ -76,11 +76,11 @@ impl SmtpError {
         let words = error.source().map(ToString::to_string).unwrap_or_default();
         let kind = match error.status() {
             Some(code) => SmtpErrorKind::Refusal(code.into(), words),
-            // The library reports the end of the stream like this.
+            // This is how the library reports the end of the stream.
             None if words == "incomplete response" => {
                 SmtpErrorKind::Broken("the connection was closed".to_owned())
             }
-            None if error.is_response() => SmtpErrorKind::Broken("the answer is not SMTP".to_owned()),
+            None if error.is_response() => SmtpErrorKind::Broken("the reply is not SMTP".to_owned()),
             None if words.is_empty() => SmtpErrorKind::Broken(error.to_string()),
             None => SmtpErrorKind::Broken(words),
         };
@@ -91,7 +91,7 @@ impl SmtpError {
         SmtpError { phase, kind: SmtpErrorKind::Broken(words.into()) }
     }
 
-    /// Depends on the reply code, and on whether the server has received the message.
+    /// The cause, which depends on the reply code and on whether the server has received the message.
     pub fn cause(&self) -> Cause {
         match (self.phase, &self.kind) {
             // The content of the message may be the reason.
@@ -103,8 +103,8 @@ impl SmtpError {
         }
     }
 
-    /// Whether the server may have closed an idle connection before the message was sent, so that a new
-    /// connection is worth a try.
+    /// Whether the server may have closed an idle connection before the message was sent, so that the client
+    /// should retry on a new connection.
     pub fn may_be_stale(&self) -> bool {
         self.phase != SmtpPhase::Message && self.breaks_connection()
     }
@@ -114,15 +114,15 @@ impl SmtpError {
         !matches!(self.kind, SmtpErrorKind::Refusal(code, _) if code != 421)
     }
 
-    /// The failure that the inbox records. `server` is the host and port.
+    /// The failure as recorded in the inbox. `server` is the host and port.
     pub fn outcome(&self, server: &str) -> Outcome {
         let phase = self.phase;
         let sentence = match &self.kind {
             SmtpErrorKind::Refusal(code, text) => format!("{code} {} ({phase}, {server})", reply_text(text)),
             SmtpErrorKind::Silence(limit) if phase == SmtpPhase::Message => format!(
-                "no answer from {server} within {limit:?} after the message; it may have been accepted"
+                "no reply from {server} within {limit:?} after the message; it may have been accepted"
             ),
-            SmtpErrorKind::Silence(limit) => format!("no answer from {server} to {phase} within {limit:?}"),
+            SmtpErrorKind::Silence(limit) => format!("no reply from {server} to {phase} within {limit:?}"),
             SmtpErrorKind::Broken(words) if phase == SmtpPhase::Message => {
                 format!("{server}: {}, after the message; it may have been accepted", reply_text(words))
             }
@@ -132,9 +132,9 @@ impl SmtpError {
     }
 }
 
-/// The cause of a 5xx reply to a message, by its enhanced status code (RFC 3463, RFC 5248), the first word of
-/// the text. Servers send codes about their own state with a 5xx, although they would accept the same message
-/// later: 5.4.5 when a daily quota is exhausted (Gmail).
+/// The cause of a 5xx reply to a message, from its enhanced status code (RFC 3463, RFC 5248), which is the
+/// first word of the text. Some servers send 5xx codes about their own state, although they would accept the
+/// same message later: 5.4.5 when a daily quota is exhausted (Gmail).
 fn cause_of_refusal(text: &str) -> Cause {
     let code = text.split_whitespace().next().unwrap_or_default();
     let mut numbers = code.split('.').map(|number| number.parse::<u16>().ok());
@@ -144,19 +144,19 @@ fn cause_of_refusal(text: &str) -> Cause {
         return Cause::Refused;
     }
     match (subject, detail) {
-        // The mailbox is disabled; network, routing, congestion, quotas; and of Exchange Online: the daily
+        // The mailbox is disabled; network, routing, congestion or quotas; for Exchange Online, the daily
         // recipient limit or the tenant's threshold is exceeded.
         (Some(2), Some(1)) | (Some(4), Some(_)) | (Some(1), Some(90)) | (Some(7), Some(705)) => {
             Cause::Channel
         }
-        // The mailbox or the system is full, or does not accept messages. That may depend on the message's
+        // The mailbox or the system is full, or does not accept messages. This may depend on the message's
         // size.
         (Some(2), Some(2)) | (Some(3), Some(1 | 2 | 5)) => Cause::Unclear,
         _ => Cause::Refused,
     }
 }
 
-/// The beginning of a server's reply on one line, without control characters.
+/// The beginning of a server's reply, on one line and without control characters.
 pub fn reply_text(text: &str) -> String {
     visible(text.trim()).chars().take(MAX_REPLY_CHARS).collect()
 }

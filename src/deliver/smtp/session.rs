@@ -25,10 +25,10 @@ use super::error::{SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
 use crate::deliver::mail::MailAddresses;
 
-/// Maximum number of a host's addresses that a connection attempt tries.
+/// Maximum number of a host's addresses that the client tries.
 const MAX_ADDRESSES: usize = 4;
 
-/// The trusted root certificates, as each TLS implementation needs them.
+/// The trusted root certificates, in the form that each TLS implementation needs.
 #[derive(Clone)]
 pub struct TrustedRoots {
     /// For implicit TLS.
@@ -37,7 +37,7 @@ pub struct TrustedRoots {
     pub parameters: smtp::client::TlsParameters,
 }
 
-/// A connection that sends messages one after the other.
+/// A connection on which messages are sent one after the other.
 pub struct SmtpSession {
     connection: AsyncSmtpConnection,
     pub(super) sent: u32,
@@ -45,6 +45,7 @@ pub struct SmtpSession {
 }
 
 impl SmtpSession {
+    /// Connects, sets up TLS and logs in, as the options require.
     pub async fn open(
         options: &SmtpOptions,
         trust: &TrustedRoots,
@@ -54,7 +55,7 @@ impl SmtpSession {
         let stream = connect(options).await?;
         let peer =
             stream.peer_addr().map_err(|error| SmtpError::broken(SmtpPhase::Connect, error.to_string()))?;
-        // Commands are short, and the client waits for each reply.
+        // Commands are short, and the client waits for each reply, so Nagle's algorithm would only add delay.
         let _ = stream.set_nodelay(true);
 
         let has_spoken = Arc::new(AtomicBool::new(false));
@@ -75,7 +76,8 @@ impl SmtpSession {
             })?;
 
         if options.tls == SmtpTls::StartTls {
-            // Never continue in plain text: an attacker on the path can remove STARTTLS from the reply.
+            // Never continue in plain text: an attacker on the network path can remove STARTTLS from the
+            // reply.
             if !connection.can_starttls() {
                 return Err(SmtpError::broken(SmtpPhase::StartTls, "the server does not offer it"));
             }
@@ -90,7 +92,7 @@ impl SmtpSession {
         Ok(SmtpSession { connection, sent: 0, idle_since: Instant::now() })
     }
 
-    /// Sends one message and returns the reply with which the server accepted it. All recipients are in one
+    /// Sends one message, and returns the reply with which the server accepted it. All recipients are in one
     /// transaction, which fails if the server refuses one of them.
     pub async fn transmit(
         &mut self,
@@ -98,7 +100,8 @@ impl SmtpSession {
         message: &[u8],
         deadlines: SmtpDeadlines,
     ) -> Result<String, SmtpError> {
-        // Each address is a Mailbox (RFC 5321): it has no line break, and no angle bracket outside of quotes.
+        // Each address is a Mailbox (RFC 5321), so it has no line breaks, and angle brackets only within
+        // quotes.
         let limit = deadlines.command;
         let sender = format!("MAIL FROM:<{}>\r\n", addresses.from);
         self.command(SmtpPhase::Mail, 200..=299, &sender, limit).await?;
@@ -107,7 +110,7 @@ impl SmtpSession {
             self.command(SmtpPhase::Rcpt, 200..=299, &recipient, limit).await?;
         }
         self.command(SmtpPhase::Data, 354..=354, "DATA\r\n", limit).await?;
-        // The library escapes leading dots, and adds a line ending before the final dot.
+        // The library escapes leading dots, and adds a line end before the final dot.
         let message = message.strip_suffix(b"\r\n").unwrap_or(message);
         let answer = self.connection.message(message);
         let answer = with_timeout(deadlines.message, SmtpPhase::Message, answer).await?;
@@ -142,7 +145,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let found = within(limit, SmtpPhase::Connect, lookup).await?;
     let found = found.map_err(|error| broken(format!("DNS lookup failed: {error}")))?;
     let found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
-    // The configuration was checked, but a name can resolve to other addresses later.
+    // The configuration was checked at the start, but a name can resolve to other addresses later.
     if options.tls == SmtpTls::None && !found.iter().all(|address| address.ip().to_canonical().is_loopback())
     {
         return Err(broken("connections without TLS are allowed to this machine only".to_owned()));
@@ -187,7 +190,7 @@ async fn with_timeout<T>(
 }
 
 /// Returns the reply as text. A positive reply with another code, such as 250 to DATA, is a protocol error:
-/// the client and the server are out of step.
+/// client and server are out of step.
 fn check_reply(
     phase: SmtpPhase,
     expected: RangeInclusive<u16>,
@@ -202,21 +205,21 @@ fn check_reply(
     }
 }
 
-/// Maximum number of octets read between two writes. A chain of certificates must fit.
+/// Maximum number of octets read between two writes. It is large enough for a certificate chain.
 pub const MAX_UNASKED_BYTES: usize = 32 * 1024;
 
 /// Maximum number of lines read between two writes. The library parses the whole reply again after each line.
 pub const MAX_UNASKED_LINES: usize = 500;
 
-/// A stream that limits how much a server may send without being asked, and yields at most one line per read.
+/// A stream that limits how much a server may send between two writes, and yields at most one line per read.
 ///
-/// The SMTP library reads a line of any length, and keeps bytes that follow a reply. Yielding single lines
-/// prevents an attacker on the path from injecting a reply after the one to STARTTLS, which the library would
-/// take for a reply under TLS: here the injected bytes make the handshake fail.
+/// The SMTP library reads lines of any length, and keeps bytes that follow a reply. Yielding single lines
+/// prevents an attacker on the network path from injecting a reply after the one to STARTTLS, which the
+/// library would treat as a reply under TLS: here the injected bytes make the handshake fail.
 pub struct LineStream<S> {
     inner: S,
     peer: SocketAddr,
-    /// Bytes that were read. Those from `at` on are not yet returned.
+    /// Bytes that were read. Those from `at` onwards have not been returned yet.
     held: Vec<u8>,
     at: usize,
     bytes_left: usize,
@@ -225,7 +228,7 @@ pub struct LineStream<S> {
 }
 
 impl<S> LineStream<S> {
-    /// Sets `has_spoken` at the first write, which the client makes after the greeting.
+    /// `has_spoken` is set at the first write, which the client makes after the greeting.
     pub fn new(inner: S, peer: SocketAddr, has_spoken: Arc<AtomicBool>) -> LineStream<S> {
         let (bytes_left, lines_left) = (MAX_UNASKED_BYTES, MAX_UNASKED_LINES);
         LineStream { inner, peer, held: Vec::new(), at: 0, bytes_left, lines_left, has_spoken }
@@ -305,7 +308,7 @@ mod tests {
         let mut stream = stream(b"220 go\r\n250-forged\r\nhalf");
         let mut line = [0; 64];
         let mut lines = Vec::new();
-        while let count @ 1.. = stream.read(&mut line).await.expect("it is short") {
+        while let count @ 1.. = stream.read(&mut line).await.expect("the input is short") {
             lines.push(String::from_utf8_lossy(&line[..count]).into_owned());
         }
         assert_eq!(lines, ["220 go\r\n", "250-forged\r\n", "half"]);

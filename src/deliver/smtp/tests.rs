@@ -14,10 +14,10 @@ use smtp_peer::{At, Do, Script, SmtpPeer};
 mod smtp_peer;
 mod tls;
 
-/// Long enough for a local peer on a busy machine.
+/// Time limit for peers that reply. Long enough for a local peer on a busy machine.
 const PATIENT: Duration = Duration::from_secs(30);
 
-/// For peers that do not reply.
+/// Time limit for peers that do not reply.
 const IMPATIENT: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -413,7 +413,7 @@ fn notice(message: &str) -> Notification {
     }
 }
 
-/// Checks how a new connection fails, and that the client does not open a second one.
+/// Checks how an attempt on a new connection fails, and that the client does not open a second connection.
 async fn check(script: Script, cause: Cause, words: &str) {
     let peer = SmtpPeer::start(vec![script.clone()]);
     let outcome = channel(&peer).send(&notice("x")).await;

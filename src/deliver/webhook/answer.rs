@@ -1,4 +1,4 @@
-//! Maps a webhook's HTTP response to an outcome: the table of statuses, and `Retry-After`.
+//! Maps a webhook's HTTP response to an outcome, by its status and `Retry-After`.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::submission::outcome::{Cause, Outcome};
 
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
-/// Maximum length of a quoted response body, in characters.
+/// Maximum number of characters quoted from a response body.
 const MAX_EXCERPT_CHARS: usize = 200;
 
-/// The outcome of an attempt that got this response at `now`.
+/// The outcome of an attempt that received this response at `now`.
 pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     let status = answer.status;
     if status.is_success() {
@@ -38,31 +38,32 @@ fn cause(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,
         429 => Cause::Deferred,
-        // These usually affect every notification, but firewalls also refuse some contents like this.
+        // These usually concern every notification, but firewalls also use them to refuse particular content.
         401 | 403 | 404 | 407 | 421 | 426 => Cause::Unclear,
         400..=499 => Cause::Notification,
-        // The receiver is down, or fails on this content.
+        // The receiver is down, or fails because of this content.
         _ => Cause::Unclear,
     }
 }
 
-/// Parses `Retry-After` (RFC 9110 §10.2.3), seconds or a date, limited to a day. Ignores an invalid value.
+/// Parses `Retry-After` (RFC 9110 §10.2.3), which is a number of seconds or a date. Limits it to a day, and
+/// ignores invalid values.
 fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;
     }
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // An overflow means a very long time.
+        // An overflow means a very long delay.
         Duration::from_secs(value.parse().unwrap_or(u64::MAX))
     } else {
-        // A date in the past means no wait.
+        // A date in the past means no delay.
         Duration::try_from(http_date(value)?.duration_since(now)).unwrap_or_default()
     };
     Some(wait.min(LONGEST_RETRY_AFTER))
 }
 
-/// A date in one of the three formats of RFC 9110 §5.6.7.
+/// Parses a date in one of the three formats of RFC 9110 §5.6.7.
 fn http_date(text: &str) -> Option<Timestamp> {
     ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"].iter().find_map(
         |form| {
@@ -72,7 +73,7 @@ fn http_date(text: &str) -> Option<Timestamp> {
     )
 }
 
-/// `503 Service Unavailable`.
+/// The status code and its reason phrase: `503 Service Unavailable`.
 fn name(status: StatusCode) -> String {
     match status.canonical_reason() {
         Some(reason) => format!("{} {reason}", status.as_u16()),
@@ -80,7 +81,7 @@ fn name(status: StatusCode) -> String {
     }
 }
 
-/// The beginning of a text from the receiver, on one line and without control characters.
+/// The beginning of the receiver's text, on one line and without control characters.
 fn excerpt_of(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_EXCERPT_CHARS).collect();
     visible(&words.join(" ")).chars().take(MAX_EXCERPT_CHARS).collect()

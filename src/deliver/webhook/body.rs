@@ -1,6 +1,6 @@
 //! The request body of a webhook: the standard JSON, or the output of a template.
 //!
-//! Each `{{ … }}` of a template writes one complete JSON value including its quotes, so that a visitor's text
+//! Each `{{ … }}` in a template writes one complete JSON value including its quotes, so that a visitor's text
 //! cannot change the structure of the JSON.
 
 use std::collections::BTreeMap;
@@ -21,13 +21,13 @@ use crate::forms::text::{is_unsafe, visible, visible_lines};
 
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
-/// Maximum size of a body, in bytes, before characters are escaped.
+/// Maximum size of a body in bytes, before characters are escaped.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// Maximum number of instructions that a template executes for one notification.
+/// Maximum number of instructions that a template may execute for one notification.
 const MAX_INSTRUCTIONS: u64 = 100_000;
 
-/// The version of the standard JSON. New members do not change it.
+/// The version of the standard JSON. Adding members does not change it.
 const VERSION: u32 = 1;
 
 /// The template's name in the engine.
@@ -58,13 +58,13 @@ pub enum WebhookBody {
     Template(Template),
 }
 
-/// A template that produced JSON for every sample.
+/// A template that has produced valid JSON for every sample.
 #[derive(Clone)]
 pub struct Template(Arc<Environment<'static>>);
 
 impl WebhookBody {
     /// Parses `standard`, `slack`, `mattermost`, `discord` or the text of a template, which is tested with
-    /// samples. The error names the line and says what is expected.
+    /// samples. The error names the template's line and the expected form.
     pub fn parse(text: &str) -> Result<WebhookBody, String> {
         let source = match text.trim() {
             "standard" => return Ok(WebhookBody::Standard),
@@ -81,8 +81,8 @@ impl WebhookBody {
         Template::compile(source).map(WebhookBody::Template)
     }
 
-    /// Renders compact JSON in which control and invisible characters are escaped. The error does not quote
-    /// the notification.
+    /// Renders compact JSON in which control characters and invisible characters are escaped. The error does
+    /// not quote the notification.
     pub fn render(&self, notice: &Notification) -> Result<String, String> {
         match self {
             WebhookBody::Standard => Ok(compact(&standard_json(notice))),
@@ -100,12 +100,12 @@ impl fmt::Debug for WebhookBody {
 impl Template {
     fn compile(source: &str) -> Result<Template, String> {
         if source.len() > MAX_TEMPLATE_BYTES {
-            return Err(format!("a template has {MAX_TEMPLATE_BYTES} bytes at most"));
+            return Err(format!("a template may have at most {MAX_TEMPLATE_BYTES} bytes"));
         }
         let mut environment = Environment::new();
         environment.set_debug(false);
         environment.set_fuel(Some(MAX_INSTRUCTIONS));
-        // Write one JSON value, even if the template marks the text as safe or changes the escaping.
+        // Write each value as JSON, even if the template marks it as safe or changes the escaping.
         environment.set_formatter(|output, _, value| {
             let text = serde_json::to_string(value)
                 .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
@@ -130,7 +130,7 @@ impl Template {
         Ok(template)
     }
 
-    /// Rejects unknown variables, which would silently render as `null`.
+    /// Rejects unknown variables, which would otherwise render as `null` without an error.
     fn check_variables(&self) -> Result<(), String> {
         let template = self.0.get_template(NAME).map_err(|error| template_error(&error))?;
         let known = context(&sample(Topic::Test)).map(|(name, _)| name);
@@ -153,7 +153,7 @@ impl Template {
     }
 }
 
-/// A template's value as text; empty if it is undefined.
+/// A template value as text; empty if it is undefined or none.
 fn text_of(value: &TemplateValue) -> String {
     if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() }
 }
@@ -164,9 +164,9 @@ fn template_error(error: &Error) -> String {
         .line()
         .map_or_else(|| "in the template".to_owned(), |line| format!("line {line} of the template"));
     match error.kind() {
-        ErrorKind::OutOfFuel => format!("{place}: it takes more than {MAX_INSTRUCTIONS} instructions"),
-        ErrorKind::WriteFailure => format!("the template makes more than {MAX_BODY_BYTES} bytes"),
-        // The details of these errors quote the template only.
+        ErrorKind::OutOfFuel => format!("{place}: it executes more than {MAX_INSTRUCTIONS} instructions"),
+        ErrorKind::WriteFailure => format!("the template produces more than {MAX_BODY_BYTES} bytes"),
+        // The details of these errors quote only the template.
         ErrorKind::SyntaxError
         | ErrorKind::UnknownFilter
         | ErrorKind::UnknownFunction
@@ -208,7 +208,7 @@ fn standard_json(notice: &Notification) -> Value {
         data.insert("form".to_owned(), notice.form.clone().into());
         data.insert("received_at".to_owned(), time(notice).into());
         data.insert("suspicious".to_owned(), notice.is_suspicious.into());
-        // A field never replaces the members above.
+        // A field must not replace any of the members above.
         for (name, value) in &notice.fields {
             data.entry(name.as_str()).or_insert_with(|| value.as_str().into());
         }
@@ -219,8 +219,8 @@ fn standard_json(notice: &Notification) -> Value {
     json!({ "type": notice.topic.event(), "version": VERSION, "timestamp": time(notice), "data": data })
 }
 
-/// The variables of a template. The fields are exact; in title, text and lines, control characters are
-/// visible.
+/// The variables of a template. `fields` has the exact values; in the title, the text and the lines, control
+/// characters are made visible.
 fn context(notice: &Notification) -> [(&'static str, TemplateValue); 10] {
     let lines: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
     [
@@ -237,7 +237,7 @@ fn context(notice: &Notification) -> [(&'static str, TemplateValue); 10] {
     ]
 }
 
-/// A submission's fields as a template's object, in the form's order.
+/// A submission's fields as a template object, in the form's order.
 struct FieldsObject(Vec<(String, String)>);
 
 impl Object for FieldsObject {
@@ -273,24 +273,24 @@ fn text(notice: &Notification) -> String {
     for (name, value) in &notice.fields {
         let value = visible_lines(value);
         let gap = if value.contains('\n') { '\n' } else { ' ' };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "\n{}:{gap}{value}", visible(name));
     }
     text
 }
 
-/// The time in RFC 3339, in UTC, with milliseconds.
+/// The time in UTC, in RFC 3339 format with milliseconds.
 fn time(notice: &Notification) -> String {
     format!("{:.3}", notice.created_at)
 }
 
-/// Formats JSON without insignificant spaces, and escapes control and invisible characters.
+/// Formats JSON without insignificant whitespace, and escapes control characters and invisible characters.
 fn compact(value: &Value) -> String {
     let mut text = String::new();
     for c in value.to_string().chars() {
         if is_unsafe(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(text, "\\u{unit:04x}");
             }
         } else {
@@ -300,7 +300,7 @@ fn compact(value: &Value) -> String {
     text
 }
 
-/// A notification with characters that break careless templates.
+/// A sample notification with characters that break carelessly written templates.
 fn sample(topic: Topic) -> Notification {
     let fields =
         [("name", "Ada \"Countess\" Lovelace"), ("email", "ada@example.com"), ("message", "One\n{two}\\")];

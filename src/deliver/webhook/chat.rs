@@ -1,19 +1,19 @@
-//! Template filters for chat services: they shorten text, and disable mentions, disguised links and
-//! formatting in what a visitor wrote.
+//! Template filters for chat services. They shorten text, and disable mentions, disguised links and
+//! formatting in text that a visitor wrote.
 //!
-//! Lengths are in UTF-16 code units. No chat service counts more units for a text.
+//! Lengths are in UTF-16 code units. No chat service counts more units than this for a text.
 
 use std::borrow::Cow;
 
-/// The longest run of backticks for which a longer fence is used.
+/// The longest run of backticks for which the fence is made longer. Longer runs are replaced.
 const MAX_BACKTICKS: usize = 9;
 
-/// Shortens a text to `limit`, with an ellipsis at its end.
+/// Shortens a text to `limit` code units. A shortened text ends in an ellipsis.
 pub fn shorten(text: &str, limit: usize) -> String {
     escape_characters(text, limit, |c, _| String::from(c).into())
 }
 
-/// Slack: escapes the three characters that mentions and links use. `limit` applies to the escaped text.
+/// For Slack: escapes the three characters that mentions and links use. `limit` applies to the escaped text.
 pub fn slack(text: &str, limit: usize) -> String {
     escape_characters(text, limit, |c, _| match c {
         '&' => "&amp;".into(),
@@ -23,8 +23,8 @@ pub fn slack(text: &str, limit: usize) -> String {
     })
 }
 
-/// Discord and other services with Markdown: escapes formatting characters. `limit` applies to the escaped
-/// text.
+/// For Discord and other services that use Markdown: escapes formatting characters. `limit` applies to the
+/// escaped text.
 pub fn markdown(text: &str, limit: usize) -> String {
     escape_characters(text, limit, |c, is_first| match c {
         '\\' | '`' | '*' | '_' | '~' | '|' | '[' | ']' | '<' | '>' | '#' => format!("\\{c}").into(),
@@ -33,8 +33,8 @@ pub fn markdown(text: &str, limit: usize) -> String {
     })
 }
 
-/// Mattermost, which parses mentions and Slack's `<…>` before Markdown: replaces their first character by one
-/// that looks alike (`＠all`, `＜!channel>`). The `@` of an e-mail address stays.
+/// For Mattermost, which parses mentions and Slack's `<…>` before Markdown: replaces their first character
+/// with one that looks similar (`＠all`, `＜!channel>`). The `@` in an e-mail address is kept.
 pub fn inert(text: &str) -> String {
     let mut before = ' ';
     let replace = |c| {
@@ -49,8 +49,8 @@ pub fn inert(text: &str) -> String {
     text.chars().map(replace).collect()
 }
 
-/// A code block whose fence is longer than any run of backticks in the text. Very long runs are replaced by
-/// characters that look alike, so that the fence stays short.
+/// Puts the text into a code block whose fence is longer than any run of backticks in the text. Very long
+/// runs are replaced with similar characters, so that the fence stays short.
 pub fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     if longest > MAX_BACKTICKS {
@@ -60,7 +60,8 @@ pub fn fence(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
-/// Applies `escape` to each character. Its second argument says whether only spaces precede it in its line.
+/// Applies `escape` to each character. Its second argument is true if only spaces precede the character on
+/// its line.
 fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Cow<'static, str>) -> String {
     let mut short = LimitedText::new(limit);
     let mut is_first = true;
@@ -71,12 +72,12 @@ fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Co
     short.finish()
 }
 
-/// Builds a limited text from pieces, and cuts it between two of them.
+/// Builds a text of limited length from pieces. If the text is too long, it is cut between two pieces.
 struct LimitedText {
     text: String,
     units: usize,
     limit: usize,
-    /// The length in bytes that leaves room for the ellipsis.
+    /// The length in bytes at which to cut the text, so that the ellipsis fits.
     cut: usize,
 }
 
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn slack_sees_neither_mentions_nor_links() {
         assert_eq!(slack("<!channel> & <https://x|y>", 100), "&lt;!channel&gt; &amp; &lt;https://x|y&gt;");
-        assert_eq!(slack("a<b", 4), "a…", "an escape is never cut in two");
+        assert_eq!(slack("a<b", 4), "a…", "an escape sequence is never split");
         assert_eq!(slack("&&&&", 11), "&amp;&amp;…");
     }
 

@@ -1,4 +1,5 @@
-//! Attempts against a peer that misbehaves, over TLS, and by way of names that lead astray.
+//! Tests attempts against misbehaving peers, over TLS, and with names that resolve to changing or private
+//! addresses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,10 +23,10 @@ use crate::submission::outcome::AttemptFailure;
 const OLD: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// Long enough for what happens at once, on a busy machine too.
+/// Time limit for steps that should finish at once. Long enough for a busy machine.
 const AT_ONCE: Duration = Duration::from_mins(2);
 
-/// Short enough to wait for.
+/// A time limit that a test can wait for.
 const SHORT: Duration = Duration::from_millis(150);
 
 #[tokio::test]
@@ -115,7 +116,7 @@ async fn the_status_decides_and_the_outcome_quotes_the_peer() {
         let AttemptFailure { cause: found, answer, retry_after } = failure(webhook.send(&notice()).await);
         assert_eq!((found, &*answer, retry_after), (cause, text, None));
     }
-    assert_eq!(peer.connections(), 5, "nothing was followed");
+    assert_eq!(peer.connections(), 5, "no redirect was followed");
     peer.follow([Reply::with(429, "Retry-After", "120")]);
     assert_eq!(failure(webhook.send(&notice()).await).retry_after, Some(Duration::from_mins(2)));
 }
@@ -169,7 +170,7 @@ async fn waiting_ends_with_the_deadline() {
 async fn a_body_without_end_changes_nothing_and_costs_little() {
     const TEN_GIGABYTES: u64 = 10_000_000_000;
     let peer = HttpPeer::start([Reply::status(200)]);
-    // Long enough for the beginning of a body.
+    // Long enough to receive the beginning of a body.
     let deadlines = FetchTimeouts { body: Duration::from_secs(2), ..DEADLINES };
     let webhook = Webhook::new(WebhookOptions { deadlines, ..options(&peer.url("/"), &[]) });
     for (reply, expected) in [
@@ -187,7 +188,7 @@ async fn a_body_without_end_changes_nothing_and_costs_little() {
         assert!(text.starts_with(expected) && text.chars().count() < 300, "{reply:?}: {text}");
         assert_eq!(is_success, expected.starts_with('2'));
     }
-    // Only the system's buffers were filled.
+    // The peer filled only the operating system's buffers.
     assert!(peer.sent() < 64 * 1024 * 1024, "{}", peer.sent());
 }
 
@@ -203,7 +204,7 @@ async fn a_closed_port_is_named_in_the_error() {
 
 #[tokio::test]
 async fn a_name_that_changes_its_mind_leads_nowhere() {
-    // Each attempt looks the name up once, checks the addresses and connects only to these.
+    // Each attempt resolves the name once, checks the addresses, and connects only to checked addresses.
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let answers = ["127.0.0.1", "10.0.0.1"].map(|text| text.parse::<IpAddr>().unwrap());
@@ -244,7 +245,7 @@ async fn a_name_in_somebody_elses_hands_does_not_lead_inside() {
 async fn the_connection_goes_to_the_address_that_was_checked() {
     let (issuer, authority) = authority();
     let (address, server) = tls_server(&issuer, "hooks.example.com").await;
-    // A second lookup would return an address without a server.
+    // A second lookup would return an address that has no server.
     let asked = AtomicUsize::new(0);
     let resolver = NameResolver::Test(Box::new(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         0 => vec![address.ip()],
@@ -381,10 +382,10 @@ fn authority() -> (CertifiedIssuer<'static, KeyPair>, ExtraRoots) {
     (issuer, roots)
 }
 
-/// The server name, the negotiated protocol and the request header that a TLS server saw.
+/// The server name, the negotiated protocol and the request header that a TLS server received.
 type Seen = (Option<String>, Option<Vec<u8>>, String);
 
-/// Answers one request with 200, under a certificate for `name`.
+/// A TLS server with a certificate for `name`, which answers one request with 200.
 async fn tls_server(
     issuer: &CertifiedIssuer<'static, KeyPair>,
     name: &str,
@@ -421,7 +422,7 @@ async fn tls_server(
     (address, server)
 }
 
-/// How an attempt at `hooks.example.com` fails where the server's certificate is for `name`.
+/// The error of an attempt at `hooks.example.com` when the server's certificate is for `name`.
 async fn over_tls(
     issuer: &CertifiedIssuer<'static, KeyPair>,
     name: &str,

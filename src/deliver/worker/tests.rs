@@ -1,4 +1,4 @@
-//! Tests of the worker on a real inbox, with Maildirs as channels.
+//! Tests the worker with a real inbox, and with Maildirs as channels.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn a_submission_is_delivered_to_every_channel_at_once() {
 fn submissions_queued_without_a_worker_are_delivered_later() {
     let fixture = Fixture::in_file(&["box"]);
     let id = fixture.accept("Hello");
-    // As if the process had ended during an attempt.
+    // Simulate a process that ended during an attempt.
     let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
     let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn: 0 };
     let claims = fixture.store.claim(vec![want], Vec::new(), Timestamp::now(), LEASE);
@@ -67,7 +67,7 @@ fn a_release_by_another_process_is_delivered_at_once() {
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(fixture.mails("box").len(), 0);
     assert!(Editor::open(&fixture.options.url).unwrap().release(id, &[], Timestamp::now()).unwrap());
-    // Well before the worker would wake up without a notification.
+    // `wait` ends before the worker would wake up without a notification.
     fixture.wait("it is delivered", || fixture.statuses() == [Status::Delivered]);
 }
 
@@ -78,15 +78,15 @@ fn waiting_for_a_confirmation_ends_at_the_timeout() {
     let patience = Duration::from_millis(50);
     let early = Confirmations::default();
     assert!(!fixture.runtime.block_on(early.wait(&fixture.store, id, patience)).unwrap());
-    assert_eq!(early.lock().len(), 0, "nothing is left of it");
+    assert_eq!(early.lock().len(), 0, "the registration has been removed");
     let given_up = async {
         tokio::select! {
-            _ = early.wait(&fixture.store, id, Duration::from_mins(1)) => panic!("nobody delivers it"),
+            _ = early.wait(&fixture.store, id, Duration::from_mins(1)) => panic!("there is no worker to deliver it"),
             () = tokio::time::sleep(patience) => {}
         }
     };
     fixture.runtime.block_on(given_up);
-    assert_eq!(early.lock().len(), 0, "nothing is left of one who hangs up either");
+    assert_eq!(early.lock().len(), 0, "the registration of a disconnected client has been removed");
     let worker = fixture.start();
     let confirmations = worker.confirmations();
     assert!(
@@ -95,7 +95,7 @@ fn waiting_for_a_confirmation_ends_at_the_timeout() {
     let held = arrival("held").held_for(&[(Signal::Links, "4 links")]);
     let held = fixture.runtime.block_on(fixture.store.keep(held)).unwrap().id();
     let is_confirmed = fixture.runtime.block_on(confirmations.wait(&fixture.store, held, patience)).unwrap();
-    assert!(!is_confirmed, "no channel has what is held");
+    assert!(!is_confirmed, "no channel has received a held submission");
 }
 
 #[test]
@@ -108,14 +108,14 @@ fn a_delivered_submission_is_readable_by_the_recipient_only() {
     fixture.accept("sesame");
     fixture.wait("it is sealed", || fixture.list()[0].sealed.is_some());
     assert!(fixture.list()[0].fields.is_empty());
-    // Neither the database nor its log still contains it.
-    fixture.wait("its log is cut off", || {
+    // Neither the database nor its write-ahead log may still contain the text.
+    fixture.wait("the log is truncated", || {
         !fixture.files_hold("sesame") && !fixture.files_hold("ada@example.com")
     });
-    assert!(fixture.mails("box")[0].contains("sesame"), "the search would find it");
+    assert!(fixture.mails("box")[0].contains("sesame"), "the search finds plain text");
 }
 
-/// An inbox with Maildirs beside it.
+/// An inbox, with Maildirs in the same folder.
 struct Fixture {
     fresh: Fresh,
     options: InboxOptions,
@@ -125,12 +125,12 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// With the database under test.
+    /// A fixture with the database under test.
     fn new(channels: &[&str]) -> Fixture {
         Fixture::with(Fresh::place(), channels)
     }
 
-    /// With SQLite.
+    /// A fixture with SQLite.
     fn in_file(channels: &[&str]) -> Fixture {
         Fixture::with(Fresh::file(), channels)
     }
@@ -197,12 +197,13 @@ impl Fixture {
         contents.any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
     }
 
-    /// Well below the minute after which the worker wakes up without a notification.
+    /// Waits for at most 30 seconds, which is less than the minute after which the worker wakes up without a
+    /// notification.
     #[track_caller]
     fn wait(&self, what: &str, until: impl Fn() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !until() {
-            assert!(Instant::now() < deadline, "waited in vain until {what}: {:?}", self.statuses());
+            assert!(Instant::now() < deadline, "timed out waiting until {what}: {:?}", self.statuses());
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -1,4 +1,4 @@
-//! Tests of webhook bodies: their content, and hostile text in them.
+//! Tests the content of webhook bodies, and that hostile text cannot change their structure.
 
 use super::*;
 
@@ -169,8 +169,8 @@ fn a_template_that_makes_no_json_is_refused_with_its_line() {
         ("[{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}]", "instructions"),
         ("{{ \"x\" * 2000000 }}", "bytes"),
         ("{{ \"x\" * 2000000000 }}", "line 1 of the template"),
-        (&format!("{{{}", " ".repeat(MAX_TEMPLATE_BYTES)), "65536 bytes at most"),
-        // It works for a submission, and not for a digest.
+        (&format!("{{{}", " ".repeat(MAX_TEMPLATE_BYTES)), "at most 65536 bytes"),
+        // This template is valid for a submission, but not for a digest.
         ("{% if form %}{}{% endif %}", "is not JSON"),
     ] {
         let fault = WebhookBody::parse(source).unwrap_err();
@@ -216,7 +216,7 @@ fn rendered(preset: &str, notice: &Notification) -> Value {
     serde_json::from_str(&WebhookBody::parse(preset).unwrap().render(notice).unwrap()).unwrap()
 }
 
-/// The same value with all texts taken out: what a receiver takes for structure.
+/// The same value with every text removed, which leaves the structure that a receiver parses.
 fn shape(value: &Value) -> Value {
     match value {
         Value::String(_) => Value::String(String::new()),
