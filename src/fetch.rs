@@ -1,8 +1,8 @@
 //! Outgoing HTTP requests with checked addresses, time limits and size limits.
 //!
-//! Each request has its own connection: resolve the name, check the addresses, connect to one of them, TLS,
-//! request, response. The client resolves a name once, follows no redirects, and reads a limited part of the
-//! response.
+//! Each request has its own connection. The client resolves the name, checks the addresses, connects to one
+//! of them, sets up TLS, sends the request and reads the response. It resolves a name only once, follows no
+//! redirects, and reads a limited part of the response.
 
 pub mod address;
 mod client;

@@ -1,9 +1,9 @@
 //! Rate limits for form submissions: quotas per source and per network, over a minute and an hour, in bounded
 //! memory.
 //!
-//! A *source* is one sender; its *network* is a range in which a sender can easily use many addresses. A
-//! refused request is charged to neither. A form's own quota refuses no request; it defines what counts as a
-//! flood when submissions are processed.
+//! A *source* is one sender. Its *network* is a range in which a sender can easily use many addresses. A
+//! refused request is charged to neither. A form also has a quota, which does not refuse requests: it defines
+//! the rate above which a form counts as flooded when its submissions are processed.
 //!
 //! Each quota uses the generic cell rate algorithm (`gcra.rs`): an idle source may send its whole quota at
 //! once, and then one request per `window / quota`. Sources and networks are counted in sketches of fixed

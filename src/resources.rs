@@ -1,6 +1,6 @@
-//! Machine-readable files, built once from the pages and form definitions that the server uses itself.
+//! Machine-readable files, built once from the same pages and form definitions that the server uses.
 //!
-//! The operator can replace each of them by a file at the same path in `static/`.
+//! The operator can replace each of them with a file at the same path in `static/`.
 
 mod agents;
 mod feed;
@@ -19,7 +19,7 @@ use crate::pages::{PagesOptions, Site, in_parallel};
 pub use forms::page_forms;
 pub use options::{ContentSignals, ResourceOptions};
 
-/// Links to the resources for the home page's `Link` header (RFC 8288, RFC 8631, RFC 9727).
+/// Links to the resources, for the home page's `Link` header (RFC 8288, RFC 8631, RFC 9727).
 pub fn home_links() -> Vec<String> {
     vec![
         "</.well-known/api-catalog>; rel=\"api-catalog\"".to_owned(),
@@ -35,7 +35,7 @@ const MARKDOWN: &str = "text/markdown; charset=utf-8";
 const XML: &str = "application/xml";
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
-/// Builds a resource's text; `None` if an option that it needs is missing.
+/// Builds a resource's text. Returns `None` if a required option is missing.
 type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
 const RESOURCES: [(&str, &str, Build); 11] = [
@@ -58,7 +58,7 @@ const RESOURCES: [(&str, &str, Build); 11] = [
     }),
 ];
 
-/// The paths of resources and endpoints, which no page may have.
+/// The paths of resources and endpoints, which pages must not use.
 pub fn paths() -> Vec<&'static str> {
     let endpoints = crate::forms::FORMS.iter().map(|form| form.path);
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()

@@ -1,12 +1,12 @@
-//! Checks addresses before the client connects: a third party's domain name must not resolve to an address in
-//! the operator's network.
+//! Checks addresses before the client connects, because a third party's domain name must not lead to an
+//! address in the operator's network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::url::Host;
 
-/// Addresses of cloud services that give credentials to virtual machines. They are refused even if private
-/// addresses are permitted.
+/// Addresses of cloud services that hand out credentials to virtual machines. They are refused even if
+/// private addresses are permitted.
 const METADATA: [IpAddr; 9] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // instance metadata of AWS, Azure, Google Cloud and others
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),   // task credentials of Amazon ECS
@@ -19,7 +19,7 @@ const METADATA: [IpAddr; 9] = [
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)), // Google Cloud
 ];
 
-/// Networks that are not part of the public Internet, with their prefix lengths.
+/// Networks outside the public Internet, with their prefix lengths.
 const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::UNSPECIFIED, 8),           // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
@@ -39,10 +39,10 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
 ];
 
 /// The global unicast addresses that IANA has allocated so far. Loopback, link-local, unique-local and
-/// multicast addresses lie outside.
+/// multicast addresses are not among them.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Networks within [`GLOBAL_V6`] that are not part of the public Internet.
+/// Networks within [`GLOBAL_V6`] that do not belong to the public Internet.
 const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments: Teredo, ORCHID, benchmarks
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
@@ -50,8 +50,8 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// Returns all addresses of a host, or the reason why one of them is refused. A single refused address
-/// refuses the host, because a mixture of public and private addresses indicates an attack.
+/// Returns all addresses of a host, or the reason why one of them is refused. A single refused address makes
+/// the whole host invalid, because a mixture of public and private addresses indicates an attack.
 pub fn permitted(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<Vec<IpAddr>, String> {
     if found.is_empty() {
         return Err("the name has no address".to_owned());
@@ -62,6 +62,7 @@ pub fn permitted(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<V
     }
 }
 
+/// The reason why an address of this host is refused, or `None` if it is permitted.
 fn refusal(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
     if is_metadata(address) {
         return Some(format!("{address} gives out a cloud's credentials; frontdesk never connects to it"));
@@ -74,7 +75,7 @@ fn refusal(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> 
     })
 }
 
-/// Whether a packet to this address could reach one of [`METADATA`], directly or through a tunnel or
+/// Whether a packet to this address could reach one of [`METADATA`], directly or through a tunnel or a
 /// translator.
 fn is_metadata(address: IpAddr) -> bool {
     let embedded = match address {
@@ -84,8 +85,8 @@ fn is_metadata(address: IpAddr) -> bool {
     embedded.into_iter().map(IpAddr::V4).chain([address]).any(|address| METADATA.contains(&address))
 }
 
-/// The IPv4 address of an IPv6 address that always denotes one: IPv4-mapped (RFC 4291 §2.5.5.2) and NAT64
-/// with the well-known prefix (RFC 6052 §2.1). Other addresses are returned unchanged.
+/// The IPv4 address that an IPv6 address always stands for, if it is IPv4-mapped (RFC 4291 §2.5.5.2) or uses
+/// NAT64 with the well-known prefix (RFC 6052 §2.1). Other addresses are returned unchanged.
 fn unmapped(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match (v6.segments(), &embedded_ipv4(v6)[..]) {
@@ -96,8 +97,9 @@ fn unmapped(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The IPv4 addresses that an IPv6 address may contain. A local NAT64 prefix has one of four lengths, which
-/// the address does not reveal. A Teredo address contains its server and its client.
+/// The IPv4 addresses that an IPv6 address may contain. A local NAT64 prefix may have different lengths, and
+/// the address does not reveal which one it has. A Teredo address contains the addresses of its server and
+/// its client.
 fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let o = address.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| o[place]));
@@ -113,7 +115,7 @@ fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
         }
         // 6to4 (RFC 3056 §2).
         [0x2002, ..] => vec![at([2, 3, 4, 5])],
-        // Teredo (RFC 4380 §4), with the bits of the client's address inverted.
+        // Teredo (RFC 4380 §4), in which the bits of the client's address are inverted.
         [0x2001, 0, ..] => vec![at([4, 5, 6, 7]), Ipv4Addr::from_bits(!at([12, 13, 14, 15]).to_bits())],
         _ => Vec::new(),
     }
@@ -300,20 +302,20 @@ mod tests {
             "::169.254.169.254",
             "::ffff:0:169.254.169.254",
             "64:ff9b::169.254.169.254",
-            // Local NAT64 with a prefix of 96, 64, 56 and 48 bits.
+            // Local NAT64 with prefixes of 96, 64, 56 and 48 bits.
             "64:ff9b:1::169.254.169.254",
             "64:ff9b:1:0:a9:fea9:fe00:0",
             "64:ff9b:1:a9:fe:a9fe::",
             "64:ff9b:1:a9fe:a9:fe00::",
             "2002:a9fe:a9fe::1",
-            // Teredo: the server, and the client in inverted bits.
+            // Teredo: as the server, and as the client with inverted bits.
             "2001:0:a9fe:a9fe::1",
             "2001:0:4136:e378:8000:63bf:5601:5601",
             "2001:0:4136:e378:8000:63bf:5601:55e8",
         ] {
             check("hooks.example.com", &[text], true, Some("credentials"));
         }
-        // The same forms of another private address.
+        // Another private address, in the same forms.
         for text in
             ["64:ff9b::10.0.0.1", "64:ff9b:1::10.0.0.1", "2002:a00:1::1", "::10.0.0.1", "2001:0:a00:1::1"]
         {

@@ -28,10 +28,10 @@ use super::url::{Host, Url, UrlScheme};
 
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// The rest of a longer body is not read.
+/// Maximum number of bytes read from a response's body. The rest of a longer body is not read.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// Maximum number of addresses of each family that the client tries.
+/// Maximum number of addresses that the client tries, for each address family.
 const MAX_ADDRESSES: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,18 +40,18 @@ pub struct FetchTimeouts {
     /// For all addresses together.
     pub connect: Duration,
     pub tls: Duration,
-    /// From sending the request to the end of the response's header.
+    /// From sending the request to the end of the response header.
     pub answer: Duration,
     /// For the part of the response's body that the client reads.
     pub body: Duration,
 }
 
-/// Trusted certificate authorities besides the public ones.
+/// Certificate authorities that are trusted in addition to the public ones.
 #[derive(Clone, Debug)]
 pub struct ExtraRoots(pub(crate) Vec<CertificateDer<'static>>);
 
 impl ExtraRoots {
-    /// Parses one or more certificates in PEM. The error is a sentence for the operator.
+    /// Parses one or more PEM certificates. The error is a sentence for the operator.
     pub fn parse(pem: &[u8]) -> Result<ExtraRoots, String> {
         let expected = "expected one or more certificates (`-----BEGIN CERTIFICATE-----`)";
         let certificates: Vec<_> =
@@ -67,7 +67,7 @@ impl ExtraRoots {
     }
 }
 
-/// Returns the addresses of a name in tests.
+/// Resolves names in tests.
 #[cfg(test)]
 pub(crate) type TestResolver = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
@@ -96,17 +96,17 @@ impl NameResolver {
 pub struct FetchResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// The first 64 KiB of the body.
+    /// The body, or its first 64 KiB.
     pub body: Vec<u8>,
-    /// Whether `body` is the complete body.
+    /// Whether `body` is complete.
     pub is_whole: bool,
 }
 
 #[derive(Debug)]
 pub struct FetchError {
-    /// Whether the server may have received the request, so that its content may be the cause.
+    /// Whether the server may have received the request. If so, the request's content may be the cause.
     pub is_sent: bool,
-    /// The phase and the cause. Callers put the server's name in front.
+    /// The phase and the cause. Callers prepend the server's name.
     pub sentence: String,
 }
 
@@ -116,7 +116,7 @@ impl FetchError {
     }
 }
 
-/// Sends requests with the same limits and trusted authorities.
+/// Sends requests that share limits and trusted certificate authorities.
 pub struct FetchClient {
     resolver: NameResolver,
     allow_private: bool,
@@ -138,7 +138,7 @@ impl FetchClient {
         FetchClient { resolver, allow_private, tls, timeouts }
     }
 
-    /// Sends a request with `headers` besides `Host`, `User-Agent` and `Connection`.
+    /// Sends a request with `headers` in addition to `Host`, `User-Agent` and `Connection`.
     pub async fn send(
         &self,
         method: Method,
@@ -179,7 +179,8 @@ impl FetchClient {
         with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
     }
 
-    /// Connects to one of the checked addresses. A second resolution could return an unchecked one.
+    /// Connects to one of the checked addresses. The name is not resolved again, because a second lookup
+    /// could return an address that was not checked.
     async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
@@ -206,7 +207,7 @@ impl FetchClient {
             .max_header_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(stream));
         let (mut sender, connection) = handshake.await.map_err(|error| with_causes(&error))?;
-        // Ignores the connection's error, because the exchange returns a more specific one.
+        // The connection's error is ignored, because the exchange returns a more specific one.
         let driver = async {
             let _ = connection.await;
             std::future::pending::<()>().await;
@@ -216,7 +217,7 @@ impl FetchClient {
                 with_timeout(self.timeouts.answer, "waiting for the answer", sender.send_request(request))
                     .await?;
             let (head, body) = answer.into_parts();
-            // The status decides the outcome, so an incomplete body is not an error.
+            // The status determines the outcome, so an incomplete body is not an error.
             let mut beginning = Vec::new();
             let is_whole =
                 timeout(self.timeouts.body, read_body(body, &mut beginning)).await.unwrap_or(false);
@@ -225,12 +226,13 @@ impl FetchClient {
         let mut driver = pin!(driver);
         tokio::select! {
             answer = exchange => answer,
-            () = &mut driver => Err("the connection has ended".to_owned()),
+            () = &mut driver => Err("the connection was closed".to_owned()),
         }
     }
 }
 
-/// TLS 1.2 or 1.3 with the public authorities and the operator's. Always verifies certificates.
+/// The configuration for TLS 1.2 and 1.3 with the public authorities and those that the operator added.
+/// Certificates are always verified.
 pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     for certificate in extra_roots.iter().flat_map(|roots| &roots.0) {
@@ -242,7 +244,8 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The addresses to try, from both families: a host may have IPv4 or IPv6 connectivity only.
+/// The addresses to try. They come from both families, because a host may have only IPv4 or only IPv6
+/// connectivity.
 fn candidates(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {
@@ -253,7 +256,7 @@ fn candidates(permitted: &[IpAddr]) -> Vec<IpAddr> {
     permitted.iter().filter(is_wanted).copied().collect()
 }
 
-/// Reads the first [`MAX_BODY_BYTES`] of the body. Returns whether the body is complete.
+/// Reads up to [`MAX_BODY_BYTES`] of the body. Returns whether the body is complete.
 async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>) -> bool {
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return false };
@@ -279,7 +282,7 @@ async fn with_timeout<T, E: std::error::Error>(
     }
 }
 
-/// An error with its causes, without repetitions.
+/// An error and its causes as text, without repetitions.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,7 +1,7 @@
 //! URLs from the configuration: `https`, or `http` for this machine.
 //!
 //! The parser follows RFC 3986 and corrects nothing. A parser that corrects backslashes, tabs or `0x7f.1`, as
-//! browsers do, would connect to a different server than the configuration names.
+//! browsers do, would connect to a different server than the one that the configuration names.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 const MAX_CHARS: usize = 2_000;
 
-/// A validated URL. Its path may be a secret, as in the webhook URLs of chat services, so no message and no
-/// debug output contains it.
+/// A validated URL. Its path may be a secret, as in the webhook URLs of chat services, so error messages and
+/// debug output never contain it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     scheme: UrlScheme,
@@ -23,21 +23,21 @@ pub struct Url {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlScheme {
-    /// Without encryption, to this machine only.
+    /// Without encryption. Permitted for this machine only.
     Http,
     Https,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// In lower case.
+    /// A host name in lower case.
     Name(String),
     Address(IpAddr),
 }
 
 impl Host {
-    /// Whether the URL names this machine literally. Loopback addresses are permitted for these hosts only,
-    /// and these hosts may have no other addresses.
+    /// Whether the URL explicitly names this machine. Only these hosts may have loopback addresses, and they
+    /// may not have any other addresses.
     pub fn is_loopback(&self) -> bool {
         match self {
             Host::Name(name) => name == "localhost",
@@ -47,11 +47,11 @@ impl Host {
 }
 
 impl Url {
-    /// Parses a URL. The error is a sentence for the operator. Refuses host names in other scripts instead of
-    /// converting them, so that the configuration shows the name that the client connects to.
+    /// Parses a URL. The error is a sentence for the operator. Host names in other scripts are refused rather
+    /// than converted, so that the configuration shows the name to which the client connects.
     pub fn parse(text: &str) -> Result<Url, String> {
         if text.len() > MAX_CHARS {
-            return Err(format!("a URL has {MAX_CHARS} characters at most"));
+            return Err(format!("a URL may have at most {MAX_CHARS} characters"));
         }
         if text.contains('#') {
             return Err("a fragment (`#…`) never reaches the server: leave it out".to_owned());
@@ -80,7 +80,7 @@ impl Url {
         let port = match (authority.port_u16(), authority.port()) {
             (Some(0), _) => return Err("port 0 is not a valid port".to_owned()),
             (Some(port), _) => port,
-            // The text after the colon is not a number, or empty.
+            // The text after the colon is empty, or is not a number.
             (None, _) if authority.as_str().len() != authority.host().len() => {
                 return Err("a port is a number up to 65535".to_owned());
             }
@@ -98,7 +98,7 @@ impl Url {
         Ok(Url { scheme, host, port, target })
     }
 
-    /// The same scheme, host and port with another path and query, which begins with a slash.
+    /// The same scheme, host and port with another path and query. `target` begins with a slash.
     #[must_use]
     pub fn with_target(&self, target: &str) -> Url {
         Url { target: target.to_owned(), ..self.clone() }
@@ -112,7 +112,7 @@ impl Url {
         &self.host
     }
 
-    /// The port, by default that of the scheme.
+    /// The port; if the URL has none, the scheme's default port.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -122,7 +122,7 @@ impl Url {
         &self.target
     }
 
-    /// The `Host` header, without the scheme's default port (RFC 9110 §7.2).
+    /// The value of the `Host` header, which omits the scheme's default port (RFC 9110 §7.2).
     pub fn authority(&self) -> String {
         match (self.scheme, self.port) {
             (UrlScheme::Https, 443) | (UrlScheme::Http, 80) => self.host.to_string(),
@@ -144,7 +144,7 @@ fn read_host(text: &str) -> Result<Host, String> {
     let name = text.to_ascii_lowercase();
     match ServerName::try_from(name.as_str()) {
         Ok(ServerName::IpAddress(_)) => text.parse().map(Host::Address).map_err(|_| wrong()),
-        // System resolvers accept `0x7f.1` as an address, which hides the actual target.
+        // System resolvers accept `0x7f.1` as an address, which would hide the actual destination.
         Ok(ServerName::DnsName(_)) if !name.split('.').any(|label| label.starts_with("0x")) => {
             Ok(Host::Name(name))
         }

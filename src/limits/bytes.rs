@@ -1,14 +1,14 @@
-//! Byte budgets: limits how many bytes of accepted forms a source and a network may send per day, in bounded
+//! Byte budgets: limit how many bytes of accepted forms a source and a network may send per day, in bounded
 //! memory.
 //!
-//! Rate limits ignore the size of requests, so one network could otherwise fill the disk within them. A
-//! budget refills steadily: in any period `t` a source gets at most `budget + t · budget / day`, so at most
-//! two budgets in its first 24 hours and one in each 24 hours after that.
+//! Rate limits ignore the size of requests, so without byte budgets one network could fill the disk without
+//! exceeding them. A budget refills steadily. In any period `t` a source gets at most `budget + t · budget /
+//! day`, which is at most two budgets in its first 24 hours and one in each 24 hours after that.
 //!
 //! Debts are kept in count-min sketches, as in `sketch.rs`: no source gets more than its budget, and a source
-//! is refused wrongly only if all four of its cells are full of other sources' debts. A cell holds the byte
-//! count at which its keys have recovered, at the rate of the budget since the limiter's start. Its 64 bits
-//! never wrap around, so no cell needs to be cleared in time.
+//! is refused wrongly only if all four of its cells are filled by other sources' debts. Each cell holds a
+//! byte count. Once this many bytes have been refilled since the limiter's start, the keys of the cell have
+//! recovered. The 64 bits of a cell never wrap around, so there is no deadline for clearing cells.
 
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,8 +22,8 @@ use crate::forms::source::Source;
 /// The time in which a budget refills.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Columns of the sketches, as powers of two: 8 MiB for sources, 2 MiB for networks. The system only provides
-/// pages that were written to.
+/// Columns of the sketches, as powers of two: 8 MiB for sources, 2 MiB for networks. The operating system
+/// only allocates pages that have been written to.
 const SOURCE_BITS: u32 = 18;
 const NETWORK_BITS: u32 = 16;
 
@@ -32,21 +32,22 @@ pub const MAX_BYTES: u64 = 1 << 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteOptions {
     pub enabled: bool,
-    /// Bytes a day for one IPv4 address or IPv6 /64. Clamped to 1 through [`MAX_BYTES`].
+    /// Bytes per day for one IPv4 address or IPv6 /64. Clamped to 1 through [`MAX_BYTES`].
     pub source: u64,
-    /// Bytes a day for one IPv4 /24 or IPv6 /48; at least those of one source.
+    /// Bytes per day for one IPv4 /24 or IPv6 /48. A value below the budget of a source counts as that
+    /// budget.
     pub network: u64,
 }
 
 impl Default for ByteOptions {
-    /// The volume that the default rate limits allow in a day (300 and 3,000 requests an hour) at 1,165 bytes
-    /// each. A typical message is shorter, so a busy network reaches the rate limits first.
+    /// The bytes that the default rate limits (300 and 3,000 requests an hour) allow in a day, at 1,165 bytes
+    /// per request. A typical message is shorter, so a busy network reaches the rate limits first.
     fn default() -> ByteOptions {
         ByteOptions { enabled: true, source: 8 << 20, network: 80 << 20 }
     }
 }
 
-/// Counts the bytes of forms. Shared by all workers of a server, and by no other server.
+/// Counts the bytes of forms. All workers of a server share it; other servers have their own.
 pub struct ByteLimiter {
     state: Option<Mutex<BudgetState>>,
 }
@@ -66,8 +67,8 @@ impl ByteLimiter {
         ByteLimiter { state: options.enabled.then(|| Mutex::new(state())) }
     }
 
-    /// Charges `bytes` to `source` and its network at `now`, or refuses them and charges nothing. A form
-    /// larger than a whole budget counts as a whole budget.
+    /// Charges `bytes` to `source` and its network at `now`, or refuses them and charges nothing. A form that
+    /// is larger than a whole budget counts as a whole budget.
     pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Admission {
         let Some(mut state) = self.lock() else { return Admission::Allowed };
         let BudgetState { clock, sources, networks, counts } = &mut *state;
@@ -103,16 +104,16 @@ struct BudgetState {
     counts: DecisionCounts,
 }
 
-/// The debts in bytes of all keys of one kind.
+/// The debts, in bytes, of all sources or of all networks.
 struct Debts {
-    /// Bytes a day.
+    /// Bytes per day.
     budget: u64,
     table: CellTable,
-    /// The bytes that a key can have recovered since the limiter's start.
+    /// The number of bytes that have been refilled since the limiter's start.
     recovered: u64,
 }
 
-/// One key's cells and debt at one moment.
+/// One key's cells, and its debt at one moment.
 struct DebtEntry {
     places: [usize; ROWS],
     debt: u64,
@@ -136,14 +137,14 @@ impl Debts {
         DebtEntry { places, debt: least.saturating_sub(self.recovered) }
     }
 
-    /// How long until this many more bytes fit; zero if they fit now.
+    /// The time until `bytes` more bytes fit into the budget; zero if they fit now.
     fn wait(&self, account: &DebtEntry, bytes: u64) -> Duration {
         let excess = (account.debt + bytes.min(self.budget)).saturating_sub(self.budget);
         let nanos = (u128::from(excess) * DAY.as_nanos()).div_ceil(u128::from(self.budget));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Adds bytes for which `wait` is zero. Raises each cell to at least the new debt.
+    /// Adds bytes for which `wait` returned zero. Raises each cell to at least the new debt.
     fn add(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!(
             limiter.charge(source(1), 1_000, start + HOUR),
             Admission::Allowed,
-            "what was refused cost nothing"
+            "a refusal costs nothing"
         );
         assert!(wait(limiter.charge(source(1), 1, start + HOUR)).is_some());
         assert_eq!(limiter.charge(source(1), 24_000, start + 25 * HOUR), Admission::Allowed);
@@ -260,15 +261,15 @@ mod tests {
     fn exhausted_sources_rarely_block_other_sources() {
         let options = ByteOptions { enabled: true, source: 1_000, network: MAX_BYTES };
         let (limiter, start) = (ByteLimiter::sized(&options, 12, 12), Instant::now());
-        // The share of sources in cells is that of 32,000 in a sketch of the server's size.
+        // The ratio of sources to cells is that of 32,000 sources in a sketch of full size.
         for n in 0..500 {
-            // The last of them may already be refused because they share cells with the first.
+            // The last sources may already be refused, because they share cells with earlier ones.
             let _ = limiter.charge(source(n), 1_000, start);
         }
         // Four of 20,000 are expected to be refused. The probability of 40 is below 10^-25.
         let refused =
             (1_000..21_000).filter(|n| wait(limiter.charge(source(*n), 0, start)).is_some()).count();
-        assert_eq!(refused, 0, "nothing to charge always fits");
+        assert_eq!(refused, 0, "a form of zero bytes is always allowed");
         let wrongly = (1_000..21_000).filter(|n| waits(&limiter, source(*n), 1_000)).count();
         assert!(wrongly < 40, "{wrongly}");
     }
@@ -279,10 +280,11 @@ mod tests {
             steps in prop::collection::vec((0_u32..6, 0_usize..700, 0_u64..40_000), 1..200)
         ) {
             const BUDGET: u64 = 1_000;
-            // Large enough that a source is refused for the others' sake in one of 10^13 runs of all cases.
+            // Large enough that sharing cells causes a refusal in only one of 10^13 runs of all cases.
             let options = ByteOptions { enabled: true, source: BUDGET, network: MAX_BYTES };
             let (limiter, start) = (ByteLimiter::sized(&options, 16, 4), Instant::now());
-            // From here on the limiter counts time, as the table does.
+            // The first request starts the limiter's clock, so that the limiter and the table count from the
+            // same time.
             assert_eq!(limiter.charge(source(0), 0, start), Admission::Allowed);
             let mut table: HashMap<u32, u64> = HashMap::new();
             let mut elapsed = Duration::ZERO;
@@ -301,7 +303,7 @@ mod tests {
         }
     }
 
-    /// How long a refused form has to wait.
+    /// The time that a refused form has to wait; `None` if the form was allowed.
     fn wait(admission: Admission) -> Option<Duration> {
         match admission {
             Admission::Allowed => None,
@@ -309,13 +311,13 @@ mod tests {
         }
     }
 
-    /// Forms refused by their source and by their network.
+    /// The number of forms refused because of their source, and because of their network.
     fn refusals(limiter: &ByteLimiter) -> (u64, u64) {
         let counts = limiter.counts();
         (counts.refused_by_source, counts.refused_by_network)
     }
 
-    /// Whether so many bytes would have to wait, without charging them.
+    /// Whether this many bytes would have to wait. Charges nothing.
     fn waits(limiter: &ByteLimiter, source: Source, bytes: u64) -> bool {
         let state = limiter.lock().unwrap();
         !state.sources.wait(&state.sources.account(source), bytes).is_zero()
@@ -325,7 +327,7 @@ mod tests {
         ByteLimiter::sized(&ByteOptions { enabled: true, source, network }, 10, 10)
     }
 
-    /// All of one network up to 256.
+    /// The sources 0 to 255 are in one network.
     fn source(n: u32) -> Source {
         let bytes = n.to_be_bytes();
         Source::V4([192, bytes[0] ^ bytes[1], bytes[2], bytes[3]])

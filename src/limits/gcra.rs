@@ -1,19 +1,19 @@
-//! The generic cell rate algorithm (GCRA) over one window, in whole ticks; pure arithmetic.
+//! The generic cell rate algorithm (GCRA) over one window, in whole ticks. Pure arithmetic.
 //!
-//! The algorithm keeps one instant per key, the *theoretical arrival time*, at which the key has recovered
-//! completely. Its distance from now is the *debt*. Each request adds `window / quota`; a request that would
-//! raise the debt beyond a whole window is refused and adds nothing. A key may therefore use its whole quota
-//! at once, then one request per `window / quota`, and at most `quota + t · quota / window` requests in any
-//! period `t`.
+//! The algorithm keeps one instant per key, the *theoretical arrival time*, at which the key will have
+//! recovered completely. The time from now until then is the *debt*. Each request adds `window / quota`; a
+//! request that would raise the debt above a whole window is refused and adds nothing. A key may therefore
+//! use its whole quota at once, then one request per `window / quota`, and at most `quota + t · quota /
+//! window` requests in any period `t`.
 
 use std::time::Duration;
 
 use super::quota::{Layer, Quota, QuotaStatus};
 
-/// The largest quota: 16 ticks a request.
+/// The largest quota, for which a request still has 16 ticks.
 pub const MAX_QUOTA: u32 = 1_000_000;
 
-/// The largest number of ticks per window, and so the largest debt. A 32-bit count holds 256 windows.
+/// The largest number of ticks per window, which is also the largest debt. A 32-bit count covers 256 windows.
 const MAX_TICKS: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,15 +22,16 @@ pub(super) struct WindowQuota {
     name: &'static str,
     pub(super) quota: u32,
     window: Duration,
-    /// Ticks per request. The window is exactly `quota` times as long, so ticks do not round the rate.
+    /// Ticks per request. A window has exactly `quota` times as many, so counting in ticks does not change
+    /// the rate.
     step: u32,
-    /// Ticks a nanosecond, times 2⁶⁴.
+    /// Ticks per nanosecond, times 2⁶⁴.
     rate: u64,
 }
 
-/// The quotas of one layer, for a minute and for an hour.
+/// The quotas of one layer, per minute and per hour.
 pub(super) fn windows(quota: Quota, layer: Layer) -> [WindowQuota; 2] {
-    // The policies' names in the `RateLimit-Policy` field.
+    // These names appear in the `RateLimit-Policy` field.
     let [minute, hour] = match layer {
         Layer::Source => ["minute", "hour"],
         Layer::Network => ["network-minute", "network-hour"],
@@ -42,7 +43,7 @@ pub(super) fn windows(quota: Quota, layer: Layer) -> [WindowQuota; 2] {
 }
 
 impl WindowQuota {
-    /// A quota of 0 counts as 1.
+    /// A quota of 0 is treated as 1, and one above [`MAX_QUOTA`] as [`MAX_QUOTA`].
     pub(super) fn new(layer: Layer, name: &'static str, quota: u32, window: Duration) -> WindowQuota {
         let quota = quota.clamp(1, MAX_QUOTA);
         let step = MAX_TICKS / quota;
@@ -70,7 +71,7 @@ impl WindowQuota {
         self.step * self.quota
     }
 
-    /// The time after which this many ticks have certainly passed.
+    /// A time after which at least this many ticks have passed.
     pub(super) fn ticks_to_time(&self, ticks: u32) -> Duration {
         let nanos = (u128::from(ticks) << 64).div_ceil(u128::from(self.rate));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -89,7 +90,7 @@ impl WindowQuota {
     }
 }
 
-/// How long until both windows allow one more request; zero if they do now.
+/// The time until both windows allow one more request; zero if they allow it now.
 pub(super) fn wait(windows: &[WindowQuota; 2], debts: [u32; 2]) -> Duration {
     let wait = |at: usize| match windows[at].wait(debts[at]) {
         0 => Duration::ZERO,
@@ -108,7 +109,7 @@ mod tests {
             for quota in [1, 2, 3, 7, 30, 300, 3_000, 99_991, 999_999, MAX_QUOTA] {
                 let pace = WindowQuota::new(Layer::Source, "x", quota, window);
                 let ticks = u64::from(pace.max_debt());
-                // Rounding may put the window's end into the tick before it.
+                // Because of rounding, the window's end may fall into the tick before.
                 assert!(
                     (ticks - 1..=ticks).contains(&pace.tick(window)),
                     "{quota} {} {ticks}",

@@ -9,17 +9,17 @@ use super::rule::{self, LimitRule};
 use super::sketch::{Clock, Sketch, SketchEntry};
 use crate::forms::source::Source;
 
-/// Columns of the sketches, as powers of two: 32 MiB for sources, 8 MiB for networks. The system only
-/// provides pages that were written to.
+/// Columns of the sketches, as powers of two: 32 MiB for sources, 8 MiB for networks. The operating system
+/// only allocates pages that have been written to.
 const SOURCE_BITS: u32 = 20;
 const NETWORK_BITS: u32 = 18;
 
-/// Limits requests by counts in this process. Shared by all workers.
+/// Limits requests by counting them in this process. All workers share it.
 pub struct LocalLimiter {
     state: Option<Mutex<LocalState>>,
 }
 
-/// Omits the contents, which reveal who sent requests.
+/// Omits the contents, which would reveal who has sent requests.
 impl fmt::Debug for LocalLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalLimiter").field("enabled", &self.state.is_some()).finish_non_exhaustive()
@@ -42,7 +42,7 @@ impl LocalLimiter {
         LocalLimiter { state: options.enabled.then(|| Mutex::new(state())) }
     }
 
-    /// Checks a request of `source` at `now`. Charges it if all quotas allow it.
+    /// Checks a request from `source` at `now`, and charges it if all quotas allow it.
     pub fn check(&self, source: Source, now: Instant) -> LimitDecision {
         let Some(mut state) = self.lock() else {
             return LimitDecision { admission: Admission::Allowed, statuses: None };
@@ -60,8 +60,9 @@ impl LocalLimiter {
         LimitDecision { admission, statuses: Some(state.statuses(&entry, &network)) }
     }
 
-    /// Records a decision that Redis made about a request of `source` at `now`, so that later local decisions
-    /// count it. Charges an allowed request to each local quota that has room for it.
+    /// Records a decision that Redis made about a request from `source` at `now`, so that later local
+    /// decisions take it into account. Charges an allowed request to the source and to its network, unless
+    /// their local quotas are exhausted.
     pub fn record_shared(&self, source: Source, admission: Admission, now: Instant) {
         let Some(mut state) = self.lock() else { return };
         state.counts.count(admission);
@@ -71,7 +72,7 @@ impl LocalLimiter {
         state.networks.charge_if_free(source.network());
     }
 
-    /// The status of `source` without charging a request. None if limits are disabled.
+    /// The status of `source`, without charging a request. `None` if limits are disabled.
     pub fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         let mut state = self.lock()?;
         state.advance(now);
@@ -84,8 +85,8 @@ impl LocalLimiter {
         self.lock().map(|state| state.counts).unwrap_or_default()
     }
 
-    /// Estimates how many sources owe something, to a few in a thousand. Reads a quarter of the sketch in
-    /// small pieces, so that requests wait only briefly for the lock.
+    /// Estimates the number of sources with a debt, to within a few per thousand. Reads a quarter of the
+    /// sketch in small pieces, so that requests wait only briefly for the lock.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -99,8 +100,8 @@ impl LocalLimiter {
             .step_by(PIECE)
             .filter_map(|from| Some(self.lock()?.sources.owing(from..row.min(from + PIECE))))
             .sum();
-        // Linear counting: each source occupies one random cell of the row, and sources increasingly share
-        // cells.
+        // Linear counting: each source occupies one random cell of the row, and the more sources there are,
+        // the more of them share a cell.
         let free = (row - owing).max(1);
         (row as f64 * (row as f64 / free as f64).ln()).round() as u64
     }

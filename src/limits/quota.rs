@@ -11,7 +11,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The larger quota for each window.
+    /// The larger of both quotas, separately for each window.
     pub(super) fn at_least(self, other: Quota) -> Quota {
         Quota {
             per_minute: self.per_minute.max(other.per_minute),
@@ -25,14 +25,15 @@ pub struct LimitOptions {
     pub enabled: bool,
     /// For one IPv4 address or IPv6 /64.
     pub source: Quota,
-    /// For one IPv4 /24 or IPv6 /48; at least the quota of a source.
+    /// For one IPv4 /24 or IPv6 /48. A value below the quota of a source counts as that quota.
     pub network: Quota,
-    /// New submissions to one form from all senders. See [`LimitOptions::form_quota`].
+    /// For new submissions to one form from all senders together. See [`LimitOptions::form_quota`].
     pub form: Quota,
 }
 
 impl LimitOptions {
-    /// The quota of a form, at least that of a network and of a source. None if limits are disabled.
+    /// The quota of a form, which is at least that of a network and that of a source. `None` if limits are
+    /// disabled.
     pub fn form_quota(&self) -> Option<Quota> {
         self.enabled.then(|| self.form.at_least(self.network).at_least(self.source))
     }
@@ -61,11 +62,11 @@ pub enum Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Allowed,
-    /// Refused, and charged to no quota.
+    /// The request was refused and charged to no quota.
     Refused {
-        /// The layer with the longest wait.
+        /// The layer whose quota requires the longest wait.
         by: Layer,
-        /// How long until a request from this source is allowed, if no other arrives before; never zero.
+        /// The time until a request from this source is allowed, if no other arrives earlier. Never zero.
         retry_after: Duration,
     },
 }
@@ -73,16 +74,16 @@ pub enum Admission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitDecision {
     pub admission: Admission,
-    /// The source's quotas after this request. None if limits are disabled.
+    /// The status of the source's quotas after this request. `None` if limits are disabled.
     pub statuses: Option<QuotaStatuses>,
 }
 
-/// The status of each quota that can refuse a source: the source's own, then its network's, each for a minute
-/// and an hour.
+/// The status of each quota that can refuse a source: the source's quotas, then those of its network, each
+/// per minute and per hour.
 pub type QuotaStatuses = [QuotaStatus; 4];
 
-/// The status of one quota, as the fields `RateLimit` and `RateLimit-Policy` of
-/// draft-ietf-httpapi-ratelimit-headers report it.
+/// The status of one quota, as reported in the fields `RateLimit` and `RateLimit-Policy` of
+/// draft-ietf-httpapi-ratelimit-headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaStatus {
     pub layer: Layer,
@@ -92,13 +93,13 @@ pub struct QuotaStatus {
     pub quota: u32,
     /// `w`: the window in seconds.
     pub window_seconds: u64,
-    /// `r`: requests that are allowed right now.
+    /// `r`: the number of requests that are allowed right now.
     pub remaining: u32,
     /// `t`: seconds until the whole quota is available again, rounded up.
     pub reset_seconds: u64,
 }
 
-/// Decisions since the start.
+/// The numbers of decisions since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
     pub allowed: u64,

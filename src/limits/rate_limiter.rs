@@ -1,8 +1,9 @@
-//! Checks a form request against local limits, or against limits shared with other servers through Redis or
+//! Checks a form request against local limits, or against limits that several servers share through Redis or
 //! Valkey.
 //!
-//! Shared limits apply the same rule as local ones, counted by a script that runs in Redis. While Redis does
-//! not respond, each server uses its local limits. These count what Redis allowed, so no quota starts afresh.
+//! Shared limits apply the same rule as local ones, but a script in Redis counts the requests. While Redis
+//! does not respond, each server uses its local limits. These also count the requests that Redis allowed, so
+//! that an outage of Redis does not reset the quotas.
 
 mod local_pool;
 mod options;
@@ -21,7 +22,7 @@ pub use redis::{BOUNDS, Fallback, RedisMetrics, test_connection};
 pub use script::SCRIPT;
 use script::{Keys, Operation};
 
-/// Checks requests against the rate limits. Shared by all workers.
+/// Checks requests against the rate limits. All workers share it.
 pub struct RateLimiter {
     local: LocalLimiter,
     shared: Option<Shared>,
@@ -34,7 +35,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Calls the script and converts its reply with `read`. None if the local limits have to decide.
+    /// Calls the script and converts its reply with `read`. `None` if the local limits must decide.
     async fn call<T>(
         &self,
         operation: Operation,
@@ -47,9 +48,9 @@ impl Shared {
 }
 
 impl RateLimiter {
-    /// Creates a limiter that has counted no request. With shared limits, waits at most two seconds for the
-    /// first connection to Redis. A dedicated thread logs failures and reconnects until the limiter is
-    /// dropped.
+    /// Creates a limiter that has counted no requests yet. With shared limits, waits for the first connection
+    /// to Redis, for at most two seconds. A dedicated thread logs failures and reconnects until the limiter
+    /// is dropped.
     pub fn new(limits: &LimitOptions, shared: Option<&RedisOptions>) -> RateLimiter {
         let share = |options: &RedisOptions| {
             let (rule, secret) = (LimitRule::new(limits), options.hash_secret());
@@ -61,11 +62,11 @@ impl RateLimiter {
         RateLimiter { local: LocalLimiter::new(limits), shared: shared.filter(|_| limits.enabled).map(share) }
     }
 
-    /// Checks a request of `source` at `now`. Charges it if all quotas allow it. Waits for Redis at most
-    /// [`RedisOptions::timeout`], and not at all while the circuit breaker is open.
+    /// Checks a request from `source` at `now`, and charges it if all quotas allow it. Waits for Redis for at
+    /// most [`RedisOptions::timeout`], and does not wait while the circuit breaker is open.
     pub async fn check(&self, source: Source, now: Instant) -> LimitDecision {
         if let Some(shared) = &self.shared {
-            // Boxed, so that the future stays small where limits are not shared.
+            // Boxed, so that the future stays small if limits are not shared.
             let decision = Box::pin(shared.call(Operation::Charge, source, LimitRule::decide)).await;
             if let Some(decision) = decision {
                 self.local.record_shared(source, decision.admission, now);
@@ -75,8 +76,8 @@ impl RateLimiter {
         self.local.check(source, now)
     }
 
-    /// The status of `source` without charging a request. None if limits are disabled. Waits as
-    /// [`RateLimiter::check`] does.
+    /// The status of `source`, without charging a request. `None` if limits are disabled. Waits for Redis
+    /// like [`RateLimiter::check`].
     pub async fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         if let Some(shared) = &self.shared {
             let read = |rule: &LimitRule, reply: ScriptReply| rule.statuses(reply.debts);
@@ -88,12 +89,12 @@ impl RateLimiter {
         self.local.status(source, now)
     }
 
-    /// This server's decisions since the start, local and shared.
+    /// The numbers of this server's decisions since the start, both local and shared.
     pub fn counts(&self) -> DecisionCounts {
         self.local.counts()
     }
 
-    /// Estimates how many sources owe something; see [`LocalLimiter::sources`].
+    /// Estimates the number of sources with a debt; see [`LocalLimiter::sources`].
     pub fn sources(&self) -> u64 {
         self.local.sources()
     }

@@ -1,7 +1,8 @@
-//! Counts refused requests by source and form in bounded memory, until the store writes the counts.
+//! Counts refused requests by source and form in bounded memory, until the store records the counts.
 //!
-//! The counter keeps [`MAX_COUNTED`] pairs of source and form separately and sums all further sources per
-//! form, until [`RefusalCounter::drain`] resets it. Counts that were not written are lost with the process.
+//! The counter keeps separate counts for [`MAX_COUNTED`] pairs of source and form. For all other sources it
+//! keeps one sum per form, until [`RefusalCounter::drain`] resets it. Counts that have not been recorded are
+//! lost when the process ends.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -11,29 +12,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::forms::source::Source;
 
-/// How many pairs of source and form are counted separately, at about 50 bytes each.
+/// Number of pairs of source and form that are counted separately. Each takes about 50 bytes.
 pub const MAX_COUNTED: usize = 1000;
 
-/// Refused requests of one source to one form.
+/// The number of refused requests from one source to one form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// None for the sum of all sources that were not counted separately.
+    /// The source; `None` for the sum of all sources that were not counted separately.
     pub source: Option<Source>,
     pub form: &'static str,
     pub count: u64,
 }
 
-/// Counts refused requests by source and form. Shared by all workers.
+/// Counts refused requests by source and form. All workers share it.
 #[derive(Default)]
 pub struct RefusalCounter {
     counts: Mutex<RefusalCounts>,
 }
 
-/// Each form has at most one count without a source, so these need no bound.
+/// Each form has at most one count without a source, so the number of these counts needs no limit.
 type RefusalCounts = HashMap<(Option<Source>, &'static str), u64>;
 
 impl RefusalCounter {
-    /// Counts a refused request. Returns whether it is the first since the last [`RefusalCounter::drain`].
+    /// Counts a refused request. Returns whether it is the first one since the last
+    /// [`RefusalCounter::drain`].
     pub fn record(&self, source: Source, form: &'static str) -> bool {
         let mut counts = self.lock();
         let is_first = counts.is_empty();
@@ -48,7 +50,7 @@ impl RefusalCounter {
         is_first
     }
 
-    /// Returns and resets the counts, largest first.
+    /// Returns the counts, largest first, and resets them.
     pub fn drain(&self) -> Vec<Refused> {
         let counts = mem::take(&mut *self.lock());
         let mut refused: Vec<_> =
@@ -84,7 +86,7 @@ mod tests {
         for n in 0..all {
             refusals.record(source(n), "contact");
         }
-        // A pair that has its own count keeps it.
+        // A pair that is already counted separately stays so.
         refusals.record(source(7), "contact");
         refusals.record(source(all), "waitlist");
         let drained = refusals.drain();
@@ -94,7 +96,7 @@ mod tests {
         assert_eq!(others("contact").map(|others| others.count), Some(500));
         assert_eq!(others("waitlist").map(|others| others.count), Some(1));
         assert!(drained.contains(&Refused { source: Some(source(7)), form: "contact", count: 2 }));
-        // Then there is room again.
+        // After `drain`, pairs are counted separately again.
         refusals.record(source(all), "contact");
         check(&refusals, &[(Some(source(all)), "contact", 1)]);
     }

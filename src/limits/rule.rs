@@ -1,11 +1,11 @@
-//! The rule of rate limits: the quotas of both layers, and decisions from the debts that Redis keeps.
+//! The rule of rate limits: the quotas of both layers, and decisions based on the debts that Redis keeps.
 
 use std::time::Duration;
 
 use super::gcra::{self, WindowQuota};
 use super::quota::{Admission, Layer, LimitDecision, LimitOptions, QuotaStatuses};
 
-/// The quotas of all layers. Redis counts in the same ticks (`gcra.rs`).
+/// The quotas of both layers. Redis counts in the same ticks (`gcra.rs`).
 #[derive(Clone, Copy, Debug)]
 pub struct LimitRule {
     pub(super) source: [WindowQuota; 2],
@@ -20,7 +20,7 @@ pub struct ScriptReply {
 }
 
 impl LimitRule {
-    /// A network's quota is at least that of a source.
+    /// A network's quota becomes at least that of a source.
     pub fn new(options: &LimitOptions) -> LimitRule {
         let network = options.network.at_least(options.source);
         LimitRule {
@@ -34,7 +34,7 @@ impl LimitRule {
         [self.source, self.network].map(|windows| windows.map(|window| window.quota))
     }
 
-    /// The decision about a request. None if the reply contradicts this rule.
+    /// The decision about a request. `None` if the reply contradicts this rule.
     pub fn decide(&self, entry: ScriptReply) -> Option<LimitDecision> {
         let statuses = self.statuses(entry.debts)?;
         let [a, b, c, d] = entry.debts;
@@ -43,7 +43,7 @@ impl LimitRule {
         Some(LimitDecision { admission, statuses: Some(statuses) })
     }
 
-    /// The quotas' status for these debts. None if a debt exceeds what this rule allows.
+    /// The quotas' status for these debts. `None` if a debt exceeds the maximum of this rule.
     pub fn statuses(&self, debts: [u32; 4]) -> Option<QuotaStatuses> {
         let [[a, b], [c, d]] = [self.source, self.network];
         let windows = [a, b, c, d];
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::limits::Quota;
 
-    /// A tick is a 2⁻²⁴th of the window where the quota is a power of two.
+    /// The number of ticks in a window if the quota is a power of two.
     const WINDOW: u32 = 1 << 24;
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
             Admission::Refused { by, retry_after } => (by, retry_after.as_secs_f64().round()),
             Admission::Allowed => panic!("{debts:?}"),
         };
-        // A request of the source costs a quarter of its minute, one of the network an eighth.
+        // A request costs a quarter of the source's quota per minute, and an eighth of the network's.
         assert_eq!(refused([WINDOW, 0, 0, 0]), (Layer::Source, 15.0));
         assert_eq!(refused([WINDOW, WINDOW, 0, 0]), (Layer::Source, 900.0));
         assert_eq!(refused([0, 0, WINDOW, 0]), (Layer::Network, 8.0));

@@ -2,17 +2,18 @@
 //! times.
 //!
 //! Each key has one cell in each of [`ROWS`] rows, chosen by a hash with a random secret, and shares these
-//! cells with other keys. A key's debt is the minimum over its cells; charging the key raises each of them to
-//! the new debt at most. A cell therefore holds at least the debt of each of its keys:
+//! cells with other keys. A key's debt is the minimum over its cells. Charging the key raises those of its
+//! cells that are below the new debt to the new debt. A cell therefore holds at least the debt of each of its
+//! keys:
 //!
 //! - The sketch never allows a request that an exact table would refuse. It has no entries that could be
 //!   evicted.
-//! - It refuses a key wrongly only if all four cells hold debts of other keys. If a share `p` of the cells is
-//!   exhausted, that happens to `p⁴` of all new keys. Because the hash is secret, an attacker cannot choose
-//!   them.
+//! - It refuses a key wrongly only if all four of its cells hold debts of other keys. If a fraction `p` of
+//!   the cells is exhausted, that happens to `p⁴` of all new keys. Because the hash is secret, an attacker
+//!   cannot choose them.
 //!
-//! A cell packs two 32-bit counts, one per window. They wrap around, so each cell is visited in time and
-//! cleared once its debts have expired. Zero means no debt, so memory that was never written is never
+//! A cell packs two 32-bit counts, one per window. Because these wrap around, each cell is visited regularly
+//! and cleared once its debts have expired. Zero means no debt, so memory that was never written to is never
 //! allocated.
 
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -22,10 +23,11 @@ use std::time::{Duration, Instant};
 use super::gcra::{self, WindowQuota};
 use super::quota::QuotaStatus;
 
-/// The number of rows, and of cells per key.
+/// The number of rows, which is also the number of cells per key.
 pub(super) const ROWS: usize = 4;
 
-/// The time in which every cell is visited once. It equals the longest window, after which no debt remains.
+/// The time within which every cell is visited once. It equals the longest window, after which no debt
+/// remains.
 const ROUND: Duration = Duration::from_hours(1);
 
 /// The time since a limiter's first request.
@@ -36,7 +38,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// The time of the latest request. A request whose clock reading is older counts as simultaneous with it.
+    /// Returns the time from the first request to the latest one. If `now` is earlier than the latest request,
+    /// the request counts as simultaneous with it.
     pub(super) fn advance(&mut self, now: Instant) -> Duration {
         let start = *self.start.get_or_insert(now);
         self.elapsed = self.elapsed.max(now.saturating_duration_since(start));
@@ -57,18 +60,18 @@ pub(super) struct CellTable {
 }
 
 impl CellTable {
-    /// Uses `4 · 8 · 2^bits` bytes once all of it is written.
+    /// Uses `4 · 8 · 2^bits` bytes once every cell has been written to.
     pub(super) fn new(bits: u32, lifetime: Duration) -> CellTable {
         let cells = vec![0; ROWS << bits];
         CellTable { hasher: RandomState::new(), bits, cells, used: Duration::ZERO, lifetime }
     }
 
-    /// Sets the time since the limiter's start, which never decreases. Returns whether all debts have expired
-    /// since the last use, and clears the cells.
+    /// Sets the time since the limiter's start, which never decreases. If all debts have expired since the
+    /// last use, clears the cells and returns true.
     pub(super) fn advance(&mut self, elapsed: Duration) -> bool {
         let expired = elapsed.saturating_sub(self.used) >= self.lifetime;
         if expired {
-            // New memory instead of zeros returns what a busy time has used.
+            // Unlike writing zeros, allocating new memory gives back the memory that a busy period has used.
             self.cells = vec![0; ROWS << self.bits];
         }
         self.used = elapsed;
@@ -80,15 +83,15 @@ impl CellTable {
     }
 }
 
-/// The debts of all keys of one kind.
+/// The debts of all sources or of all networks.
 pub(super) struct Sketch {
     windows: [WindowQuota; 2],
     table: CellTable,
-    /// How many cells have been visited since the limiter's start, over all rounds.
+    /// The number of cell visits since the limiter's start, over all rounds.
     swept: u64,
 }
 
-/// One key's cells and debts at one moment.
+/// One key's cells, and its debts at one moment.
 #[derive(Clone, Copy)]
 pub(super) struct SketchEntry {
     places: [usize; ROWS],
@@ -126,12 +129,12 @@ impl Sketch {
         SketchEntry { places, now, debts }
     }
 
-    /// How long until this key may send again; zero if it may now.
+    /// The time until this key may send again; zero if it may send now.
     pub(super) fn wait(&self, entry: &SketchEntry) -> Duration {
         gcra::wait(&self.windows, entry.debts)
     }
 
-    /// Charges one request, for which [`Sketch::wait`] must be zero.
+    /// Charges one request. [`Sketch::wait`] must have returned zero for it.
     pub(super) fn charge(&mut self, entry: &mut SketchEntry) {
         entry.debts = self.each(entry, WindowQuota::charged);
         for place in entry.places {
@@ -141,7 +144,7 @@ impl Sketch {
         }
     }
 
-    /// Charges one request if there is room for it.
+    /// Charges one request, unless a quota is exhausted.
     pub(super) fn charge_if_free(&mut self, key: impl Hash) {
         let mut entry = self.entry(key);
         if self.wait(&entry).is_zero() {
@@ -172,7 +175,7 @@ impl Sketch {
     }
 }
 
-/// Derives one cell per row of `2^bits` cells from one hash, by SplitMix64 without the last step of its
+/// Derives one cell per row of `2^bits` cells from one hash. Uses SplitMix64 without the last step of its
 /// finalizer, which does not change the high bits.
 fn places(hash: u64, bits: u32) -> [usize; ROWS] {
     std::array::from_fn(|row| {
@@ -184,17 +187,17 @@ fn places(hash: u64, bits: u32) -> [usize; ROWS] {
     })
 }
 
-/// The debts in a cell.
+/// The debts in a cell, one for each window.
 fn unpack(cell: u64, windows: &[WindowQuota; 2], now: [u64; 2]) -> [u32; 2] {
     let debt = |arrival: u32, window: &WindowQuota, now: u64| {
         let debt = arrival.wrapping_sub(low(now));
-        // An arrival further ahead is an expired one that wrapped around. `pack` may add one tick.
+        // An arrival time further ahead has expired and wrapped around. `pack` may add one tick.
         if arrival == 0 || debt > window.max_debt() + 1 { 0 } else { debt }
     };
     [debt(low(cell), &windows[0], now[0]), debt(low(cell >> 32), &windows[1], now[1])]
 }
 
-/// Packs two debts into a cell. Zero means no debt, so an arrival at tick zero is stored as one.
+/// Packs two debts into a cell. Zero means no debt, so an arrival at tick zero is stored as tick one.
 fn pack(debts: [u32; 2], now: [u64; 2]) -> u64 {
     let arrival = |debt: u32, now: u64| match debt {
         0 => 0,
@@ -216,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_keys_cells_are_the_first_outputs_of_splitmix64() {
-        // Of the seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec.
+        // The outputs for the seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec.
         assert_eq!(places(0, 16), [0xe220, 0x1_6e78, 0x2_06c4, 0x3_f88b]);
         assert_eq!(places(0, 4), [0xe, 0x16, 0x20, 0x3f]);
     }
@@ -279,7 +282,7 @@ mod tests {
         sketch.charge(&mut entry);
     }
 
-    /// Ten requests a minute, and 600 an hour.
+    /// Quotas of ten requests per minute and 600 per hour.
     fn sketch(bits: u32) -> Sketch {
         let window = |quota, window| WindowQuota::new(Layer::Source, "x", quota, window);
         Sketch::new([window(10, MINUTE), window(600, 60 * MINUTE)], bits)

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::text::{escape_xml, has_page};
 use crate::pages::{FEED_LENGTH, PageSummary, PagesOptions};
 
-/// The feed, newest post first.
+/// Builds the feed, newest post first.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions) -> String {
     let base = &options.base_url;
     let posts: Vec<&PageSummary> = pages.iter().filter(|page| page.is_post).take(FEED_LENGTH).collect();
@@ -47,7 +47,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions) -> String {
     text
 }
 
-/// Formats midnight in UTC for RSS (RFC 822 with a year of four digits).
+/// Formats midnight UTC of a date for RSS (RFC 822 with a four-digit year).
 fn rfc_822(date: jiff::civil::Date) -> String {
     date.strftime("%a, %d %b %Y 00:00:00 +0000").to_string()
 }

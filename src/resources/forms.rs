@@ -1,14 +1,14 @@
-//! Describes the forms for templates and in Markdown, from the definitions that validation uses.
+//! Describes the forms for templates and in Markdown, using the same definitions as validation.
 
 use std::fmt::Write as _;
 
 use crate::forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
 use crate::pages;
 
-/// An instruction for agents in every description of the forms.
+/// An instruction for agents, which is part of every description of the forms.
 pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
 
-/// The forms for pages.
+/// The forms as pages show them.
 pub fn page_forms(base_url: &str) -> Vec<pages::PageForm> {
     FORMS
         .iter()
@@ -21,7 +21,7 @@ pub fn page_forms(base_url: &str) -> Vec<pages::PageForm> {
         .collect()
 }
 
-/// A Markdown section that explains a form: address, fields, an example and the responses.
+/// A Markdown section that explains a form: its address, its fields, an example and the responses.
 pub(super) fn section(form: &Form, base_url: &str) -> String {
     let mut text = format!("## {}\n\n", form.summary);
     let _ = write!(text, "{} {CONFIRMATION}\n\n", form.description);

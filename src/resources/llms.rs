@@ -1,17 +1,18 @@
-//! `/llms.txt`, a guide to the site for language models (llmstxt.org), and `/llms-full.txt`, all pages in one
-//! file.
+//! `/llms.txt`, a guide to the site for language models (llmstxt.org), and `/llms-full.txt`, which contains
+//! all pages.
 
 use super::text::list_item;
 use crate::pages::{PageSummary, PagesOptions, Site};
 
-/// Maximum length of the guide, so that it fits into a model's context. The sitemap lists the remaining
-/// pages.
+/// Maximum length of the guide in characters, so that it fits into a model's context. The sitemap lists the
+/// remaining pages.
 const MAX_CHARACTERS: usize = 50_000;
 
-/// The part of [`MAX_CHARACTERS`] for headings, the number of omitted pages, and optional links.
+/// The part of [`MAX_CHARACTERS`] that is reserved for headings, the number of omitted pages, and optional
+/// links.
 const RESERVED: usize = 2_000;
 
-/// A heading, a summary, and lists of links to the Markdown of each page.
+/// Builds the guide: a heading, a summary, and lists of links to the Markdown of each page.
 pub(super) fn guide(pages: &[PageSummary], options: &PagesOptions) -> String {
     let base = &options.base_url;
     let mut text = format!("# {}\n\n> {}\n\n", options.title, options.description);
@@ -58,7 +59,7 @@ pub(super) fn full(site: &Site, options: &PagesOptions) -> String {
     text.reserve(bodies.iter().map(|body| body.len() + 2).sum());
     for body in bodies {
         text.push_str("\n\n");
-        // The body is always valid UTF-8. Checking it is faster than `from_utf8_lossy`.
+        // The body is always valid UTF-8. This check is faster than `from_utf8_lossy`.
         match std::str::from_utf8(body) {
             Ok(body) => text.push_str(body),
             Err(_) => text.push_str(&String::from_utf8_lossy(body)),

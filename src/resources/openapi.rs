@@ -1,4 +1,4 @@
-//! `/openapi.json`: describes the two forms (OpenAPI 3.1.0), from the definitions that validation uses.
+//! `/openapi.json`: describes the two forms (OpenAPI 3.1.0), using the same definitions as validation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ struct Components {
     headers: Map<String, Value>,
 }
 
-/// Includes every status that the forms' endpoints return.
+/// Builds the description, which includes every status that the forms' endpoints return.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();
@@ -116,7 +116,7 @@ fn operation(form: &Form, resources: &ResourceOptions) -> Value {
             "name": "Idempotency-Key",
             "in": "header",
             "required": false,
-            "description": format!("A value of the client's own, such as a UUID. A request with the same content counts as one submission for {}; the same key with other content makes a new one.", format_duration(resources.duplicate_window)),
+            "description": format!("A value chosen by the client, such as a UUID. A request with the same content counts as one submission for {}; the same key with different content creates a new one.", format_duration(resources.duplicate_window)),
             "schema": { "type": "string" },
             "example": "6f9c2f5e-6f0f-4c1b-9a53-1f0a3f1f7a11",
         }],

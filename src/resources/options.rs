@@ -1,14 +1,15 @@
 //! The options of the generated resources.
 
-/// The options of resources besides those of the site.
+/// The options that only resources need, in addition to those of the site.
 #[derive(Debug, Clone, Default)]
 pub struct ResourceOptions {
-    /// The address for vulnerability reports. If it is empty, there is no `security.txt`.
+    /// The e-mail address for vulnerability reports. If it is empty, there is no `security.txt`.
     pub security_email: String,
     pub signals: ContentSignals,
-    /// Requests that one source may send to the forms in a minute and in an hour; `None` if limits are off.
+    /// The numbers of requests that one source may send to the forms per minute and per hour. `None` if
+    /// limits are disabled.
     pub quotas: Option<(u32, u32)>,
-    /// Messages with the same content within this time count as one submission.
+    /// Messages with the same content count as one submission if they arrive within this time.
     pub duplicate_window: std::time::Duration,
 }
 
@@ -16,7 +17,7 @@ pub struct ResourceOptions {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ContentSignals {
     pub search: Option<bool>,
-    /// Using pages as input for an answer.
+    /// Whether pages may be used as input for an answer.
     pub ai_input: Option<bool>,
     pub ai_train: Option<bool>,
 }

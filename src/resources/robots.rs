@@ -15,8 +15,8 @@ const ASSISTANTS: [&str; 9] = [
     "Applebot",
 ];
 
-/// Crawlers that collect training data, and tokens that control the use of other crawlers' pages for
-/// training.
+/// Crawlers that collect training data, and tokens that control whether pages fetched by other crawlers may
+/// be used for training.
 const TRAINERS: [&str; 8] = [
     "GPTBot",
     "ClaudeBot",
@@ -28,7 +28,7 @@ const TRAINERS: [&str; 8] = [
     "Bytespider",
 ];
 
-/// Allows everything that the operator's signals do not forbid, except for the forms' endpoints.
+/// Allows access to everything except the forms' endpoints, unless the operator's signals forbid it.
 pub(super) fn build(base_url: &str, signals: ContentSignals) -> String {
     let said: Vec<String> =
         [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]
@@ -39,7 +39,7 @@ pub(super) fn build(base_url: &str, signals: ContentSignals) -> String {
         if said.is_empty() { String::new() } else { format!("Content-Signal: {}\n", said.join(", ")) };
     let group = |agents: &[&str], open: bool| {
         let names: String = agents.iter().map(|agent| format!("User-agent: {agent}\n")).collect();
-        // A crawler uses its own group instead of `*`, so each group repeats the general rules.
+        // A crawler that has its own group ignores the group `*`, so each group repeats the general rules.
         let rule = if open { "Allow: /\nDisallow: /api/\n" } else { "Disallow: /\n" };
         format!("{names}{signal}{rule}\n")
     };

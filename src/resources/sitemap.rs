@@ -11,9 +11,10 @@ type Section = fn(&PageSummary) -> bool;
 
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
-/// The maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
+/// Maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
 const MAX_URLS: usize = 50_000;
 
+/// Divides the pages into sitemaps. Returns each sitemap's path with its pages.
 pub(super) fn parts(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
     let parts = pages.len().div_ceil(MAX_URLS).max(1);
     (0..parts)
@@ -26,7 +27,7 @@ pub(super) fn parts(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
         .collect()
 }
 
-/// The index of all sitemaps. A sitemap's date is that of its newest page.
+/// The index of all sitemaps. Each sitemap has the date of its newest page.
 pub(super) fn index(pages: &[PageSummary], options: &PagesOptions) -> String {
     let sitemaps = parts(pages)
         .into_iter()
@@ -34,13 +35,13 @@ pub(super) fn index(pages: &[PageSummary], options: &PagesOptions) -> String {
     list("sitemapindex", "sitemap", &options.base_url, sitemaps)
 }
 
-/// A sitemap of `pages`, one of [`parts`].
+/// A sitemap of `pages`, which is one of the lists that [`parts`] returns.
 pub(super) fn urls(pages: &[PageSummary], options: &PagesOptions) -> String {
     let pages = pages.iter().map(|page| (&page.path, page.updated));
     list("urlset", "url", &options.base_url, pages)
 }
 
-/// Paths with the dates of their last change, as elements `entry` in an element `root`.
+/// A list of paths with the dates of their last change, as XML elements `entry` in an element `root`.
 fn list(
     root: &str,
     entry: &str,
@@ -57,7 +58,7 @@ fn list(
     text + &format!("</{root}>\n")
 }
 
-/// The Markdown sitemap, which links to the pages' Markdown.
+/// The sitemap in Markdown, which links to the Markdown of each page.
 pub(super) fn markdown(pages: &[PageSummary], options: &PagesOptions) -> String {
     let mut text = format!("# Sitemap of {}\n", options.title);
     let sections: [(&str, Section); 3] = [

@@ -8,12 +8,12 @@ pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
     pages.iter().any(|page| page.path == path)
 }
 
-/// The end of a sentence about the two forms.
+/// A clause about the limits of the two forms, which ends a sentence; empty if limits are disabled.
 pub(super) fn rate_limit_clause(resources: &ResourceOptions) -> &'static str {
     if resources.quotas.is_some() { "; both are rate limited and monitored for abuse" } else { "" }
 }
 
-/// `24 hours`, `90 minutes`
+/// Formats a duration: `24 hours`, `90 minutes`.
 pub(super) fn format_duration(duration: std::time::Duration) -> String {
     let minutes = duration.as_secs().div_ceil(60);
     let (number, unit) =
@@ -21,7 +21,7 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 
-/// `- [Title](address): description`
+/// A Markdown list item: `- [Title](address): description`.
 pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> String {
     let title = escape_brackets(&page.title);
     match &page.description {
@@ -30,7 +30,7 @@ pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> Strin
     }
 }
 
-/// Escapes text for XML 1.0 and drops the characters that XML 1.0 forbids: most control characters, U+FFFE
+/// Escapes text for XML 1.0, and drops the characters that XML 1.0 forbids: most control characters, U+FFFE
 /// and U+FFFF (§2.2).
 pub(super) fn escape_xml(text: &str) -> String {
     let is_allowed = |c: &char| {

@@ -6,7 +6,8 @@ use serde_json::json;
 use super::text::has_page;
 use crate::pages::{PageSummary, PagesOptions};
 
-/// Expires 180 days after the site was loaded. RFC 9116 §2.5.5 recommends less than a year.
+/// Builds `security.txt`. It expires 180 days after the site was loaded; RFC 9116 §2.5.5 recommends less than
+/// a year.
 pub(super) fn security_txt(pages: &[PageSummary], options: &PagesOptions, contact: &str) -> String {
     let expires = options.today.saturating_add(180.days());
     let base = &options.base_url;

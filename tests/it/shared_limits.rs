@@ -337,10 +337,10 @@ fn redis_errors_are_explained() {
     until(|| test_connection(&redis.url()).ok()).expect("it is as it should be");
     // No more rights are needed than the documentation says.
     until(|| test_connection(&redis.url_for("frontdesk", "x")).ok()).expect("it may do what is needed");
-    check(&redis.url_for("", "wrong"), "another user or password");
-    check(&format!("redis://127.0.0.1:{}", redis.port()), "another user or password");
+    check(&redis.url_for("", "wrong"), "different user or password");
+    check(&format!("redis://127.0.0.1:{}", redis.port()), "different user or password");
     check(&format!("{}/99", redis.url()), "no database of the number");
-    check(&redis.url_for("reader", "x"), "the user may not do what is needed");
+    check(&redis.url_for("reader", "x"), "the user lacks permissions");
     check(&format!("redis://:x@{}", Port::reserve().address()), "it cannot be reached");
     let follower =
         Redis::with(&["--requirepass", PASSWORD, "--replicaof", "127.0.0.1", &redis.port().to_string()]);
@@ -520,7 +520,7 @@ fn three_running_servers_share_a_quota_and_its_headers() {
     let log = until(|| Some(desks[0].log()).filter(|log| log.matches("limits are shared").count() == 2));
     let log = log.unwrap_or_else(|| desks[0].log());
     assert_eq!(log.matches("limits are shared").count(), 2, "{log}");
-    assert!(log.contains("limits are this server's own"), "{log}");
+    assert!(log.contains("using this server's own limits"), "{log}");
     assert!(!log.contains("sesame"), "{log}");
     // Connections of its own keep no server from ending.
     assert_eq!(desks[0].terminate().0, Some(0));
@@ -532,7 +532,7 @@ fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
     let redis = Redis::start();
     let url = redis.url_for("", "wrong");
     let server = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__SHARED_URL", &url)]);
-    let warning = "another user or password than `limits.shared_url` has";
+    let warning = "different user or password than `limits.shared_url` has";
     until(|| server.log().contains(warning).then_some(())).unwrap_or_else(|| panic!("{}", server.log()));
     assert_eq!(server.post("/api/waitlist", &json!({ "email": "ada@example.com" })).status, 200);
     server.expect(1);
@@ -550,7 +550,7 @@ fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
     let is_told = || {
         let said = doctor(&url);
         let is_wrong = said.contains("mend  limits.shared_url: 127.0.0.1:");
-        (is_wrong && said.contains("another user or password")).then_some(())
+        (is_wrong && said.contains("different user or password")).then_some(())
     };
     until(is_told).unwrap_or_else(|| panic!("{}", doctor(&url)));
     let is_fine = || doctor(&redis.url()).contains("ok    limits.shared_url: 127.0.0.1:").then_some(());

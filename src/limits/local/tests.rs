@@ -1,4 +1,5 @@
-//! The layers together: what is promised of them, and against a model that has an entry for each source.
+//! Tests both layers together: their guarantees, and their agreement with a model that has an exact entry for
+//! each source.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -29,7 +30,7 @@ fn a_rested_source_may_send_its_quota_at_once_and_then_one_each_interval() {
 #[test]
 fn the_hourly_quota_applies_beside_the_minutely_one() {
     let (limiter, start) = (LocalLimiter::new(&LimitOptions::default()), Instant::now());
-    // One each two seconds is what the minute allows for ever.
+    // The quota per minute allows one request every two seconds indefinitely.
     let allowed = (0..1800).filter(|i| allows(&limiter, source(1), start + 2 * *i * SECOND)).count();
     assert!((590..=600).contains(&allowed), "{allowed}");
     let refused = limiter.check(source(1), start + HOUR).statuses.unwrap();
@@ -85,7 +86,7 @@ fn reading_the_status_costs_nothing() {
 }
 
 #[test]
-fn sources_do_not_share_a_quota_but_those_of_one_network_share_its() {
+fn sources_have_their_own_quota_and_share_that_of_their_network() {
     let options = LimitOptions {
         source: Quota { per_minute: 1, per_hour: 10 },
         network: Quota { per_minute: 3, per_hour: 30 },
@@ -99,13 +100,13 @@ fn sources_do_not_share_a_quota_but_those_of_one_network_share_its() {
             assert!(!allows(&limiter, *source, start));
         }
         let Admission::Refused { by, retry_after } = limiter.check(neighbours[3], start).admission else {
-            panic!("the network has sent three");
+            panic!("the network has used its quota");
         };
         assert_eq!(by, Layer::Network);
         assert!(is_about(retry_after, 20 * SECOND), "{retry_after:?}");
         // A refusal by the network is not charged to the source.
         assert_eq!(limiter.status(neighbours[3], start).unwrap().map(|s| s.remaining), [1, 10, 0, 27]);
-        // Nor has the network paid for what the sources were refused.
+        // Requests that the sources' quotas refused were not charged to the network either.
         assert!(allows(&limiter, neighbours[3], start + retry_after));
         for stranger in ["198.51.100.1", "192.0.3.1", "2001:db8:2::1"] {
             assert!(allows(&limiter, address(stranger), start), "{stranger}");
@@ -132,8 +133,8 @@ fn decisions_of_redis_count_locally() {
     assert_eq!(remaining(first), [1, 28, 2, 38]);
     adopt(first, refused(Layer::Source));
     adopt(first, refused(Layer::Network));
-    assert_eq!(remaining(first), [1, 28, 2, 38], "what was refused has cost nothing");
-    // There is no room for more than this rule allows, and each layer takes what it has room for.
+    assert_eq!(remaining(first), [1, 28, 2, 38], "refused requests are not charged");
+    // No layer is charged more than its quota, and each layer is charged independently of the other.
     for _ in 0..5 {
         adopt(first, Admission::Allowed);
     }
@@ -194,7 +195,7 @@ fn the_number_of_sources_is_estimated_until_they_have_recovered() {
     let estimate = limiter.sources();
     assert!((47_500..=52_500).contains(&estimate), "{estimate}");
     limiter.status(source(0), start + MINUTE);
-    assert_eq!(limiter.sources(), 0, "none has sent more than one, and each is forgotten after six seconds");
+    assert_eq!(limiter.sources(), 0, "each source has sent one request, which expires after six seconds");
 }
 
 #[test]
@@ -211,13 +212,13 @@ fn a_clock_that_was_read_before_another_changes_nothing() {
 
 #[test]
 fn expired_debts_do_not_return_over_years() {
-    // Counts wrap round after 256 minutes and after 256 hours. Each gap leaves cells at other distances
-    // behind.
+    // Counts wrap around after 256 minutes and after 256 hours. With each gap, cells are a different distance
+    // behind the current time when they are next used.
     for gap in [61 * SECOND, 59 * MINUTE, 61 * MINUTE, 255 * MINUTE, 256 * MINUTE, 257 * HOUR, 9000 * HOUR] {
         let (limiter, start) = (LocalLimiter::sized(&tiny(2), 10, 10), Instant::now());
         let mut now = start;
         for n in 0..2000 {
-            // A new source each time, and a regular one that has recovered each time.
+            // In each round, a new source, and a source that has recovered since the round before.
             for source in [source(1), source(1000 + n)] {
                 assert!(allows(&limiter, source, now), "{gap:?} {n}");
                 assert!(allows(&limiter, source, now), "{gap:?} {n}");
@@ -230,8 +231,8 @@ fn expired_debts_do_not_return_over_years() {
 
 #[test]
 fn an_exhausted_source_recovers_on_time_while_others_keep_sending() {
-    // Wrong counts would show a window's length before a wrap, so a source is exhausted and looked at all
-    // through two of them.
+    // A wrong count would show up one window before the counts wrap around, which happens every 256 minutes.
+    // The test therefore exhausts and checks sources for longer than two wraps.
     let (limiter, start) = (LocalLimiter::sized(&tiny(4), 12, 12), Instant::now());
     for step in 0..600u32 {
         let now = start + step * MINUTE;
@@ -248,7 +249,7 @@ fn an_exhausted_source_recovers_on_time_while_others_keep_sending() {
 
 #[test]
 fn a_hundred_thousand_exhausted_sources_block_under_one_stranger_in_1000() {
-    // Everything an eighth of the size, the sketch as well.
+    // An eighth of the numbers of sources, in a sketch of an eighth of the full size.
     let (attackers, strangers) = (100_000 / 8, 200_000 / 8);
     let (limiter, start) = (LocalLimiter::sized(&in_wide_networks(30, 300), 17, 15), Instant::now());
     for n in 0..attackers {
@@ -256,12 +257,12 @@ fn a_hundred_thousand_exhausted_sources_block_under_one_stranger_in_1000() {
     }
     let refused = (0..strangers).filter(|n| !allows(&limiter, scattered(1_000_000 + n), start)).count();
     assert!(refused * 1000 < strangers as usize, "{refused} of {strangers}");
-    assert!((0..attackers).all(|n| !allows(&limiter, scattered(n), start)), "and none of them is forgotten");
+    assert!((0..attackers).all(|n| !allows(&limiter, scattered(n), start)), "attackers are still refused");
 }
 
 #[test]
 fn decisions_differ_from_an_exact_table_in_fewer_than_one_in_a_thousand() {
-    // As dense as ten million sources are in the whole sketch: about ten a cell.
+    // About ten sources per cell, as if ten million sources used the sketch of full size.
     let (bits, keys) = (14, 160_000u32);
     let options = in_wide_networks(30, 300);
     let (limiter, start) = (LocalLimiter::sized(&options, bits, bits), Instant::now());
@@ -270,7 +271,7 @@ fn decisions_differ_from_an_exact_table_in_fewer_than_one_in_a_thousand() {
     let requests = 500_000u32;
     for request in 0..requests {
         let now = f64::from(request) / f64::from(requests) * 3600.0;
-        // One in five comes from a hundred sources that send too often.
+        // One request in five comes from a hundred sources that exceed their quotas.
         let random = mix(request);
         let key = if random.is_multiple_of(5) { random / 5 % 100 } else { 100 + random / 5 % keys };
         let arrivals = exact.entry(key).or_default();
@@ -291,10 +292,10 @@ fn decisions_differ_from_an_exact_table_in_fewer_than_one_in_a_thousand() {
     assert_eq!(wrongly_allowed, 0);
 }
 
-/// A tick of the minute, and a little.
+/// Slightly longer than a tick of a quota per minute.
 const TICK: Duration = Duration::from_micros(4);
 
-/// The ticks of an hour are the longer ones.
+/// Slightly longer than a tick of a quota per hour.
 const TICK_OF_AN_HOUR: Duration = Duration::from_micros(220);
 
 fn is_about(duration: Duration, expected: Duration) -> bool {
@@ -305,7 +306,7 @@ fn source(n: u32) -> Source {
     Source::V4(n.to_be_bytes())
 }
 
-/// Sources in different networks: hardly any two share one.
+/// Spreads sources over networks, so that hardly any two are in the same one.
 fn scattered(n: u32) -> Source {
     source(n.wrapping_mul(0x9e37_79b1))
 }
@@ -331,12 +332,12 @@ fn allows(limiter: &LocalLimiter, source: Source, now: Instant) -> bool {
     waits(limiter, source, now).is_none()
 }
 
-/// Sends until it is refused, which a small quota is soon.
+/// Sends requests until one is refused. The quota must be below 100.
 fn exhaust(limiter: &LocalLimiter, source: Source, now: Instant) {
     assert!((0..100).any(|_| !allows(limiter, source, now)));
 }
 
-/// Only the minute of a source matters.
+/// Only a source's quota per minute is small enough to be exceeded.
 fn tiny(per_minute: u32) -> LimitOptions {
     let wide = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     LimitOptions {
@@ -347,12 +348,12 @@ fn tiny(per_minute: u32) -> LimitOptions {
     }
 }
 
-/// Only sources matter.
+/// Only a source's quotas are small enough to be exceeded.
 fn in_wide_networks(per_minute: u32, per_hour: u32) -> LimitOptions {
     LimitOptions { source: Quota { per_minute, per_hour }, ..tiny(1) }
 }
 
-/// Small enough that a few hundred of them can be made quickly.
+/// A limiter that is small enough to create a few hundred of them quickly.
 fn small(per_minute: u32, per_hour: u32) -> LocalLimiter {
     LocalLimiter::sized(&in_wide_networks(per_minute, per_hour), 8, 8)
 }
@@ -425,7 +426,7 @@ proptest! {
     fn sharing_a_sketch_never_increases_a_sources_quota(
         requests in prop::collection::vec((0..200u32, 0..2_000u64), 1..400),
     ) {
-        // A sketch so small that all keys collide.
+        // The sketch is so small that all keys collide.
         let crowded = LocalLimiter::sized(&in_wide_networks(3, 20), 3, 3);
         let mut alone: HashMap<u32, LocalLimiter> = HashMap::new();
         let start = Instant::now();
@@ -435,7 +436,7 @@ proptest! {
             now += Duration::from_millis(gap);
             if allows(&crowded, source(who), now) {
                 let own = alone.entry(who).or_insert_with(|| small(3, 20));
-                // Started at the same moment, so that its ticks are the same.
+                // Start this limiter's clock at the same moment, so that both have the same ticks.
                 own.status(source(who), start);
                 prop_assert!(allows(own, source(who), now));
             }

@@ -1,21 +1,22 @@
--- Charges a request to all quotas or to none, as `src/limits/gcra.rs` does, by this server's clock.
+-- Charges a request either to all quotas or to none, like `src/limits/gcra.rs`, but by the clock of Redis.
 --
 -- KEYS: the source and its network.
--- ARGV: "1" to charge or "0" to report only; then each key's quotas per minute and per hour.
--- Returns whether the request is allowed, and four debts in ticks: the source's and the network's.
+-- ARGV: "1" to charge, or "0" to only report; then each key's quotas per minute and per hour.
+-- Returns whether the request is allowed, and four debts in ticks: two of the source and two of the network.
 local TICKS = 16777216
 local floor, ceil, max = math.floor, math.ceil, math.max
 local unpack, pack, call = struct.unpack, struct.pack, redis.call
 
 local time = call('TIME')
 local micros = time[1] * 1000000 + time[2]
--- Whole windows and the remainder, which loses little by rounding.
+-- Whole windows and the remainder, because computing with them loses little precision.
 local minutes, hours = floor(micros / 60000000), floor(micros / 3600000000)
 local of_minute = (micros - minutes * 60000000) / 60000000
 local of_hour = (micros - hours * 3600000000) / 3600000000
 
--- The debt until an arrival time. A debt beyond the maximum means that the clock was set back: up to ten seconds
--- count as the maximum, so the change resets no quota; more counts as zero, so it locks no source out.
+-- The debt at an arrival time. A debt above the maximum means that the clock was set back. Up to ten seconds
+-- above, it counts as the maximum, so that the change does not reset quotas. Beyond that it counts as zero,
+-- so that the change does not lock sources out.
 local function owed(until_then, now, most, ten_seconds)
     local debt = until_then - now
     if debt <= 0 or debt > most + ten_seconds then
@@ -24,8 +25,8 @@ local function owed(until_then, now, most, ten_seconds)
     return debt < most and debt or most
 end
 
--- For both windows of one key: ticks per request, largest debt, current tick and debt; then whether one more
--- request is allowed.
+-- Returns, for both windows of one key: ticks per request, largest debt, current tick and debt. The last
+-- value is whether one more request is allowed.
 local function account(value, minute, hour)
     local step, step2 = floor(TICKS / minute), floor(TICKS / hour)
     local most, most2 = step * minute, step2 * hour

@@ -1,8 +1,9 @@
-//! Redis connections of threads that call often.
+//! A pool of Redis connections for threads that call often, with one connection per thread's runtime.
 //!
-//! A call over another thread's connection wakes that thread, and its reply wakes the caller: at least 1.5
-//! times the work of a connection that the calling thread serves itself (`benches/shared_limits.rs`). A
-//! thread that calls rarely gets none, because the server or a middlebox would close it before its next use.
+//! A call over another thread's connection wakes that thread, and the reply wakes the caller. This is at
+//! least 1.5 times the work of a call over a connection that the calling thread serves itself
+//! (`benches/shared_limits.rs`). A thread that calls rarely does not get a connection, because Redis or a
+//! middlebox would close it before its next use.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -13,26 +14,26 @@ use tokio::time::timeout;
 
 use super::options::{CONNECT_TIMEOUT, RedisOptions};
 
-/// Two calls within this time count as often.
+/// A thread calls often if the time between two of its calls is shorter than this.
 const FREQUENT_WITHIN: Duration = Duration::from_millis(500);
 
-/// A connection idle for longer may be broken and is dropped.
+/// A connection that has been idle for longer may be broken, so it is dropped.
 const MAX_IDLE: Duration = Duration::from_secs(20);
 
-/// The minimum time between two attempts to open a connection. Longer than opening may take.
+/// The minimum time between two attempts to open a connection. An attempt never takes longer than this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// The largest number of connections. Far above any number of workers; it bounds memory for callers that
-/// create a runtime per call.
+/// The largest number of connections. It is far above any realistic number of workers, and bounds the memory
+/// for callers that create a runtime per call.
 const MAX_CONNECTIONS: usize = 1024;
 
-/// Connections by the runtime that serves them.
+/// The connections, by the runtime that serves them.
 #[derive(Default)]
 pub(super) struct LocalPool {
     entries: Mutex<Vec<(Id, PoolEntry)>>,
 }
 
-/// The state of one runtime.
+/// The pool's state for one runtime.
 struct PoolEntry {
     asked: Instant,
     connection: Option<MultiplexedConnection>,
@@ -41,8 +42,8 @@ struct PoolEntry {
 }
 
 impl LocalPool {
-    /// The calling runtime's connection. If it has none and calls often, starts to open one in the
-    /// background.
+    /// The calling runtime's connection, if it has one. If it has none but calls often, starts to open one in
+    /// the background.
     pub(super) fn get(
         self: &Arc<Self>,
         options: &RedisOptions,
@@ -88,7 +89,7 @@ impl LocalPool {
     }
 }
 
-/// Opens a connection. Until it is open, or if it fails, calls use the shared connection.
+/// Opens a connection. Until it is open, and if opening it fails, calls use the shared connection.
 async fn open(options: RedisOptions, pool: Weak<LocalPool>, id: Id) {
     let opened = timeout(CONNECT_TIMEOUT, options.connect()).await;
     if let Some(pool) = pool.upgrade() {
@@ -104,7 +105,8 @@ mod tests {
 
     use super::*;
 
-    /// Calls at this time; returns whether there is a connection, and how many were opened so far.
+    /// Makes a call at this time. Returns whether there is a connection, and how many attempts to open one
+    /// there were so far.
     type Ask<'a> = &'a dyn Fn(Duration) -> (bool, u32);
 
     #[test]
@@ -151,7 +153,7 @@ mod tests {
             runtime().block_on(async { own.get(&nowhere(), now) });
         }
         assert_eq!(own.entries().len(), MAX_CONNECTIONS);
-        assert!(own.get(&nowhere(), now).is_none(), "there is no runtime here at all");
+        assert!(own.get(&nowhere(), now).is_none(), "this thread has no runtime");
     }
 
     fn check(story: impl Fn(Ask<'_>, &LocalPool)) {
@@ -181,7 +183,7 @@ mod tests {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         match connecting.as_mut().poll(&mut context) {
             std::task::Poll::Ready(Ok((connection, _))) => connection,
-            _ => panic!("nothing has to be said at first"),
+            _ => panic!("a new connection needs no commands"),
         }
     }
 

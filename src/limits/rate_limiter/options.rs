@@ -11,24 +11,25 @@ use redis::{
 
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(15);
 
-/// The limit for connecting, logging in and loading the script together.
+/// The time limit for connecting, logging in and loading the script together.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The end of an error about the URL.
+/// The part of an error about the URL that describes the expected form.
 const EXPECTED: &str = "empty, or an address such as \"redis://:PASSWORD@redis.example.com:6379/0\", \"rediss://…\" for TLS, or \"unix:///run/redis.sock\"";
 
-/// The secret with which sources are hashed in Redis. Only servers with the same secret share limits.
+/// The secret with which sources are hashed before they are stored in Redis. Only servers with the same
+/// secret share limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashSecret {
-    /// `limits.shared_secret`, which Redis never sees.
+    /// `limits.shared_secret`, which is never sent to Redis.
     Configured,
     /// The password in `limits.shared_url`.
     Password,
-    /// No secret: a reader of Redis can hash all IPv4 addresses and compare.
+    /// No secret. Anyone who can read Redis can identify sources by hashing all IPv4 addresses.
     Missing,
 }
 
-/// A clause for log lines and findings: the hash secret, or how to configure one.
+/// A clause for the log and for `frontdesk doctor`: the hash secret, or how to configure one.
 impl fmt::Display for HashSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -46,16 +47,16 @@ impl fmt::Display for HashSecret {
 pub struct RedisOptions {
     url: String,
     info: ConnectionInfo,
-    /// Trusted authorities in PEM. None for the public ones.
+    /// The trusted certificate authorities in PEM. `None` means the public ones.
     pub ca: Option<Vec<u8>>,
-    /// Hashes sources. If it is `None`, the password does.
+    /// The secret for hashing sources. With `None`, the password is used.
     pub secret: Option<String>,
-    /// How long a request waits for a reply.
+    /// How long a request waits for Redis to reply.
     pub timeout: Duration,
 }
 
 impl RedisOptions {
-    /// Reads `redis://[USER][:PASSWORD]@HOST[:PORT][/DATABASE]`, the same with `rediss` for TLS, or
+    /// Parses `redis://[USER][:PASSWORD]@HOST[:PORT][/DATABASE]`, the same with `rediss` for TLS, or
     /// `unix:///PATH[?db=DATABASE&user=USER&pass=PASSWORD]`. The error describes the expected form.
     pub fn parse(url: &str) -> Result<RedisOptions, String> {
         let info = url.into_connection_info().map_err(|_| EXPECTED)?;
@@ -90,7 +91,7 @@ impl RedisOptions {
         }
     }
 
-    /// The text of that secret; empty if it is missing.
+    /// The text of the hash secret; empty if there is none.
     pub(super) fn hash_secret_text(&self) -> &str {
         self.secret.as_deref().unwrap_or_else(|| self.password())
     }
@@ -104,7 +105,7 @@ impl RedisOptions {
         self.info.redis_settings().password().unwrap_or_default()
     }
 
-    /// Opens a connection and logs in. The caller applies timeouts, to this and to every call.
+    /// Opens a connection and logs in. Has no time limit; the caller sets one for this and for each call.
     pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let client = if self.is_tls() {
@@ -126,7 +127,7 @@ impl PartialEq for RedisOptions {
 
 impl Eq for RedisOptions {}
 
-/// Shows the address without user and password.
+/// Shows the address without the user and the password.
 impl fmt::Display for RedisOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.info.addr().fmt(f)

@@ -1,11 +1,11 @@
 //! Calls the script in Redis with a timeout, and reconnects behind a circuit breaker.
 //!
-//! A dedicated thread connects, loads the script and probes the connection once a second. All threads can
+//! A dedicated thread connects, loads the script, and probes the connection once a second. All threads can
 //! share that connection; a thread that calls often gets its own (`local_pool.rs`). Concurrent calls on one
-//! connection share a write.
+//! connection are sent in one write.
 //!
-//! A call waits at most [`RedisOptions::timeout`]. After several timeouts in a row, or any other failure, the
-//! breaker opens: no call waits until a new connection has answered a probe.
+//! A call waits for at most [`RedisOptions::timeout`]. After several consecutive timeouts, or after any other
+//! failure, the breaker opens: calls no longer wait until a new connection has answered a probe.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -24,18 +24,19 @@ use super::options::{CONNECT_TIMEOUT, RedisOptions};
 use super::script::{self, Request, SCRIPT};
 use crate::limits::rule::ScriptReply;
 
-/// This many timeouts in a row open the breaker. One or two may happen while Redis writes a snapshot.
+/// Number of consecutive timeouts that open the breaker. One or two may happen while Redis writes a snapshot.
 const MAX_TIMEOUTS: u32 = 3;
 
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest pause between attempts to connect. Each pause is twice the one before.
+/// The shortest and the longest pause between attempts to connect. Each pause is twice as long as the one
+/// before.
 const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
-/// After a connection has lasted this long, the pauses start again at the shortest.
+/// If a connection has lasted this long, the next pauses start at the shortest one again.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// The upper bounds of the histogram's buckets: in nanoseconds, and as label text in seconds.
+/// The upper bounds of the histogram's buckets, in nanoseconds and as label text in seconds.
 pub const BOUNDS: [(u64, &str); 7] = [
     (250_000, "0.00025"),
     (500_000, "0.0005"),
@@ -46,10 +47,10 @@ pub const BOUNDS: [(u64, &str); 7] = [
     (20_000_000, "0.02"),
 ];
 
-/// Why the local limits made a decision.
+/// The reason why the local limits made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// The breaker was open; the request did not wait.
+    /// The breaker was open, so the request did not wait.
     Disconnected,
     Slow,
     /// The connection failed, or the reply was invalid.
@@ -57,7 +58,7 @@ pub enum Fallback {
 }
 
 impl Fallback {
-    /// All values, in the order of their discriminants.
+    /// All reasons, in the order of their discriminants.
     pub const ALL: [Fallback; 3] = [Fallback::Disconnected, Fallback::Slow, Fallback::Failed];
 
     pub const fn name(self) -> &'static str {
@@ -73,15 +74,16 @@ impl Fallback {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisMetrics {
     pub is_connected: bool,
-    /// Local decisions by reason, in the order of [`Fallback::ALL`].
+    /// The number of local decisions by reason, in the order of [`Fallback::ALL`].
     pub fallbacks: [u64; Fallback::ALL.len()],
-    /// Calls by duration: the first of [`BOUNDS`] that is not exceeded; the last counter is for longer ones.
+    /// The number of calls by duration. Each call counts in the first bucket of [`BOUNDS`] that it does not
+    /// exceed; the last counter is for longer calls.
     pub durations: [u64; BOUNDS.len() + 1],
     /// The total duration of all calls in nanoseconds.
     pub took: u64,
 }
 
-/// The connections to Redis. Dropping it ends the reconnecting thread.
+/// The connections to Redis. Dropping this stops the thread that reconnects.
 pub(super) struct RedisClient {
     inner: Arc<Inner>,
     _stop: watch::Sender<()>,
@@ -99,17 +101,17 @@ struct Inner {
 
 /// A Redis primary that has answered a probe.
 pub(super) struct Primary {
-    /// Served by the reconnecting thread.
+    /// The connection that the reconnecting thread serves.
     connection: MultiplexedConnection,
     /// Connections of threads that call often.
     pool: Arc<LocalPool>,
-    /// The script's SHA-1 for EVALSHA.
+    /// The script's SHA-1, for EVALSHA.
     hash: String,
     slow: AtomicU32,
 }
 
 impl RedisClient {
-    /// Starts to connect and returns once the first attempt has succeeded or failed.
+    /// Starts to connect. Returns once the first attempt has succeeded or failed, or after two seconds.
     pub(super) fn start(options: &RedisOptions) -> RedisClient {
         let inner = Arc::new(Inner {
             options: options.clone(),
@@ -138,7 +140,7 @@ impl RedisClient {
         RedisClient { inner, _stop: stop }
     }
 
-    /// Runs the script and converts its reply with `read`. None if the local limits have to decide.
+    /// Runs the script and converts its reply with `read`. `None` if the local limits must decide.
     pub(super) async fn call_script<T>(
         &self,
         request: &Request,
@@ -200,7 +202,7 @@ impl Inner {
         }
     }
 
-    /// Opens the breaker. Only the first call for a primary has an effect.
+    /// Opens the breaker. Only the first call for each primary has an effect.
     fn open_breaker(&self, primary: &Arc<Primary>, why: RedisFault) {
         let before = self.primary.compare_and_swap(primary, None);
         if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, primary)) {
@@ -219,13 +221,13 @@ impl Primary {
         });
         let primary = opened.await.map_err(|_| RedisFault::Slow)??;
         let began = Instant::now();
-        // A server that accepts connections but responds too slowly must not make requests wait again.
+        // If a server accepts connections but responds too slowly, requests must not start to wait again.
         let probe = timeout(options.timeout, primary.call(&primary.connection, &Request::probe())).await;
         probe.map_err(|_| RedisFault::Slow)??;
         Ok((primary, began.elapsed()))
     }
 
-    /// Calls over this thread's own connection if it has one, otherwise over the shared one.
+    /// Calls over this thread's own connection if it has one, and otherwise over the shared one.
     async fn call_with_pool(
         &self,
         request: &Request,
@@ -236,7 +238,7 @@ impl Primary {
             return self.call(&self.connection, request).await;
         };
         match self.call(&own, request).await {
-            // Only this connection may be broken: servers and middleboxes drop idle connections.
+            // Only this connection may be broken, because servers and middleboxes drop idle connections.
             Err(error) if error.is_unrecoverable_error() => {
                 self.pool.forget();
                 self.call(&self.connection, request).await
@@ -252,7 +254,7 @@ impl Primary {
     ) -> Result<ScriptReply, RedisError> {
         let mut connection = connection.clone();
         let answer = match request.call("EVALSHA", &self.hash).query_async(&mut connection).await {
-            // Redis was restarted, or its script cache was flushed.
+            // Redis has been restarted, or its script cache has been flushed.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 request.call("EVAL", SCRIPT).query_async(&mut connection).await
             }
@@ -262,10 +264,10 @@ impl Primary {
     }
 }
 
-/// Connects, probes and reconnects on its own thread.
+/// Connects, probes and reconnects. Runs on its own thread.
 struct Reconnector {
     inner: Arc<Inner>,
-    /// Signals the end of the first attempt.
+    /// Signals that the first attempt has ended.
     tried: Option<mpsc::Sender<()>>,
     /// The state that was logged last.
     logged: Option<Result<(), RedisFault>>,
@@ -274,7 +276,7 @@ struct Reconnector {
 impl Reconnector {
     async fn run(mut self, mut stopped: watch::Receiver<()>) {
         tokio::select! {
-            // Nothing is ever sent: the channel only closes.
+            // Nothing is ever sent on this channel. It only closes.
             _ = stopped.changed() => {}
             () = self.reconnect_forever() => {}
         }
@@ -332,24 +334,25 @@ impl Reconnector {
             match &state {
                 Ok(()) => tracing::info!(%redis, "limits are shared"),
                 Err(why) => {
-                    tracing::warn!(%redis, %why, "limits are this server's own until Redis can be used again");
+                    tracing::warn!(%redis, %why, "using this server's own limits until Redis can be used again");
                 }
             }
             self.logged = Some(state);
         }
-        // The caller of `start` only waits for the first attempt.
+        // The caller of `start` waits only for the first attempt.
         let _ = self.tried.take().map(|tried| tried.send(()));
     }
 }
 
-/// Changes a pause by up to a quarter, so that servers that lost Redis together do not reconnect together.
+/// Changes a pause by up to a quarter, so that servers that lost Redis at the same time do not reconnect at
+/// the same time.
 fn add_jitter(pause: Duration) -> Duration {
     let random = u32::try_from(RandomState::new().hash_one(0) % 512).unwrap_or_default();
     pause * (768 + random) / 1024
 }
 
 /// Tests the connection to Redis. Returns the time that a check takes, or the problem and its remedy. Blocks
-/// for at most a second.
+/// for at most a second plus [`RedisOptions::timeout`].
 pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
@@ -361,32 +364,31 @@ pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum RedisFault {
-    /// Connecting failed or the connection broke; with the message of the system or the TLS library.
+    /// Connecting failed, or the connection broke. Holds the message of the operating system or the TLS
+    /// library.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
     #[error("it does not respond in time")]
     Slow,
-    #[error("it wants another user or password than `limits.shared_url` has")]
+    #[error("it requires a different user or password than `limits.shared_url` has")]
     Password,
-    #[error("it has no database of the number in `limits.shared_url`")]
+    #[error("it has no database with the number in `limits.shared_url`")]
     Database,
     #[error(
-        "the user may not do what is needed: EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET, with keys `frontdesk:*`"
+        "the user lacks permissions: it needs EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET, with keys `frontdesk:*`"
     )]
     Permission,
-    #[error("it is a replica that may not be written to, or has lost its primary")]
+    #[error("it is a replica that cannot be written to, or that has lost its primary")]
     ReadOnly,
-    #[error("it is still reading its data")]
+    #[error("it is still loading its data")]
     Loading,
-    #[error("it is part of a cluster, and a single primary is needed")]
+    #[error("it is part of a cluster, but a single primary is needed")]
     Cluster,
     /// The script's reply contradicts the rule.
-    #[error(
-        "what it answers makes no sense: is it a Redis, and does nothing else write to keys `frontdesk:*`?"
-    )]
+    #[error("its reply is invalid: is it really Redis, and does anything else write to keys `frontdesk:*`?")]
     InvalidReply,
-    /// Any other error, with Redis's error code.
-    #[error("it refuses what it is asked ({0})")]
+    /// Any other error. Holds Redis's error code.
+    #[error("it refuses the command ({0})")]
     Refused(String),
 }
 
@@ -401,7 +403,7 @@ impl From<RedisError> for RedisFault {
             ErrorKind::Server(NoPerm) => RedisFault::Permission,
             ErrorKind::Server(ReadOnly | MasterDown) => RedisFault::ReadOnly,
             ErrorKind::Server(BusyLoading) => RedisFault::Loading,
-            // This text is the library's, not Redis's.
+            // The library writes this text, not Redis.
             ErrorKind::Server(ResponseError)
                 if error.to_string().starts_with("Redis server refused to switch database") =>
             {
@@ -436,12 +438,12 @@ mod tests {
             let said = RedisFault::from(RedisError::from((kind, "x"))).to_string();
             assert!(said.contains(expected), "{said}");
         };
-        check(ErrorKind::AuthenticationFailed, "another user or password");
+        check(ErrorKind::AuthenticationFailed, "different user or password");
         check(ErrorKind::Server(ServerErrorKind::NoPerm), "EVALSHA");
         check(ErrorKind::Server(ServerErrorKind::ReadOnly), "replica");
         check(ErrorKind::Server(ServerErrorKind::Moved), "single primary");
-        check(ErrorKind::Server(ServerErrorKind::BusyLoading), "still reading");
-        check(ErrorKind::UnexpectedReturnType, "makes no sense");
+        check(ErrorKind::Server(ServerErrorKind::BusyLoading), "still loading");
+        check(ErrorKind::UnexpectedReturnType, "its reply is invalid");
         check(ErrorKind::Server(ServerErrorKind::ResponseError), "(ERR)");
     }
 }

@@ -6,12 +6,13 @@ use crate::forms::source::Source;
 use crate::limits::gcra::MAX_QUOTA;
 use crate::limits::rule::{LimitRule, ScriptReply};
 
-/// Counts one request. Needs effects replication of scripts: Redis 5 or later, or Valkey.
+/// The script that counts one request. It needs effects replication of scripts: Redis 5 or later, or Valkey.
 pub const SCRIPT: &str = include_str!("gcra.lua");
 
 pub(super) const PREFIX: &str = "frontdesk:";
 
-/// The context string of `blake3::derive_key` for the hash key. Changing it resets all shared quotas.
+/// The context string for `blake3::derive_key`, which derives the hash key. Changing it resets all shared
+/// quotas.
 const CONTEXT: &str = "frontdesk 2026-11-21 sources and networks whose requests are counted in Redis";
 
 /// Whether the script charges the request.
@@ -22,7 +23,7 @@ pub(super) enum Operation {
 }
 
 /// Derives key names from sources. Servers with the same secret ([`HashSecret`](super::HashSecret)) derive
-/// the same names; without the secret, a name does not reveal the source.
+/// the same names. Without knowing the secret, it is not possible to find the source of a name.
 pub(super) struct Keys {
     secret: [u8; 32],
 }
@@ -49,7 +50,7 @@ impl Keys {
         Request { keys, operation, quotas }
     }
 
-    /// Includes the quotas in each name, because ticks of different quotas are not comparable.
+    /// The name includes the quotas, because ticks of different quotas cannot be compared.
     fn hashed(&self, layer: &str, address: &[u8], quotas: [u32; 2]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(layer.as_bytes());
@@ -63,13 +64,13 @@ impl Keys {
 }
 
 impl Request {
-    /// A call that tests whether keys can be read and written. Its keys expire within milliseconds.
+    /// A call that tests whether keys can be read and written. Its keys expire after a few milliseconds.
     pub(super) fn probe() -> Request {
         let keys = ["source", "network"].map(|layer| format!("{PREFIX}probe:{layer}"));
         Request { keys, operation: Operation::Charge, quotas: [[MAX_QUOTA; 2]; 2] }
     }
 
-    /// Calls the script by `EVALSHA` and its hash, or by `EVAL` and its text, which also loads it.
+    /// Calls the script by its hash (`EVALSHA`), or by its text (`EVAL`), which also loads it.
     pub(super) fn call(&self, command: &str, script: &str) -> Cmd {
         let mut call = Cmd::with_capacity(10, 256);
         call.arg(command).arg(script).arg(self.keys.len());
