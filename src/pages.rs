@@ -1,7 +1,7 @@
-//! The site in memory: read from a folder, laid out once, and served by path without further work.
+//! The site in memory: read from a folder, laid out once, and then served by path without further work.
 //!
 //! In reading order: [`load()`] turns a folder into a [`Site`]; [`negotiate`] chooses a representation;
-//! [`mod@file`] holds the bytes that are sent. Pages that do not come from Markdown enter through
+//! [`mod@file`] holds the bytes that are sent. Pages that do not come from Markdown are added with
 //! [`Site::insert_page`].
 
 mod content;

@@ -1,4 +1,4 @@
-//! Rendered bodies. A reload reuses a body unless something that it depends on has changed.
+//! Rendered page bodies. A reload reuses a body unless one of its inputs has changed.
 
 use std::collections::HashMap;
 use std::ops::{Deref, Range};
@@ -24,13 +24,14 @@ impl Deref for Text {
     type Target = str;
 
     fn deref(&self) -> &str {
-        // Every `Text` is made from a `String` or cut out at the boundaries of one, so it is valid UTF-8.
+        // Every `Text` is created from a `String`, or cut out of one at character boundaries, so it is valid
+        // UTF-8.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl Text {
-    /// The same text as a slice of `whole`, if `whole` contains it.
+    /// The same text as a slice of `whole`; `None` if `whole` does not contain it.
     fn within(&self, whole: &Bytes) -> Option<Self> {
         let text = std::str::from_utf8(whole).ok()?;
         let at = position(text, self, 0)?;
@@ -40,26 +41,26 @@ impl Text {
 
 /// The position of `part` in `whole`, at or after `from`.
 ///
-/// Searches for the first 64 bytes and compares the rest at up to 1,000 candidates, so that the time stays
-/// linear even if a page repeats the beginning of `part` often.
+/// Searches for the first 64 bytes of `part`, and compares the rest at up to 1,000 candidates, so that the
+/// time stays linear even if a page often repeats the beginning of `part`.
 fn position(whole: &str, part: &str, from: usize) -> Option<usize> {
     let beginning = &part[..part.floor_char_boundary(64)];
     let candidates = whole.get(from..)?.match_indices(beginning).map(|(at, _)| from + at);
     candidates.take(1_000).find(|at| whole[*at..].starts_with(part))
 }
 
-/// A body in both representations.
+/// A rendered body in both representations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Content {
     /// HTML without the title.
     pub html: Text,
     /// Markdown with absolute links.
     pub markdown: Text,
-    /// Each rendering makes its own, so two contents that share them are equal.
+    /// Each rendering creates its own facts, so two contents that share their facts are equal.
     pub facts: Arc<BodyFacts>,
 }
 
-/// Properties of a body that rendering finds.
+/// Properties of a body that are found while it is rendered.
 #[derive(Debug, Default)]
 pub(super) struct BodyFacts {
     pub headings: Vec<Heading>,
@@ -67,7 +68,7 @@ pub(super) struct BodyFacts {
     pub warnings: Vec<BodyWarning>,
     pub words: usize,
     pub lookups: LinkLookups,
-    /// Code blocks: a hash of the source, and the position in the HTML.
+    /// For each code block, a hash of its source and its position in the HTML.
     blocks: Vec<(Hash, Range<usize>)>,
 }
 
@@ -87,13 +88,13 @@ impl From<RenderedBody> for Content {
 }
 
 impl Content {
-    /// The HTML of code blocks by the hash of their source.
+    /// The HTML of all code blocks, by the hash of their source.
     pub fn blocks(&self) -> HashMap<Hash, &str> {
         let html: &str = &self.html;
         self.facts.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// The same content as slices of a page's two files, so that memory holds it once.
+    /// The same content as slices of a page's two files, so that it is in memory only once.
     pub fn within(&self, html: &Bytes, markdown: &Bytes) -> Self {
         let part = |text: &Text, whole| text.within(whole).unwrap_or_else(|| text.clone());
         Self {
@@ -104,7 +105,7 @@ impl Content {
     }
 }
 
-/// Equal if it comes from the same rendering, or if everything that templates use is equal.
+/// Contents are equal if they come from the same rendering, or if everything that templates use is equal.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.facts, &other.facts)
@@ -129,7 +130,7 @@ mod tests {
         let within = content.within(&page, &Bytes::from_static(b"nothing"));
         assert_eq!(&*within.html, body);
         assert!(page.as_ptr_range().contains(&within.html.0.as_ptr()), "a slice of the page");
-        assert_eq!(&*within.markdown, "missing", "missing text stays as it is");
+        assert_eq!(&*within.markdown, "missing", "text that is not in the page is kept");
         assert!(within == content);
     }
 
@@ -143,7 +144,7 @@ mod tests {
         };
         let content = Content::from(rendered);
         let blocks = content.blocks();
-        assert_eq!(blocks.len(), 2, "a third one is not there");
+        assert_eq!(blocks.len(), 2, "there are only two blocks");
         assert!(blocks.values().all(|html| *html == "<pre>same</pre>"));
     }
 }

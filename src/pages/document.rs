@@ -1,4 +1,4 @@
-//! Documents: pages that are read from source files or generated to list posts, before they are laid out.
+//! Documents: pages before they are laid out. They are read from source files, or generated to list posts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Tag {
     pub count: usize,
 }
 
-/// Determines a page's template and which other pages it lists.
+/// Determines a page's template, and which other pages it lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum PageKind {
     Home,
@@ -50,7 +50,7 @@ impl PageKind {
     }
 }
 
-/// A page that has a path and front matter. Rendering sets `content`.
+/// A page with a path and front matter. Rendering sets `content`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Document {
     /// The source file, relative to the site's folder; empty for generated pages.
@@ -61,9 +61,9 @@ pub(super) struct Document {
     pub front_matter: FrontMatter,
     /// The byte offset of the body in the source.
     pub body_at: usize,
-    /// The line of the file on which the body begins.
+    /// The line of the source file on which the body begins.
     pub body_line: usize,
-    /// The line of each key of the front matter.
+    /// The line on which each key of the front matter is.
     pub lines: Arc<HashMap<&'static str, usize>>,
     pub updated: Date,
     pub content: Content,
@@ -75,7 +75,7 @@ impl Document {
         if self.file.is_empty() { "the generated pages" } else { &self.file }
     }
 
-    /// The line of a key, for faults.
+    /// The line of a key, for error messages.
     pub fn line(&self, key: &str) -> Option<usize> {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
@@ -101,7 +101,7 @@ impl Document {
 
     /// Reading time in whole minutes, at least one.
     pub fn reading_minutes(&self) -> usize {
-        /// A common estimate of an adult's silent reading speed.
+        /// A common estimate of the silent reading speed of adults.
         const WORDS_A_MINUTE: usize = 220;
         self.content.facts.words.div_ceil(WORDS_A_MINUTE).max(1)
     }
@@ -123,14 +123,13 @@ pub(super) struct ParsedSource {
     changed: Date,
     /// `None` for drafts and unreadable front matter.
     document: Option<Document>,
-    /// The folder of a draft that is called `index.md`.
+    /// The folder of a draft whose file name is `index.md`.
     draft: Option<String>,
     faults: Vec<Fault>,
 }
 
 /// Reads the front matter of all sources that are not in `known`. Returns the published documents, and the
-/// folders (`posts/secret/`) that hold nothing but a draft and its files: these files are not published
-/// either.
+/// folders (`posts/secret/`) that contain only a draft and its files. These files are not published either.
 pub(super) fn read_documents(
     sources: &[SourceFile],
     known: &mut HashMap<String, Arc<ParsedSource>>,
@@ -149,14 +148,14 @@ pub(super) fn read_documents(
         documents.extend(parsed.document.clone());
         drafts.extend(parsed.draft.clone());
     }
-    // A file beside a draft may belong to a published page in the same folder.
+    // A file in the same folder as a draft may belong to a published page.
     let folders: HashSet<&str> =
         documents.iter().flat_map(|document| folders_above(&document.file)).collect();
     drafts.retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
     Ok((documents, drafts))
 }
 
-/// `posts/`, `posts/a/` and so on, down to the folder of the file.
+/// The folders that contain the file: `posts/`, `posts/a/` and so on.
 pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
@@ -177,7 +176,7 @@ fn parse(source: &SourceFile, text: &str) -> ParsedSource {
         }
         if front_matter.description.is_none() {
             let fault = Fault::warning(file, Some(1), "the page has no `description`");
-            faults.push(fault.hint("search results, previews and llms.txt show it: one or two sentences"));
+            faults.push(fault.hint("one or two sentences, which search results, previews and llms.txt show"));
         }
         Document {
             file: file.clone(),
@@ -194,7 +193,8 @@ fn parse(source: &SourceFile, text: &str) -> ParsedSource {
     ParsedSource { hash: source.hash, changed: source.changed, document, draft, faults }
 }
 
-/// Derives a page's path and kind from its file name. A post without a `date` gets the date in its file name.
+/// Derives a page's path and kind from its file name. A post without a `date` gets the date from its file
+/// name.
 fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKind) {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
@@ -222,7 +222,7 @@ fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKin
             path.push('/');
         }
     }
-    // `posts/index.md` is the list of posts, not a post.
+    // `posts/index.md` is the page that lists posts, not a post.
     let is_post = is_post && path != "/blog/";
     let path = front_matter.path.clone().unwrap_or(path);
     let kind = match path.as_str() {
@@ -234,7 +234,7 @@ fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKin
     (path, kind)
 }
 
-/// Generates the pages that list posts, except those that the operator has written.
+/// Generates the pages that list posts, unless the operator has written them.
 pub(super) fn add_blog(documents: &mut Vec<Document>, options: &PagesOptions, faults: &mut Vec<Fault>) {
     let latest =
         documents.iter().filter(|document| document.kind == PageKind::Post).map(|post| post.updated).max();
@@ -276,8 +276,8 @@ pub(super) fn add_blog(documents: &mut Vec<Document>, options: &PagesOptions, fa
     documents.extend(pages);
 }
 
-/// Replaces tags that differ only in case by the first spelling. Reports tags that share a path for another
-/// reason (`C` and `C++`) or have none.
+/// Replaces tags that differ only in case with the first spelling. Reports tags that have no path, and tags
+/// that share a path for another reason (`C` and `C++`).
 fn unify_tags(documents: &mut [Document], faults: &mut Vec<Fault>) {
     let mut spellings: HashMap<String, String> = HashMap::new();
     for document in documents.iter_mut().filter(|document| document.kind == PageKind::Post) {
@@ -295,7 +295,7 @@ fn unify_tags(documents: &mut [Document], faults: &mut Vec<Fault>) {
                 tag.clone_from(spelling);
             } else {
                 let message = format!("the tag `{tag}` would have the same page as `{spelling}`");
-                faults.push(Fault::error(&place, line, message).hint("call one of them something else"));
+                faults.push(Fault::error(&place, line, message).hint("rename one of them"));
             }
             alike
         });
@@ -308,7 +308,7 @@ fn tag_path(name: &str) -> String {
     format!("/blog/tags/{}/", slug(name))
 }
 
-/// All tags of listed posts, by name.
+/// All tags of listed posts, sorted by name.
 pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for post in listed_posts(documents) {

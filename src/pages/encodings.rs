@@ -1,8 +1,9 @@
 //! A cache of strong encodings on disk, which a background thread fills.
 //!
-//! Each content has one file, named by its hash. Files are written under a temporary name and renamed, so
-//! readers see a whole file or none. Each file ends with a hash of itself; a damaged file counts as missing.
-//! The folder can be removed at any time. If it cannot be written, each start encodes again.
+//! There is one file for each content, named by the content's hash. Files are written under a temporary name
+//! and renamed, so that readers see either a complete file or none. Each file ends with a hash of itself, and
+//! a damaged file is treated as missing. The folder can be removed at any time. If it cannot be written to,
+//! each start encodes again.
 
 #![expect(clippy::disallowed_methods, reason = "unused files of the cache are removed by age")]
 
@@ -26,21 +27,22 @@ pub struct Encodings {
     folder: PathBuf,
 }
 
-/// The beginning of each file. Increase the number when the format or an encoder changes.
+/// The beginning of each file. Increase the number if the format or an encoder changes.
 const MAGIC: &[u8] = b"frontdesk encodings 1\n";
 
-/// Length in bytes above which a content keeps its quick encodings: Brotli at its highest level takes two
-/// seconds for a megabyte.
+/// Contents that are longer than this, in bytes, keep their quick encodings: Brotli at its highest level
+/// takes two seconds for a megabyte.
 const MAX_STRONG: usize = 512 << 10;
 
-/// Replaces the length of an encoding that is not worth sending.
+/// Stored instead of a length if the encoding is not worth sending.
 const NOT_WORTH_SENDING: u32 = u32::MAX;
 
-/// Age after which a temporary file is abandoned. A younger one may belong to another process.
+/// The age after which a temporary file counts as abandoned. Another process may still be writing a younger
+/// one.
 const MAX_WRITE_TIME: Duration = Duration::from_mins(10);
 
 impl Encodings {
-    /// A cache in `folder`. The first write creates the folder, but not its parent.
+    /// A cache in `folder`. The first write creates the folder, but not its parent folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -57,9 +59,9 @@ impl Encodings {
         parse(&fs::read(self.file(content)).ok()?.into(), content)
     }
 
-    /// Makes and stores the strong encodings that `files` of a site lack, and removes encodings of other
-    /// contents. Takes minutes for a large site, and ends early once `stop` is set. Returns whether there are
-    /// new encodings for these files.
+    /// Creates and stores the strong encodings that are missing for `files`, and removes the encodings of
+    /// other contents. Takes minutes for a large site, and stops early once `stop` is set. Returns whether
+    /// there are encodings that these files do not use yet.
     pub fn strengthen(&self, files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
         let mut files = files;
         files.retain(|file| file.compressible);
@@ -74,7 +76,7 @@ impl Encodings {
                 continue;
             }
             is_new |= file.identity().bytes.len() <= MAX_STRONG;
-            // Another process, or an earlier run, may have made them already.
+            // Another process or an earlier run may already have created them.
             if self.read(file.hash).is_none() {
                 self.write(file.hash, &make(file))?;
             }
@@ -85,7 +87,8 @@ impl Encodings {
 
     fn write(&self, content: Hash, encoded: &Encoded) -> io::Result<()> {
         if !self.folder.is_dir() {
-            // Not recursive: a missing data folder may be on a file system that is not mounted.
+            // Do not create parent folders: if the data folder is missing, its file system may not be
+            // mounted.
             DirBuilder::new().mode(0o700).create(&self.folder)?;
             fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
         }
@@ -97,7 +100,7 @@ impl Encodings {
             .mode(0o600)
             .open(&draft)
             .and_then(|mut file| file.write_all(&compose(content, encoded)))
-            // Not synced: the hash reveals a file that a power failure has damaged.
+            // Not synced, because the hash detects files that a power failure has damaged.
             .and_then(|()| fs::rename(&draft, self.file(content)));
         if written.is_err() {
             let _ = fs::remove_file(&draft);
@@ -105,7 +108,7 @@ impl Encodings {
         written
     }
 
-    /// Removes files that are not in use, including those of other versions and abandoned temporary files.
+    /// Removes files that are not in use, including those of other versions, and abandoned temporary files.
     fn sweep(&self, used: &HashSet<String>) -> io::Result<()> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -121,7 +124,7 @@ impl Encodings {
                 name.len() > 64 && age.is_none_or(|age| age < MAX_WRITE_TIME)
             };
             if is_ours && !used.contains(name) && !is_written() {
-                // Ignore errors: another process may have removed it.
+                // Ignore errors, because another process may have removed the file.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -129,7 +132,8 @@ impl Encodings {
     }
 }
 
-/// The encodings of `file` with [`Effort::Strong`]; with [`Effort::Quick`] above [`MAX_STRONG`].
+/// The encodings of `file` with [`Effort::Strong`], or with [`Effort::Quick`] if it is longer than
+/// [`MAX_STRONG`].
 pub(super) fn make(file: &File) -> Encoded {
     let bytes = &file.identity().bytes;
     if bytes.len() > MAX_STRONG {
@@ -143,13 +147,14 @@ pub(super) fn make(file: &File) -> Encoded {
     })
 }
 
-/// A file's bytes: [`MAGIC`], the content's hash, each encoding after its length, and a hash of all that.
+/// The bytes of a cache file: [`MAGIC`], the content's hash, each encoding preceded by its length, and a hash
+/// of all these.
 fn compose(content: Hash, encoded: &Encoded) -> Vec<u8> {
     let mut text = Vec::from(MAGIC);
     text.extend(content.as_bytes());
     for encoded in encoded {
         let length = encoded.as_ref().map_or(NOT_WORTH_SENDING, |encoded| {
-            // A body has at most 512 MiB, and an encoding is smaller.
+            // A body has at most 512 MiB, and an encoding is smaller than its body.
             u32::try_from(encoded.len()).unwrap_or(NOT_WORTH_SENDING)
         });
         text.extend(length.to_le_bytes());
@@ -160,7 +165,7 @@ fn compose(content: Hash, encoded: &Encoded) -> Vec<u8> {
     text
 }
 
-/// Parses what [`compose`] wrote; none unless the file is intact and of this content.
+/// Parses a file that [`compose`] created. `None` if the file is damaged or belongs to another content.
 fn parse(file: &Bytes, content: Hash) -> Option<Encoded> {
     let (text, hash) = file.split_last_chunk::<32>()?;
     if blake3::hash(text) != Hash::from_bytes(*hash) {
@@ -229,7 +234,7 @@ mod tests {
         first.compress(usize::MAX, Some(&encodings));
         let quick = file(&first, "/0").body(Encoding::Gzip).etag().to_owned();
         assert!(encodings.strengthen(first.files(), &GO).expect("the cache is writable"));
-        assert_eq!(names(&encodings).len(), 1, "the short one is sent as it is");
+        assert_eq!(names(&encodings).len(), 1, "the short text is sent unencoded");
         let mode = |path: &Path| fs::metadata(path).expect("the file exists").permissions().mode() & 0o777;
         assert_eq!(mode(encodings.folder()), 0o700);
         assert_eq!(mode(&encodings.folder().join(&names(&encodings)[0])), 0o600);
@@ -251,7 +256,7 @@ mod tests {
             assert!(strong.has(encoding));
             assert_eq!(strong.body(encoding).bytes, swapped.body(encoding).bytes);
         }
-        assert_ne!(strong.body(Encoding::Gzip).etag(), quick, "other bytes have another ETag");
+        assert_ne!(strong.body(Encoding::Gzip).etag(), quick, "different bytes have a different ETag");
         assert_eq!(strong.identity().etag(), file(&first, "/0").identity().etag());
         let mut unpacked = Vec::new();
         brotli::BrotliDecompress(&mut &strong.body(Encoding::Brotli).bytes[..], &mut unpacked)
@@ -275,7 +280,7 @@ mod tests {
             assert!(parse(&flipped.into(), content).is_none(), "a bit of byte {at}");
             assert!(parse(&whole[..at].to_vec().into(), content).is_none(), "cut off at {at}");
         }
-        // The hash is correct, but the lengths are not.
+        // The hash is correct, but the lengths are wrong.
         for lengths in [[u32::MAX - 1, 0, 0], [0, 0, 1], [NOT_WORTH_SENDING; 3].map(|length| length - 1)] {
             let mut text = [MAGIC, content.as_bytes()].concat();
             text.extend(lengths.iter().flat_map(|length| length.to_le_bytes()));

@@ -1,4 +1,4 @@
-//! The body of one response, in memory, in every encoding that is worth sending.
+//! The body of one response, kept in memory in every encoding that is worth sending.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -11,9 +11,9 @@ use super::negotiate::Encoding;
 /// How long caches may use a response without revalidation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// Caches must revalidate each time: the content at this name may change.
+    /// Caches must revalidate each time, because the content at this path may change.
     Revalidate,
-    /// For a year, the longest useful time: the name contains the content's hash.
+    /// For a year, because the file's name contains the hash of its content.
     Immutable,
 }
 
@@ -27,7 +27,7 @@ impl Cache {
     }
 }
 
-/// The bytes of a file or template, with their hash.
+/// The bytes of a file or a template, with their hash.
 #[derive(Debug, Clone)]
 pub(super) struct Blob {
     pub bytes: Bytes,
@@ -46,12 +46,12 @@ impl Blob {
     }
 }
 
-/// The first `length` hexadecimal digits of a content hash, 64 at most.
+/// The first `length` hexadecimal digits of the hash of `bytes`, 64 at most.
 pub fn fingerprint(bytes: &[u8], length: usize) -> String {
     blake3::hash(bytes).to_hex()[..length].to_owned()
 }
 
-/// Number of strings that [`EncodedBody::cached`] can hold.
+/// Number of values that [`EncodedBody::cached`] can store.
 pub const CACHE_SLOTS: usize = 6;
 
 /// The body of a file in one encoding.
@@ -67,17 +67,17 @@ impl EncodedBody {
         Self { bytes, etag: etag.into(), cached: Default::default() }
     }
 
-    /// The strong validator in quotes, as in `ETag` (RFC 9110 §8.8.3).
+    /// The strong validator, in quotes as in `ETag` (RFC 9110 §8.8.3).
     pub fn etag(&self) -> &str {
         std::str::from_utf8(&self.etag).unwrap_or_default()
     }
 
-    /// The same bytes, without a copy.
+    /// Like [`EncodedBody::etag`], as shared bytes that need no copy.
     pub fn shared_etag(&self) -> Bytes {
         self.etag.clone()
     }
 
-    /// The bytes that `make` returned when this slot was first read. The server keeps serialised response
+    /// The bytes that `make` returned when this slot was first read. The server stores serialised response
     /// headers here, so that they live exactly as long as the body.
     pub fn cached(&self, slot: usize, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
         self.cached[slot].get_or_init(make)
@@ -91,10 +91,10 @@ pub struct File {
     pub cache: Cache,
     /// The value of `Link` (RFC 8288).
     pub link: Option<Bytes>,
-    /// Whether the encoding is negotiated. Formats that are compressed already gain nothing from another
-    /// coding.
+    /// Whether the encoding is negotiated. Formats that are already compressed gain nothing from another
+    /// encoding.
     pub compressible: bool,
-    /// Of the identity body.
+    /// The hash of the unencoded body.
     pub(super) hash: blake3::Hash,
     identity: EncodedBody,
     /// In the order of [`Encoding::PREFERENCE`].
@@ -102,10 +102,11 @@ pub struct File {
     is_strong: AtomicBool,
 }
 
-/// Bytes below which encoding saves less than its header costs.
+/// Bodies with fewer bytes are not encoded, because the saving is smaller than the additional header.
 const MIN_COMPRESSED: usize = 200;
 
-/// Hexadecimal digits of a content hash in a validator: 88 bits, so that collisions cannot occur by chance.
+/// Number of hexadecimal digits of a content hash in a validator: 88 bits, so that chance collisions do not
+/// occur.
 const ETAG_DIGITS: usize = 22;
 
 impl File {
@@ -113,7 +114,7 @@ impl File {
         Self::from_blob(media_type, cache, Blob::new(bytes))
     }
 
-    /// A file without prepared encodings, whose hash is known.
+    /// A file whose hash is known, without prepared encodings.
     pub(super) fn from_blob(media_type: &'static str, cache: Cache, blob: Blob) -> Self {
         let etag = format!("\"{}\"", blob.fingerprint(ETAG_DIGITS));
         Self {
@@ -134,10 +135,10 @@ impl File {
             == (other.hash, other.media_type, other.cache, &other.link)
     }
 
-    /// Sets the value of `Link`. A value with characters that no header may contain is ignored.
+    /// Sets the value of `Link`. Ignores a value with characters that are not permitted in a header.
     #[must_use]
     pub fn with_link(mut self, link: String) -> Self {
-        // RFC 9110 §5.5 without obs-text. A line break would begin another field.
+        // RFC 9110 §5.5 without obs-text. A line break would begin another header field.
         let is_valid = link.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
         self.link = is_valid.then(|| link.into());
         self
@@ -151,7 +152,7 @@ impl File {
         encoding == Encoding::Identity || self.prepared(encoding).is_some()
     }
 
-    /// The body in `encoding`, or without encoding if that one is not prepared.
+    /// The body in `encoding`, or the unencoded body if that encoding is not prepared.
     pub fn body(&self, encoding: Encoding) -> &EncodedBody {
         self.prepared(encoding).unwrap_or(&self.identity)
     }
@@ -171,7 +172,7 @@ impl File {
     }
 
     /// Prepares the encodings that are not prepared yet. `make` receives the slot and its encoding, and
-    /// returns none if that is not worth sending.
+    /// returns `None` if the encoding is not worth sending.
     fn supply(&self, make: impl Fn(usize, Encoding) -> Option<Bytes>) {
         if !self.compressible {
             return;
@@ -179,7 +180,7 @@ impl File {
         for (slot, encoding) in Encoding::PREFERENCE.into_iter().enumerate() {
             self.encoded[slot].get_or_init(|| {
                 let bytes = make(slot, encoding)?;
-                // Hash the encoded bytes: another encoder or effort may produce others.
+                // Hash the encoded bytes, because another encoder or effort may produce different ones.
                 let token = encoding.token().unwrap_or_default();
                 let etag = format!("\"{}-{token}\"", fingerprint(&bytes, ETAG_DIGITS));
                 Some(EncodedBody::new(bytes, etag))
@@ -187,7 +188,8 @@ impl File {
         }
     }
 
-    /// Prepares encodings that were made before with [`Effort::Strong`], unless others are prepared.
+    /// Uses encodings that were created earlier with [`Effort::Strong`], for each encoding that is not
+    /// prepared yet.
     pub(super) fn supply_strong(&self, encoded: &Encoded) {
         if self.encoded.iter().all(|slot| slot.get().is_none()) {
             self.is_strong.store(true, Ordering::Relaxed);
@@ -195,7 +197,7 @@ impl File {
         self.supply(|slot, _| encoded[slot].clone());
     }
 
-    /// Shares the encodings of another file with the same body.
+    /// Shares the encodings of another file that has the same body.
     pub(super) fn supply_from(&self, other: &Self) {
         self.is_strong.store(other.is_strong(), Ordering::Relaxed);
         self.supply(|_, encoding| other.prepared(encoding).map(|body| body.bytes.clone()));
@@ -216,28 +218,28 @@ impl File {
     }
 }
 
-/// The encodings of one content in the order of [`Encoding::PREFERENCE`]; none for one that is not worth
-/// sending.
+/// The encodings of one content, in the order of [`Encoding::PREFERENCE`]. `None` for an encoding that is not
+/// worth sending.
 pub(super) type Encoded = [Option<Bytes>; 3];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Milliseconds: a server start or a visitor waits for it.
+    /// Takes milliseconds: a server start or a visitor is waiting for it.
     Quick,
-    /// Seconds: it is done once in the background and kept.
+    /// Takes seconds: it is done once in the background, and the result is stored.
     Strong,
 }
 
 /// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. In debug builds the highest level takes half
-/// a second for a site of four pages, and every test that starts a server would wait for it.
+/// a second for a site of four pages, for which every test that starts a server would have to wait.
 const BROTLI_LEVELS: (i32, i32) = if cfg!(debug_assertions) { (2, 5) } else { (6, 11) };
 
-/// Returns none if the encoder fails, which does not happen in memory; the file is then served without that
+/// Returns `None` if the encoder fails, which does not happen in memory. The file is then served without that
 /// encoding.
 pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
-    // For a page of 28 KB, gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms for 6.7 KB
-    // at the quick level; at its highest level the result is 5.9 KB and takes 22 ms, too long for a server
-    // start.
+    // For a page of 28 KB, gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms to produce
+    // 6.7 KB at the quick level, and 22 ms to produce 5.9 KB at its highest level, which is too slow for a
+    // server start.
     let is_quick = effort == Effort::Quick;
     match encoding {
         Encoding::Identity => None,
@@ -251,7 +253,7 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
             let mut encoded = Vec::new();
             let parameters = brotli::enc::BrotliEncoderParams {
                 quality: if is_quick { BROTLI_LEVELS.0 } else { BROTLI_LEVELS.1 },
-                // A window of 256 KiB, which covers nearly all pages.
+                // A window of 256 KiB covers nearly all pages.
                 lgwin: 18,
                 size_hint: bytes.len(),
                 ..Default::default()
@@ -279,7 +281,7 @@ fn is_compressible(media_type: &str) -> bool {
         )
 }
 
-/// The media type for a file name's extension; `application/octet-stream` for unknown ones.
+/// The media type for a file name's extension, or `application/octet-stream` if the extension is unknown.
 pub fn media_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     match extension.unwrap_or_default().as_str() {
@@ -333,7 +335,7 @@ mod tests {
         assert_eq!(
             file.body(Encoding::Gzip).bytes,
             text.as_bytes(),
-            "the identity body replaces an encoding that is not prepared"
+            "an encoding that is not prepared is replaced with the unencoded body"
         );
         file.compress();
         assert!(!file.awaits_compression());

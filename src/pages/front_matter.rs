@@ -1,7 +1,8 @@
-//! Reads the front matter of a Markdown file: YAML between `---` lines or TOML between `+++` lines.
+//! Reads the front matter of a Markdown file: YAML between `---` lines, or TOML between `+++` lines.
 //!
 //! Supports common keys of Hugo and Zola (`lastmod`, `linkTitle`, `taxonomies.tags`, `extra.…`), and omits
-//! pages that these would not publish. Does not support their shortcodes, sections and JSON front matter.
+//! pages that Hugo and Zola would not publish. Does not support their shortcodes and sections, or front
+//! matter in JSON.
 
 use std::collections::HashMap;
 
@@ -19,34 +20,34 @@ pub struct FrontMatter {
     pub date: Option<Date>,
     /// The date of the last substantial change.
     pub updated: Option<Date>,
-    /// Whether the page is unfinished and not published.
+    /// Whether the page is unfinished. Drafts are not published.
     pub draft: bool,
-    /// The last segment of the path, instead of the file's name.
+    /// The last segment of the path, instead of one derived from the file name.
     pub slug: Option<String>,
-    /// The whole path, instead of the file's (Hugo's `url`, Zola's `path`).
+    /// The whole path, instead of one derived from the file name (Hugo's `url`, Zola's `path`).
     pub path: Option<String>,
-    /// Former paths, which redirect permanently to the page.
+    /// Former paths, which permanently redirect to the page.
     pub aliases: Vec<String>,
-    /// Each tag has a page that lists its posts.
+    /// The post's tags. Each tag has a page that lists its posts.
     pub tags: Vec<String>,
     pub author: Option<String>,
-    /// The position in the main navigation, lowest first. `None` leaves the page out.
+    /// The position in the main navigation, lowest first. With `None`, the page is not in the navigation.
     pub nav: Option<i64>,
     pub nav_title: Option<String>,
-    /// The form after the content.
+    /// The name of the form that is shown after the content.
     pub form: Option<String>,
     /// The template's name without `.html`.
     pub template: Option<String>,
-    /// The preview image, an `/assets/…` path or a path relative to the file.
+    /// The preview image: an `/assets/…` path, or a path relative to the file.
     pub image: Option<String>,
     pub toc: bool,
     /// A short line above the title.
     pub kicker: Option<String>,
-    /// Call-to-action buttons at the top of the page. The first one is the primary button.
+    /// Call-to-action buttons at the top of the page. The first button is the primary one.
     pub cta: Vec<Button>,
     /// Cards after the introduction or the content.
     pub highlights: Vec<Highlight>,
-    /// Whether sitemaps and guides omit the page.
+    /// Whether the page is left out of sitemaps and guides.
     pub unlisted: bool,
 }
 
@@ -68,27 +69,27 @@ pub struct Highlight {
 pub struct ParsedFile<'a> {
     pub front_matter: FrontMatter,
     pub body: &'a str,
-    /// The line of the file on which the body begins, counted from 1.
+    /// The line of the file on which the body begins. Lines count from 1.
     pub body_line: usize,
     pub lines: HashMap<&'static str, usize>,
 }
 
-/// Keys of Hugo and Zola that are also read, and keys that are ignored without a warning.
+/// Keys of Hugo and Zola that are supported under these names or ignored without a warning.
 #[rustfmt::skip]
 const FOREIGN: &[&str] = &[
-    // read
+    // supported
     "summary", "lastmod", "publishdate", "linktitle", "authors", "images", "taxonomies", "extra", "url", "path", "render",
     "headless", "build", "_build",
-    // without meaning here
+    // ignored without a warning
     "type", "layout", "params", "cascade", "outputs", "resources", "series", "markup", "keywords", "in_search_index", "sort_by",
     "paginate_by", "paginate_path", "insert_anchor_links", "page_template", "generate_feed", "generate_feeds", "transparent",
     "iscjklanguage", "translationkey", "comments", "math", "weight", "categories", "cover", "menu", "menus",
 ];
 
-/// Keys of Hugo and Zola whose function is missing here, with hints.
+/// Keys of Hugo and Zola for features that are not supported, with hints.
 const UNSUPPORTED: &[(&str, &str)] = &[
-    ("expirydate", "a page is served until its file is gone, or `draft` is true"),
-    ("redirect_to", "give the page that it leads to an entry in `aliases`"),
+    ("expirydate", "a page is served until its file is removed or `draft` is true"),
+    ("redirect_to", "add this page's path to `aliases` of the target page"),
 ];
 
 #[rustfmt::skip]
@@ -97,8 +98,8 @@ const KEYS: &[&str] = &[
     "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted",
 ];
 
-/// Splits a file into front matter and body, and parses the front matter. `place` is the file's name in
-/// faults.
+/// Splits a file into front matter and body, and parses the front matter. `place` is the file's name in error
+/// messages.
 pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (source, body, table) = match split(place, text) {
@@ -115,7 +116,7 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
     Some(ParsedFile { front_matter, body, body_line, lines })
 }
 
-/// The source of the front matter, the body, and the parsed front matter.
+/// Returns the source of the front matter, the body, and the parsed front matter.
 fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str, Map<String, Value>), Fault> {
     let opening = text.lines().next().unwrap_or_default().trim_end();
     if opening != "---" && opening != "+++" {
@@ -148,14 +149,15 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).map(|line| line + 1);
             let message = error.to_string();
             let first = message.lines().next().unwrap_or("it cannot be read");
-            // The parser's message names the line in the front matter. The fault names the line of the file.
+            // The parser's message names the line within the front matter, but the fault names the line of
+            // the file.
             let what = first
                 .rsplit_once(": ")
                 .filter(|(before, _)| before.contains("line "))
                 .map_or(first, |(_, what)| what);
             let fault = Fault::error(place, line, format!("the front matter is not valid YAML: {what}"));
             Err(fault.hint(
-                "a value that holds a colon, or begins with a sign, goes into quotes; indent with spaces",
+                "put a value that contains a colon or begins with a special character in quotes; indent with spaces",
             ))
         }
     }
@@ -172,7 +174,7 @@ fn parse_toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     }
 }
 
-/// A TOML value as JSON; dates become their text.
+/// Converts a TOML value to JSON. Dates become text.
 fn to_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => text.into(),
@@ -230,7 +232,7 @@ impl FrontMatterReader<'_> {
             }),
             highlights: self.records(
                 "highlights",
-                "a list of entries with `title`, `text` and, if wanted, `href`",
+                "a list of entries with `title`, `text` and optionally `href`",
                 |fields| {
                     let (title, text) = (text_of(fields, "title")?, text_of(fields, "text")?);
                     Some(Highlight { title, text, href: text_of(fields, "href") })
@@ -256,14 +258,14 @@ impl FrontMatterReader<'_> {
                 let fault = warning(format!("unknown key `{key}` in the front matter"));
                 match closest(key, KEYS.iter().copied()) {
                     Some(known) => fault.hint(format!("did you mean `{known}`?")),
-                    None => fault.hint("values of your own go below `extra`"),
+                    None => fault.hint("put your own values below `extra`"),
                 }
             };
             self.faults.push(fault);
         }
     }
 
-    /// The value of the first of `names` that is present. A dot separates a table from its key.
+    /// The value of the first of `names` that is present. A name with a dot is a key in a table.
     fn find(&self, names: &[&'static str]) -> Option<(&'static str, Value)> {
         names.iter().find_map(|name| {
             let mut parts = name.split('.');
@@ -277,7 +279,7 @@ impl FrontMatterReader<'_> {
         })
     }
 
-    /// A value as one line of text. Of a table, the name, title or source: `author: { name: … }`.
+    /// A value as one line of text. For a table, its name, title or source: `author: { name: … }`.
     fn text(&mut self, names: &[&'static str]) -> Option<String> {
         let (name, value) = self.find(names)?;
         let value = match &value {
@@ -288,7 +290,7 @@ impl FrontMatterReader<'_> {
         };
         match to_line(value) {
             Some(text) => Some(text).filter(|text| !text.is_empty()),
-            None => self.report_invalid(name, "text; where it looks like something else, put it in quotes"),
+            None => self.report_invalid(name, "text; if it looks like another type, put it in quotes"),
         }
     }
 
@@ -379,7 +381,7 @@ impl FrontMatterReader<'_> {
         Some(if path.is_empty() { "/".to_owned() } else { format!("/{path}/") })
     }
 
-    /// Zola writes templates with their ending.
+    /// The template's name. Zola includes the extension `.html`, which is removed.
     fn template(&mut self) -> Option<String> {
         self.text(&["template"]).map(|name| name.strip_suffix(".html").map_or(name.clone(), str::to_owned))
     }
@@ -404,7 +406,7 @@ impl FrontMatterReader<'_> {
     }
 }
 
-/// Whether a path needs no encoding and has no dot segments or empty segments.
+/// Whether a path needs no encoding, and has no dot segments or empty segments.
 fn is_path(path: &str) -> bool {
     !path.contains(['?', '#', '\\', '%', ':'])
         && !path.chars().any(char::is_control)
@@ -412,11 +414,12 @@ fn is_path(path: &str) -> bool {
         && !path.contains("//")
 }
 
-/// A string or integer as text. Replaces runs of white space and line breaks by one space.
+/// A string or integer as text. Replaces line breaks and runs of whitespace with one space.
 fn to_line(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
-        // A float such as `1.10` would lose its last digit, and YAML reads `No` as a boolean.
+        // Floats and booleans are excluded: `1.10` would lose its last digit, and YAML reads `No` as a
+        // boolean.
         Value::Number(number) if !number.is_f64() => Some(number.to_string()),
         _ => None,
     }
@@ -461,7 +464,7 @@ mod tests {
         assert_eq!(page.tags, ["1", "x"]);
         check(
             "---\ntitle: No\nauthor: 1.10\n---\n",
-            &["a.md:2: `title` must be text; where", "a.md:3: `author` must be text"],
+            &["a.md:2: `title` must be text; if", "a.md:3: `author` must be text"],
         );
         assert_eq!(
             accept("---\ntitle: T\nauthors: [{name: Ada}, Grace]\n---\n").author.as_deref(),

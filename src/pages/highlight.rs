@@ -1,4 +1,4 @@
-//! Highlights code with class names. The content security policy forbids inline styles.
+//! Highlights code with class names, because the content security policy forbids inline styles.
 
 use std::sync::OnceLock;
 
@@ -7,20 +7,21 @@ use giallo::{HighlightOptions, Registry, ThemeVariant};
 use crate::forms::text::escape_html;
 
 /// The library marks tokens with the colours of a theme. In this theme, the colour identifies the kind of
-/// token, which [`token_kind`] looks up. A test checks the lookup.
+/// token, which [`token_kind`] looks up. A test checks this mapping.
 const PALETTE: &str = "dark-plus";
 
-/// Maximum length in bytes of a highlighted line. The time grows with the square of the length, and longer
-/// lines are hardly readable.
+/// Maximum length in bytes of a line that is highlighted. The time grows with the square of the length, and
+/// longer lines are hardly readable anyway.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// Maximum length in bytes of a highlighted block.
+/// Maximum length in bytes of a block that is highlighted.
 const MAX_BLOCK_BYTES: usize = 200_000;
 
-/// Highlights code. Holds tens of megabytes of grammars after the first use: drop it when the site is loaded.
+/// Highlights code. After the first use it holds tens of megabytes of grammars: drop it once the site is
+/// loaded.
 #[derive(Default)]
 pub struct Highlighter {
-    /// All grammars. The first block with a language unpacks them.
+    /// All grammars. They are unpacked for the first block that has a language.
     registry: OnceLock<Option<Registry>>,
 }
 
@@ -34,8 +35,8 @@ impl Highlighter {
         self.registry.get_or_init(unpack).as_ref()
     }
 
-    /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`. Escapes the text
-    /// only if the language is unknown or empty.
+    /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`. If the language
+    /// is unknown or empty, only escapes the text.
     pub fn highlight(&self, code: &str, language: &str) -> String {
         let language = alias(language);
         let code = code.trim_end_matches('\n');
@@ -66,7 +67,7 @@ impl Highlighter {
     }
 }
 
-/// The grammar's name for a common alias.
+/// The name of the grammar for a common alias.
 fn alias(language: &str) -> &str {
     match language {
         "sh" | "shell" | "zsh" | "console" => "bash",
@@ -80,7 +81,7 @@ fn alias(language: &str) -> &str {
     }
 }
 
-/// The kind of token for a colour of [`PALETTE`]; `None` for plain text.
+/// The kind of token that has a colour of [`PALETTE`]. `None` for plain text.
 fn token_kind(colour: &str) -> Option<&'static str> {
     Some(match colour {
         "#6A9955" => "comment",

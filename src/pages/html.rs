@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// Attributes that hold a link; `srcset` holds several.
+/// Attributes that contain a link. `srcset` contains several.
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
 
-/// Replaces the links in attributes, quoted or not. `replace` receives a link and its byte offset.
+/// Replaces the links in attributes, with or without quotes. `replace` receives a link and its byte offset.
 pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> String) -> String {
     let mut rewritten = String::with_capacity(html.len());
     let mut done = 0;
@@ -32,7 +32,7 @@ pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> 
     rewritten
 }
 
-/// The positions of the URLs in a `srcset`. A URL ends at white space, or at a comma before white space; a
+/// The positions of the URLs in a `srcset`. A URL ends at whitespace, or at a comma before whitespace. A
 /// descriptor such as `2x` may follow (HTML, "parse a srcset attribute").
 fn srcset_urls(srcset: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn ids(html: &str) -> impl Iterator<Item = &str> {
     attributes(html).filter(|(name, _)| name.eq_ignore_ascii_case("id")).map(|(_, value)| &html[value])
 }
 
-/// The names of all attributes, and the positions of their values. Skips comments.
+/// The names of all attributes with the positions of their values. Skips comments.
 pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let mut at = 0;
     let mut in_tag = false;

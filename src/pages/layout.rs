@@ -1,8 +1,8 @@
-//! Lays pages out: builds the context of a template and renders it to HTML.
+//! Lays out pages: builds the context of a template and renders it to HTML.
 //!
-//! The context has three parts: data that all pages share ([`SiteContext`]), the page itself ([`Document`]),
-//! and the other pages that it shows ([`RelatedPages`]). A reload reuses the HTML of a page if none of them
-//! has changed.
+//! The context has three parts: the data that all pages share ([`SiteContext`]), the page itself
+//! ([`Document`]), and the other pages that it shows ([`RelatedPages`]). A reload reuses the HTML of a page
+//! if none of them has changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -48,12 +48,12 @@ impl NavLink {
 
 #[derive(Debug, PartialEq)]
 pub(super) struct SiteData {
-    /// With a title for each link of the footer.
+    /// Every footer link in these options has a title.
     pub options: PagesOptions,
     pub forms: Vec<PageForm>,
     navigation: Vec<NavLink>,
     pub tags: Vec<Tag>,
-    /// The URL of the operator's additions to the stylesheet.
+    /// The URL of the stylesheet with the operator's additions.
     custom_css: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct SiteContext {
 }
 
 impl SiteContext {
-    /// Returns `before` if nothing has changed.
+    /// Creates the context, or returns `before` if nothing has changed.
     pub fn new(
         documents: &[Document],
         options: &PagesOptions,
@@ -82,7 +82,7 @@ impl SiteContext {
     ) -> Arc<Self> {
         let navigation = navigation(documents).into_iter();
         let mut options = options.clone();
-        // Pages show the year, but not the day: a new day must not change every page.
+        // Pages show the year but not the day, so a new day must not change every page.
         options.today = options.today.first_of_year();
         name_footer_links(&mut options, documents);
         let data = SiteData {
@@ -123,7 +123,7 @@ fn navigation(documents: &[Document]) -> Vec<&Document> {
     pages
 }
 
-/// Gives links of the footer without a title the short title of their page.
+/// Gives each footer link that has no title the short title of its page.
 fn name_footer_links(options: &mut PagesOptions, documents: &[Document]) {
     for link in options.footer.iter_mut().flat_map(|group| &mut group.links) {
         let page = || documents.iter().rfind(|document| document.path == link.href);
@@ -134,7 +134,7 @@ fn name_footer_links(options: &mut PagesOptions, documents: &[Document]) {
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RelatedPages {
-    /// The path from the home page to this page, which is the last entry.
+    /// The path from the home page to this page. The last entry is this page.
     breadcrumbs: Vec<NavLink>,
     /// The next older post.
     previous: Option<NavLink>,
@@ -142,7 +142,7 @@ pub(super) struct RelatedPages {
     next: Option<NavLink>,
     /// The posts that a list page shows.
     pub listing: Vec<ListItem>,
-    /// Links to the main pages as Markdown, on the 404 page.
+    /// Links to the main pages as Markdown, for the 404 page.
     pub help: String,
 }
 
@@ -191,7 +191,8 @@ impl<'a> PageIndex<'a> {
         }
     }
 
-    /// All posts on the blog's page, a tag's posts on its page, and the three newest posts on the home page.
+    /// All posts for the blog's page, a tag's posts for its page, and the three newest posts for the home
+    /// page.
     fn listing(&self, document: &Document) -> Vec<ListItem> {
         let posts: &[&Document] = match &document.kind {
             PageKind::Blog => &self.posts,
@@ -227,7 +228,7 @@ impl<'a> PageIndex<'a> {
             .collect()
     }
 
-    /// The 404 page's list of main pages, for its Markdown.
+    /// The list of main pages on the 404 page, for its Markdown.
     fn help(&self) -> String {
         let base = &self.shared.data.options.base_url;
         let mut text = String::from("These are the main pages:\n\n");
@@ -347,7 +348,7 @@ impl TemplateContext<'_> {
         }
     }
 
-    /// Structured data (schema.org) as JSON, escaped for use inside a script element.
+    /// Structured data (schema.org) as JSON, escaped for use in a script element.
     fn json_ld(&self, url: &str) -> String {
         let Self { shared, document, view } = *self;
         let (options, crumbs) = (&shared.data.options, &view.breadcrumbs);
@@ -397,12 +398,12 @@ impl TemplateContext<'_> {
     }
 }
 
-/// Converts a serializable value for templates.
+/// Converts a serializable value to a template value.
 fn value(value: impl Serialize) -> Value {
     Value::from(Serde(value))
 }
 
-/// Formats a date as `20 November 2026`.
+/// Formats a date: `20 November 2026`.
 fn format_date(date: Date) -> String {
     date.strftime("%-d %B %Y").to_string()
 }

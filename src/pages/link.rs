@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::path;
 
-/// The targets of links: pages by source file, and assets by path.
+/// The possible targets of links: pages by source file, and assets by path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LinkCatalog {
     /// Scheme and authority, without a trailing slash.
@@ -24,15 +24,15 @@ pub struct LinkOrigin<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResolvedLink {
-    /// For HTML. Links to assets have the fingerprinted name.
+    /// The link for HTML. Links to assets use the fingerprinted name.
     pub href: String,
-    /// For Markdown: absolute, so the link also works in a copy of the text.
+    /// The link for Markdown. It is absolute, so that it also works in a copy of the text.
     pub absolute: String,
     /// `None` for links to other sites.
     pub target: Option<LinkTarget>,
 }
 
-/// A path on this site, and perhaps an anchor.
+/// A path on this site, with an optional anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTarget {
     pub path: String,
@@ -43,8 +43,8 @@ pub struct LinkTarget {
 impl LinkCatalog {
     /// Resolves a link.
     ///
-    /// A relative link is resolved against the source file (`../posts/x.md`, an image beside it), or if that
-    /// fails, against the page's path. `@/x.md` names a source file, as in Zola.
+    /// A relative link is resolved against the source file (`../posts/x.md`, an image in the same folder) or,
+    /// if that fails, against the page's path. `@/x.md` names a source file, as in Zola.
     pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
             return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };
@@ -57,7 +57,7 @@ impl LinkCatalog {
             Some((rest, fragment)) => (rest, Some(fragment)),
             None => (link, None),
         };
-        // Query and fragment stay as they are.
+        // Query and fragment are not changed.
         let (raw, tail) = link.split_at(rest.find('?').unwrap_or(rest.len()));
         let raw = percent_decoded(raw);
         let found = if raw.is_empty() { place.path.to_owned() } else { self.find(place, &raw) };
@@ -79,7 +79,7 @@ impl LinkCatalog {
 
     fn find(&self, place: LinkOrigin<'_>, raw: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
-            // Zola's content folder corresponds to `pages/` and `posts/`. Its sections are called
+            // Zola's content folder corresponds to `pages/` and `posts/`. Zola calls the page of a section
             // `_index.md`.
             let whole = [
                 format!("pages/{file}"),
@@ -113,7 +113,7 @@ fn has_scheme(link: &str) -> bool {
     })
 }
 
-/// Decodes a link. Returns text with invalid escapes unchanged.
+/// Percent-decodes a link. Returns text with invalid escapes unchanged.
 fn percent_decoded(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains('%') {
         return text.into();

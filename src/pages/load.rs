@@ -1,7 +1,7 @@
 //! Loads a site's folder: reads sources, assets and theme, and builds a [`Site`] or reports all faults.
 //!
-//! [`LoadCache`] keeps each intermediate result with its inputs. A reload repeats only the steps whose inputs
-//! have changed.
+//! [`LoadCache`] stores each intermediate result with its inputs. A reload repeats only the steps whose
+//! inputs have changed.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -30,23 +30,23 @@ use crate::fault::{Fault, Severity, closest};
 
 #[derive(Debug)]
 pub struct LoadResult {
-    /// `None` if a fault is an error.
+    /// `None` if any fault is an error.
     pub site: Option<Site>,
     /// Errors and warnings, sorted by place.
     pub faults: Vec<Fault>,
 }
 
-/// Loads the site in `folder`. Reports all faults at once; an error means that there is no site.
+/// Loads the site in `folder`. Reports all faults at once. If any of them is an error, there is no site.
 ///
-/// `pages/**.md` become pages and `posts/**.md` the blog. `assets/**` and the images beside pages get
-/// fingerprinted names. The server sends `static/**` unchanged, and `theme/**` replaces files of the built-in
-/// theme.
+/// `pages/**.md` become pages, and `posts/**.md` become blog posts. `assets/**` and the images in the folders
+/// of pages get fingerprinted names. The server sends `static/**` unchanged, and `theme/**` replaces files of
+/// the built-in theme.
 pub fn load(folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
     LoadCache::default().load(folder, options, forms)
 }
 
-/// Results of earlier loads of a folder, for the next one. It takes little memory, because it shares the
-/// rendered bodies with the last site.
+/// The results of a folder's last load, which the next load reuses. It takes little memory, because it shares
+/// the rendered bodies with the last site.
 #[derive(Debug, Default)]
 pub struct LoadCache {
     files: FileCache,
@@ -58,7 +58,7 @@ pub struct LoadCache {
     pages: HashMap<String, RenderedPage>,
 }
 
-/// A rendered body with its inputs, except for the link catalog.
+/// A rendered body with its inputs, except the link catalog.
 #[derive(Debug)]
 struct CachedBody {
     hash: Hash,
@@ -76,11 +76,11 @@ struct RenderedPage {
 }
 
 impl LoadCache {
-    /// Returns the same result as [`load()`], but reads and renders only what has changed since the last
-    /// load.
+    /// Returns the same result as [`load()`], but reads and renders only the files that have changed since
+    /// the last load.
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
-        // A file may change between the check of its metadata and its use. The second attempt reads every
-        // file, so it does not depend on metadata.
+        // A file may change after its metadata was checked and before it is used. The second attempt reads
+        // every file, so it does not depend on metadata.
         self.attempt(folder, options, forms).unwrap_or_else(|FileChanged| {
             self.files.invalidate();
             self.attempt(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
@@ -128,7 +128,7 @@ impl LoadCache {
         let custom_css = asset_urls.get("custom.css").cloned();
         let templates = theme.compiled(asset_urls, self.templates.as_ref());
         faults.extend(templates.faults.iter().cloned());
-        // Rendering with a theme that does not compile would only repeat its faults.
+        // If the theme does not compile, rendering would only repeat its faults.
         let pages = if templates.faults.is_empty() {
             self.templates = Some(templates.clone());
             let before = self.shared.as_ref();
@@ -162,8 +162,8 @@ impl LoadCache {
         Ok(LoadResult { site, faults })
     }
 
-    /// Renders the documents' bodies in parallel. Reuses a body if its source, path and link targets are the
-    /// same.
+    /// Renders the documents' bodies in parallel. Reuses a body if its source, its path and its link targets
+    /// are unchanged.
     fn render(
         &mut self,
         documents: &mut [Document],
@@ -175,7 +175,7 @@ impl LoadCache {
             sources.iter().map(|source| (source.file.as_str(), source)).collect();
         let highlighter = Highlighter::default();
         let is_same_catalog = catalog == self.catalog;
-        // The image check uses the base URL, which `lookups` does not record.
+        // The check of images uses the base URL, which `lookups` does not record.
         let has_same_base = catalog.base_url == self.catalog.base_url;
         let contents = in_parallel(documents, |document| {
             let Some(source) = sources.get(document.file.as_str()) else { return Ok(Content::default()) };
@@ -217,7 +217,7 @@ impl LoadCache {
         Ok(())
     }
 
-    /// Lays out all pages and the 404 page. Returns `None` if a template fails.
+    /// Lays out all pages and the 404 page. Returns `None` if any of them fails.
     fn lay_out(
         &mut self,
         documents: &[Document],
@@ -227,7 +227,7 @@ impl LoadCache {
     ) -> Option<(Vec<Page>, Page)> {
         let layout = PageIndex::new(documents, shared);
         let all: Vec<&Document> = documents.iter().chain([missing]).collect();
-        // `None` means that the page has not changed.
+        // `None` means that the cached page is unchanged.
         let new = in_parallel(&all, |document| {
             let view = layout.related_pages(document);
             let same = self.pages.get(&document.path).filter(|before| {
@@ -242,7 +242,8 @@ impl LoadCache {
         for (document, new) in all.iter().zip(new) {
             let page = new.and_then(|new| match new.or_else(|| self.pages.remove(&document.path)) {
                 Some(page) => Ok(page),
-                // If two documents claim one path (already reported), the first has taken the cached page.
+                // If two documents claim the same path, which has already been reported, the first one took
+                // the cached page.
                 None => lay_out(document, layout.related_pages(document), shared),
             });
             let mut page = match page {
@@ -253,8 +254,8 @@ impl LoadCache {
                 }
             };
             if let Some(kept) = self.contents.get_mut(&document.file) {
-                // The text is a slice of the page's file. The facts are those of this load: line numbers may
-                // have changed although the text has not.
+                // The text is a slice of the page's file. The facts must come from this load, because line
+                // numbers may have changed even if the text has not.
                 let Content { html, markdown, .. } = page.document.content;
                 page.document.content = Content { html, markdown, facts: document.content.facts.clone() };
                 kept.content = page.document.content.clone();
@@ -269,7 +270,7 @@ impl LoadCache {
     }
 }
 
-/// Whether both documents give the same template context.
+/// Whether both documents produce the same template context.
 fn has_same_context(document: &Document, other: &Document) -> bool {
     document.content == other.content
         && document.path == other.path
@@ -280,7 +281,7 @@ fn has_same_context(document: &Document, other: &Document) -> bool {
 }
 
 /// Checks dates, templates and forms, and sorts the documents in reading order. Replaces a missing template
-/// by that of the page's kind.
+/// with that of the page's kind.
 fn check_documents(
     documents: &mut [Document],
     theme: &Theme,
@@ -305,16 +306,16 @@ fn check_documents(
     for document in documents {
         let matter = &document.front_matter;
         for (key, date) in [("date", matter.date), ("updated", matter.updated)] {
-            // In time zones ahead of UTC, tomorrow may have begun.
+            // Tomorrow may already have begun in time zones ahead of UTC.
             if date.is_some_and(|date| date > options.today.tomorrow().unwrap_or(options.today)) {
-                let fault = document.warning(key, format!("`{key}` is ahead of today"));
-                faults.push(fault.hint("the page is published all the same; `draft: true` holds it back"));
+                let fault = document.warning(key, format!("`{key}` is in the future"));
+                faults.push(fault.hint("the page is published anyway; `draft: true` prevents that"));
             }
         }
         if document.kind == PageKind::Post && matter.date.is_none() {
             let fault = document.warning("date", "the post has no `date`");
             faults.push(fault.hint(
-                "posts are listed by date; it may also begin the file's name, as in 2026-01-15-hello.md",
+                "posts are listed by date; the file's name may also begin with it, as in 2026-01-15-hello.md",
             ));
         }
         let template = document.template().to_owned();
@@ -322,7 +323,7 @@ fn check_documents(
             let message =
                 format!("there is no template `{template}.html`, so `{}.html` is used", document.kind.name());
             let fault = document.warning("template", message);
-            faults.push(fault.hint("templates of your own go into theme/ in the site's folder"));
+            faults.push(fault.hint("put your own templates into theme/ in the site's folder"));
             document.front_matter.template = None;
         }
         let Some(form) = &document.front_matter.form else { continue };
@@ -390,14 +391,14 @@ fn register_paths(
     names
 }
 
-/// Resolves the footer's links, which come from the configuration.
+/// Resolves the footer's links, which are configured by the operator.
 fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget> {
     let place = LinkOrigin { file: "", path: "/" };
     let links = options.footer.iter().flat_map(|group| &group.links);
     links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
 }
 
-/// All links of bodies, front matter and footer, with file and line.
+/// All links in bodies, front matter and footer, with file and line.
 fn collect_links<'a>(
     documents: impl Iterator<Item = &'a Document>,
     of_matter: &'a [Vec<(LinkTarget, Option<usize>)>],
@@ -412,13 +413,13 @@ fn collect_links<'a>(
     pages.chain(footer).collect()
 }
 
-/// Inserts the files from `static/`, and every asset under both its names.
+/// Inserts the files from `static/`, and every asset under both of its names.
 fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: Vec<Asset>) {
     let file = |media_type, cache, blob: &Blob| Arc::new(File::from_blob(media_type, cache, blob.clone()));
     for (name, blob) in verbatim {
         let path = format!("/{name}");
         let file = file(media_type(&name), Cache::Revalidate, &blob);
-        // Like a static file server: `/x/index.html` is also at `/x/`.
+        // Like a static file server, also serve `/x/index.html` at `/x/`.
         if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
             let to = encode(folder).into_owned();
             site.entries.insert(folder.trim_end_matches('/').into(), SiteEntry::Redirect(to));
@@ -436,7 +437,7 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: Vec<Asse
     }
 }
 
-/// Inserts redirects from pages' former paths, with and without a trailing slash, where these paths are free.
+/// Inserts redirects from pages' former paths, with and without a trailing slash, unless a path is in use.
 fn insert_aliases(site: &mut Site, documents: &[Document]) {
     for document in documents {
         for alias in &document.front_matter.aliases {
@@ -449,7 +450,7 @@ fn insert_aliases(site: &mut Site, documents: &[Document]) {
     }
 }
 
-/// Takes the operator's `pages/404.md` out of the documents, or generates a 404 page.
+/// Removes the operator's `pages/404.md` from the documents and returns it, or generates a 404 page.
 fn take_not_found_page(documents: &mut Vec<Document>) -> Document {
     let own = documents.iter().position(|document| document.path == "/404/");
     let Some(at) = own else {
@@ -524,7 +525,8 @@ fn lay_out(
     Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
 }
 
-/// A page's summary; `None` for unlisted pages. `posts` counts the listed posts so far, including this one.
+/// A page's summary, or `None` for an unlisted page. `posts` counts the listed posts so far, including this
+/// one.
 fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> Option<PageSummary> {
     let matter = &document.front_matter;
     let is_post = document.kind == PageKind::Post;

@@ -22,20 +22,20 @@ pub struct RenderedBody {
     pub html: String,
     /// Markdown with absolute links.
     pub markdown: String,
-    /// In document order.
+    /// The headings, in document order.
     pub headings: Vec<Heading>,
-    /// The links to this site with their line numbers.
+    /// The links to pages of this site, with their line numbers.
     pub links: Vec<(LinkTarget, usize)>,
     pub warnings: Vec<BodyWarning>,
-    /// The number of words outside of code.
+    /// The number of words, not counting code.
     pub words: usize,
     pub lookups: LinkLookups,
-    /// Code blocks in document order: a hash of language and source, and the HTML.
+    /// The code blocks in document order: a hash of language and source, and the HTML.
     pub blocks: Vec<(Hash, String)>,
 }
 
-/// The links that a rendering resolved, and a hash of the results. While the results are the same, rendering
-/// the same source gives the same body.
+/// The links that were resolved during a rendering, and a hash of the results. While the results stay the
+/// same, rendering the same source gives the same body.
 #[derive(Debug, Default)]
 pub struct LinkLookups {
     links: Vec<Box<str>>,
@@ -43,7 +43,7 @@ pub struct LinkLookups {
 }
 
 impl LinkLookups {
-    /// Whether all links resolve to the same results with this catalog.
+    /// Whether this catalog resolves all links to the same results.
     pub fn are_current(&self, place: LinkOrigin<'_>, catalog: &LinkCatalog) -> bool {
         let mut now = LookupRecorder::default();
         for link in &self.links {
@@ -77,7 +77,7 @@ impl LookupRecorder {
     }
 }
 
-/// A part of the body that renders differently from what the author probably expects.
+/// A part of the body that probably renders differently from what the author expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyWarning {
     pub line: usize,
@@ -87,20 +87,20 @@ pub struct BodyWarning {
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Heading {
-    /// 1 to 6.
+    /// The level of the heading, 1 to 6.
     pub level: u8,
     pub id: String,
     /// The text without formatting.
     pub title: String,
 }
 
-/// The HTML of code blocks of an earlier rendering, by a hash of language and source.
+/// The HTML of code blocks from an earlier rendering, by a hash of language and source.
 pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
 /// Renders `body`, which begins on line `first_line` of its file.
 ///
 /// The syntax is GitHub Flavored Markdown with footnotes and alerts. Raw HTML is kept, because the author is
-/// the operator. Code blocks in `earlier` are not highlighted again.
+/// the operator. Code blocks that are in `earlier` are not highlighted again.
 pub fn render(
     body: &str,
     first_line: usize,
@@ -141,7 +141,7 @@ pub fn render(
     // Writing to a string cannot fail.
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
     if work.tables > 0 {
-        // The `align` attribute is obsolete and inline styles are forbidden by the content security policy.
+        // The `align` attribute is obsolete, and the content security policy forbids inline styles.
         rendered.html =
             rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
     }
@@ -169,9 +169,9 @@ struct BodyRenderer<'a, 'b> {
     catalog: &'b LinkCatalog,
     highlighter: &'b Highlighter,
     earlier: &'b HashMap<Hash, &'b str>,
-    /// Replacements in the source, for the Markdown representation.
+    /// Replacements in the source, which produce the Markdown representation.
     edits: Vec<(Range<usize>, String)>,
-    /// The lines of code and HTML blocks, which contain no link definitions.
+    /// The lines of code blocks and HTML blocks, which contain no link definitions.
     verbatim: Vec<RangeInclusive<usize>>,
     /// The number of tables so far. Each table is a region with a unique name.
     tables: usize,
@@ -269,7 +269,7 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Gives a heading its anchor: that of the author (`## Title {#anchor}`), or one derived from the text.
+    /// Gives a heading its anchor: the author's anchor (`## Title {#anchor}`), or one derived from the text.
     fn set_anchor(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
         let mut chosen = None;
         if let Some(last) = node.last_child()
@@ -290,12 +290,12 @@ impl<'a> BodyRenderer<'a, '_> {
         let wanted = chosen
             .clone()
             .unwrap_or_else(|| if title.is_empty() { "section".to_owned() } else { title.clone() });
-        // Registers chosen anchors as well, so that no derived anchor repeats one.
+        // Register the author's anchors as well, so that no derived anchor is the same.
         let unique = self.anchorizer.anchorize(&wanted);
         if let Some(chosen) = &chosen
             && self.rendered.headings.iter().any(|heading| heading.id == *chosen)
         {
-            self.warn(position, format!("the anchor `#{chosen}` is taken already"), "choose another one");
+            self.warn(position, format!("the anchor `#{chosen}` is already in use"), "choose another one");
         }
         let id = chosen.unwrap_or(unique);
         self.rendered.headings.push(Heading { level, id, title });
@@ -304,7 +304,7 @@ impl<'a> BodyRenderer<'a, '_> {
     fn check_policy(&mut self, literal: &str, position: Sourcepos) {
         let lower = literal.to_ascii_lowercase();
         for (pattern, hint) in BLOCKED {
-            // The policy permits scripts from files, and JSON in a script element is data.
+            // The policy permits scripts from files, and JSON in a script element is only data.
             let is_permitted = pattern == "<script" && (lower.contains(" src=") || lower.contains("json"));
             if lower.contains(pattern) && !is_permitted {
                 let what = pattern.trim_matches(['<', ' ', '=']);
@@ -336,7 +336,7 @@ impl<'a> BodyRenderer<'a, '_> {
         self.arena.alloc(comrak::nodes::Ast::new(NodeValue::Raw(html), position.start).into())
     }
 
-    /// Returns the link for HTML and for Markdown, and records its target.
+    /// Returns the link for HTML and the link for Markdown, and records the target.
     fn resolve(&mut self, url: &str, line: usize) -> (String, String) {
         let resolved = self.consultation.resolve(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
@@ -346,7 +346,7 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     /// Replaces the destination of an inline link or image in the Markdown representation. Reference links
-    /// get theirs from [`Self::resolve_reference_definitions`], and autolinks are absolute.
+    /// are handled by [`Self::resolve_reference_definitions`], and autolinks are already absolute.
     fn replace_destination(&mut self, node: Node<'a>, position: Sourcepos, url: &str, absolute: &str) {
         if url == absolute {
             return;
@@ -365,7 +365,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Makes link reference definitions absolute. The parser resolves them and drops their positions.
+    /// Makes link reference definitions absolute. The parser resolves them, but does not keep their
+    /// positions.
     fn resolve_reference_definitions(&mut self) {
         for number in 1..=self.source.lines.len() {
             if self.verbatim.iter().any(|lines| lines.contains(&number)) {
@@ -380,7 +381,7 @@ impl<'a> BodyRenderer<'a, '_> {
             if label[..colon].contains(']') {
                 continue;
             }
-            // The destination may stand on the next line.
+            // The destination may be on the next line.
             let (start, line, after) = match indent + 1 + colon + 2 {
                 after
                     if line[after..].trim().is_empty()
@@ -405,7 +406,7 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Resolves the links in raw HTML, for both representations.
+    /// Resolves the links in raw HTML for both representations, and returns the HTML.
     fn resolve_html(&mut self, literal: &str, position: Sourcepos) -> String {
         self.check_policy(literal, position);
         let first_line = position.start.line;
@@ -434,18 +435,18 @@ impl<'a> BodyRenderer<'a, '_> {
 
 /// Inline HTML that the content security policy blocks, with hints.
 const BLOCKED: [(&str, &str); 4] = [
-    ("<script", "put it into a file in assets/ and name it by `src`"),
+    ("<script", "put it into a file in assets/ and refer to it with `src`"),
     ("<style", "put it into theme/style.css"),
-    ("<iframe", "link to what it would show"),
-    (" style=", "give it a class, and that a rule in theme/style.css"),
+    ("<iframe", "link to the page that it would show"),
+    (" style=", "give it a class, and add a rule for the class to theme/style.css"),
 ];
 
-/// A link destination for use between parentheses.
+/// Formats a link destination for use between parentheses.
 fn format_destination(url: &str) -> String {
     if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
 }
 
-/// The position of the link destination in `text`, which begins after the opening parenthesis or the colon
+/// The position of the link destination in `text`, which starts after the opening parenthesis or the colon
 /// (CommonMark, "link destination").
 fn find_destination(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
@@ -470,7 +471,7 @@ fn find_destination(text: &str) -> Option<Range<usize>> {
     (!rest.is_empty()).then_some(start..text.len())
 }
 
-/// The source with its lines, to convert the parser's positions to byte offsets.
+/// The source and its lines, for converting the parser's positions to byte offsets.
 struct SourceText<'a> {
     text: &'a str,
     lines: Vec<usize>,
@@ -488,7 +489,7 @@ impl<'a> SourceText<'a> {
         (start, &self.text[start..end])
     }
 
-    /// The byte range of a position. Lines and columns count from 1, columns in bytes, and the end is
+    /// The byte range of a position. Lines and columns count from 1, columns are in bytes, and the end is
     /// inclusive.
     fn range(&self, position: Sourcepos) -> Option<Range<usize>> {
         let start =
@@ -513,7 +514,7 @@ impl<'a> SourceText<'a> {
     }
 }
 
-/// Writes headings with their anchors, which [`BodyRenderer::set_anchor`] has determined in the same order.
+/// Writes headings with the anchors that [`BodyRenderer::set_anchor`] has determined, in the same order.
 struct AnchoredHeadings(Mutex<std::vec::IntoIter<Heading>>);
 
 impl HeadingAdapter for AnchoredHeadings {

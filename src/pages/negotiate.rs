@@ -1,7 +1,7 @@
 //! Chooses a page's representation from `Accept`, and a file's encoding from `Accept-Encoding`.
 //!
-//! Both follow RFC 9110 §12.5. They are pure functions of the header's bytes, without allocation, and do not
-//! depend on the client. Malformed members are skipped and do not affect their neighbours.
+//! Both follow RFC 9110 §12.5. The choices are pure functions of the header's bytes, without allocation, and
+//! do not depend on the client. Malformed members are skipped and do not affect their neighbours.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Media {
@@ -11,7 +11,7 @@ pub enum Media {
     Markdown,
 }
 
-/// A content coding of prepared bodies.
+/// The content coding of a prepared body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
     Identity,
@@ -24,10 +24,10 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The codings in the order of preference if a client gives several the same quality.
+    /// The codings in the order of preference, for a client that gives several the same quality.
     pub const PREFERENCE: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
-    /// The token in `Content-Encoding`, none for identity.
+    /// The token in `Content-Encoding`; `None` for identity.
     pub const fn token(self) -> Option<&'static str> {
         match self {
             Self::Identity => None,
@@ -41,16 +41,16 @@ impl Encoding {
 /// A quality value in thousandths, 0 to 1000 (RFC 9110 §12.4.2).
 type Quality = u16;
 
-/// The quality of one representation according to the media ranges that were read so far.
+/// The quality of one representation according to the media ranges read so far.
 #[derive(Clone, Copy, Default)]
 struct RangeMatch {
-    /// 0 without a match, 1 for `*/*`, 2 for `text/*`, 3 for the type itself.
+    /// 0 if no range matches, 1 for `*/*`, 2 for `text/*`, 3 for the type itself.
     specificity: u8,
     quality: Quality,
 }
 
 impl RangeMatch {
-    /// The most specific range decides; among equally specific ones the highest quality.
+    /// The most specific range decides. Among equally specific ranges, the highest quality applies.
     fn add(&mut self, specificity: u8, quality: Quality) {
         if specificity > self.specificity {
             *self = Self { specificity, quality };
@@ -60,12 +60,13 @@ impl RangeMatch {
     }
 }
 
-/// Chooses between HTML and Markdown from the lines of `Accept`; none if neither is acceptable (406).
+/// Chooses between HTML and Markdown from the lines of `Accept`. `None` if neither is acceptable (406).
 ///
-/// The most specific matching range gives a representation its quality. The highest quality wins; 0 excludes.
-/// On equal quality the result is Markdown if the header names `text/markdown`, otherwise HTML: no browser
-/// names it, and coding agents send it beside `text/html` and `*/*`, all with quality 1. Without a valid
-/// member the header counts as `*/*`.
+/// The most specific matching range determines a representation's quality. The highest quality wins, and a
+/// quality of 0 excludes a representation. If both have the same quality, the result is Markdown if the
+/// header names `text/markdown`, and otherwise HTML. No browser names `text/markdown`, but coding agents send
+/// it together with `text/html` and `*/*`, all with quality 1. A header without a valid member counts as
+/// `*/*`.
 ///
 /// Accepts a few qualities that the grammar forbids (`.2`, more than three digits), because clients send them
 /// and should not get a 406.
@@ -74,8 +75,8 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     let mut has_valid = false;
     for line in accept {
         for member in members(line) {
-            // Most types that browsers name are not available. They matter only if no member was valid so
-            // far.
+            // Most types that browsers name are not available. They matter only while no valid member has
+            // been found.
             if has_valid && !matches!(member[0], b't' | b'T' | b'*') {
                 continue;
             }
@@ -116,7 +117,7 @@ enum Range {
     Other,
 }
 
-/// Parses `type/subtype *( OWS ";" OWS parameter )`; none if malformed.
+/// Parses `type/subtype *( OWS ";" OWS parameter )`. `None` if the member is malformed.
 fn media_range(member: &[u8]) -> Option<(Range, Quality)> {
     let (range, parameters) = split_parameters(member);
     let slash = range.iter().position(|byte| *byte == b'/')?;
@@ -144,7 +145,7 @@ fn media_range(member: &[u8]) -> Option<(Range, Quality)> {
 /// The qualities in `Accept-Encoding` (RFC 9110 §12.5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Codings {
-    /// By [`Encoding`]; none for codings that the client does not name.
+    /// The quality by [`Encoding`]; `None` for codings that the client does not name.
     named: [Option<Quality>; 4],
     of_others: Option<Quality>,
 }
@@ -175,12 +176,12 @@ impl Codings {
         codings
     }
 
-    /// The `available` encoding with the highest quality.
+    /// The encoding with the highest quality among those that are `available`.
     ///
-    /// Returns identity even if the client refuses it together with all available encodings, because an
-    /// unencoded response is more useful than a 406 (RFC 9110 §12.5.3 allows both).
+    /// Returns identity even if the client refuses both identity and all available encodings, because an
+    /// unencoded response is more useful than a 406 (RFC 9110 §12.5.3 permits both).
     pub fn choose(self, available: impl Fn(Encoding) -> bool) -> Encoding {
-        // Identity is acceptable by default, but any named coding is better.
+        // Identity is acceptable by default, but any named coding is preferred.
         let mut best = (Encoding::Identity, self.named[Encoding::Identity as usize].unwrap_or(0));
         for encoding in Encoding::PREFERENCE {
             let quality = self.named[encoding as usize].or(self.of_others).unwrap_or(0);
@@ -193,26 +194,27 @@ impl Codings {
     }
 }
 
-/// The non-empty members of a comma-separated list, trimmed. Commas in quoted strings do not separate.
+/// The non-empty members of a comma-separated list, trimmed. Commas within quoted strings do not separate
+/// members.
 fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     split(line, b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
-/// Splits a member before its first `;`.
+/// Splits a member at its first `;`.
 fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
     let end = member.iter().position(|byte| *byte == b';').unwrap_or(member.len());
     let (name, parameters) = member.split_at(end);
     (name.trim_ascii_end(), parameters)
 }
 
-/// The weight among `parameters`, 1000 by default; none if it is malformed.
+/// The weight among `parameters`, or 1000 if there is none. `None` if it is malformed.
 fn quality(parameters: &[u8]) -> Option<Quality> {
     if parameters.is_empty() {
         return Some(1000);
     }
     for parameter in split(parameters, b';').map(<[u8]>::trim_ascii) {
         let Some(equals) = parameter.iter().position(|byte| *byte == b'=') else { continue };
-        // The grammar allows no space around the equals sign, but the meaning is clear.
+        // The grammar forbids spaces around the equals sign, but the meaning is clear.
         if parameter[..equals].trim_ascii_end().eq_ignore_ascii_case(b"q") {
             return qvalue(parameter[equals + 1..].trim_ascii_start());
         }
@@ -220,8 +222,8 @@ fn quality(parameters: &[u8]) -> Option<Quality> {
     Some(1000)
 }
 
-/// Parses a decimal between 0 and 1 into thousandths. Digits after the third only turn 0 into 1, because a
-/// weight above zero must not count as a refusal.
+/// Parses a decimal between 0 and 1 into thousandths. Digits after the third are ignored, except that a
+/// weight above zero never becomes 0, because that would count as a refusal.
 fn qvalue(value: &[u8]) -> Option<Quality> {
     let (whole, fraction) = match value.iter().position(|byte| *byte == b'.') {
         Some(at) => (&value[..at], &value[at + 1..]),
@@ -244,11 +246,11 @@ fn qvalue(value: &[u8]) -> Option<Quality> {
     }
 }
 
-/// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). An unclosed quote and those after it count
-/// as ordinary characters, so that the time stays linear.
+/// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). An unclosed quote, and any quote after it,
+/// counts as an ordinary character, so that the time stays linear.
 fn split(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
-    // Rare, so most headers skip the search for quotes.
+    // Quotes are rare, so most headers skip the search for them.
     let mut quotes = bytes.contains(&b'"');
     std::iter::from_fn(move || {
         let current = rest?;
@@ -269,7 +271,7 @@ fn split(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The length of the quoted string at the start of `bytes`; none if it is not closed.
+/// The length of the quoted string at the start of `bytes`. `None` if it is not closed.
 fn quoted_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     while at < bytes.len() {
@@ -282,7 +284,7 @@ fn quoted_length(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether `bytes` is a token (RFC 9110 §5.6.2).
+/// Whether `bytes` are a token (RFC 9110 §5.6.2).
 fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| TOKEN[usize::from(*byte)])
 }
@@ -520,7 +522,7 @@ mod tests {
         members.join(", ")
     }
 
-    /// A second, simpler implementation: the largest quality among the most specific ranges that match.
+    /// A second, simpler implementation: the highest quality among the most specific matching ranges.
     fn quality_of(name: &str, ranges: &[(&str, u16)]) -> u16 {
         [name, "text/*", "*/*"]
             .iter()

@@ -1,4 +1,4 @@
-//! The site's options, and the forms as pages show them.
+//! The options of the site, and the forms as pages show them.
 
 use jiff::civil::Date;
 use serde::Serialize;
@@ -9,9 +9,9 @@ use crate::forms::Field;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PagesOptions {
     pub title: String,
-    /// A few words on the site's subject.
+    /// A few words about the site's subject.
     pub tagline: String,
-    /// One or two sentences for guides and feeds.
+    /// One or two sentences about the site, for guides and feeds.
     pub description: String,
     /// A language tag (BCP 47), `en` by default.
     pub language: String,
@@ -19,11 +19,11 @@ pub struct PagesOptions {
     pub base_url: String,
     pub operator: Operator,
     pub footer: Vec<FooterGroup>,
-    /// Links in the home page's `Link` header besides its Markdown twin, in the syntax of RFC 8288.
+    /// Links for the home page's `Link` header, in addition to its Markdown twin, in the syntax of RFC 8288.
     pub home_links: Vec<String>,
     /// The day on which the site is loaded, in UTC.
     pub today: Date,
-    /// Paths of generated resources and endpoints. No page may have one of these.
+    /// The paths of generated resources and endpoints, which pages must not use.
     pub reserved: Vec<&'static str>,
 }
 
@@ -32,7 +32,7 @@ pub struct Operator {
     pub name: String,
     /// The team's e-mail address.
     pub email: String,
-    /// The sign-in page for provisioned organizations; may be empty.
+    /// The sign-in page for provisioned organizations. May be empty.
     pub console_url: String,
 }
 
@@ -44,7 +44,7 @@ pub struct FooterGroup {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FooterLink {
-    /// The link's text. `None` shows the short title of the page at `href`.
+    /// The link's text. With `None`, the link shows the short title of the page at `href`.
     pub title: Option<String>,
     /// A path on this site, or a URL.
     #[serde(rename = "path")]
@@ -54,9 +54,9 @@ pub struct FooterLink {
 /// A form as pages show it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PageForm {
-    /// `contact`
+    /// The form's name, such as `contact`.
     pub name: &'static str,
-    /// `/api/contact`
+    /// The path of the form's endpoint, such as `/api/contact`.
     pub action: &'static str,
     pub fields: &'static [Field],
     /// Instructions for sending the form, as a section of the page's Markdown.

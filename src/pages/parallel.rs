@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs `work` on every item on all cores, and returns the results in the order of the items.
+/// Applies `work` to every item, using all cores. Returns the results in the order of the items.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads =
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(items.len().max(1));

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Why a request's path is invalid.
+/// The reason why a request's path is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     #[error("the path must begin with a slash")]
@@ -43,14 +43,14 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     Ok(decoded)
 }
 
-/// Whether a path needs no decoding and has no ambiguous segments, like most paths. Excludes all segments
-/// that begin with a dot, which includes dot segments.
+/// Whether a path needs no decoding and has no ambiguous segments, as is the case for most paths. Returns
+/// false for any segment that begins with a dot, which includes dot segments.
 fn is_plain(path: &[u8]) -> bool {
     path.iter().all(|byte| PLAIN[usize::from(*byte)])
         && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))
 }
 
-/// The printable ASCII characters except `%` and `\`.
+/// All printable ASCII characters except `%` and `\`.
 const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = b'!';
@@ -61,7 +61,7 @@ const PLAIN: [bool; 256] = {
     table
 };
 
-/// Percent-decodes once. Refuses an encoded slash, because decoding would turn it into a separator.
+/// Percent-decodes once. Refuses encoded slashes, because decoding would turn them into separators.
 pub(super) fn unescape(path: &str) -> Result<String, PathError> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -84,8 +84,8 @@ pub(super) fn unescape(path: &str) -> Result<String, PathError> {
     String::from_utf8(bytes).map_err(|_| PathError::Utf8)
 }
 
-/// Percent-encodes a decoded path for links and headers: every character that RFC 3986 §3.3 forbids in a
-/// path.
+/// Percent-encodes a decoded path for links and headers. Encodes every character that RFC 3986 §3.3 forbids
+/// in a path.
 pub fn encode(path: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte);
     if path.bytes().all(plain) {
@@ -103,7 +103,7 @@ pub fn encode(path: &str) -> Cow<'_, str> {
     Cow::Owned(encoded)
 }
 
-/// The path (`/blog/a/x.png`) of a file or folder (`posts/a/x.png`) in the site's folder.
+/// The public path (`/blog/a/x.png`) of a file or folder (`posts/a/x.png`) in the site's folder.
 pub fn published(file: &str) -> String {
     match file.split_once('/') {
         Some(("pages", rest)) => format!("/{rest}"),
@@ -120,21 +120,21 @@ pub fn twin(page: &str) -> String {
     }
 }
 
-/// The paths of a page's Markdown: the twin, `index.md`, and `index.html.md` as llmstxt.org proposes.
+/// All paths of a page's Markdown: the twin, `index.md`, and `index.html.md` as proposed by llmstxt.org.
 pub fn twins(page: &str) -> [String; 3] {
     let stem = page.trim_end_matches('/');
     [twin(page), format!("{stem}/index.md"), format!("{stem}/index.html.md")]
 }
 
-/// The paths that redirect to a page: without the trailing slash, and with `index.html`.
+/// The paths that redirect to a page: the path without the trailing slash, and the path with `index.html`.
 pub fn redirects(page: &str) -> Vec<String> {
     let stem = page.trim_end_matches('/');
     let file = format!("{stem}/index.html");
     if stem.is_empty() { vec![file] } else { vec![stem.to_owned(), file] }
 }
 
-/// Words as one path segment: letters and digits of any script in lower case, and hyphens for everything
-/// else.
+/// Converts words to one path segment: letters and digits of any script in lower case, and hyphens for
+/// everything else.
 pub fn slug(words: &str) -> String {
     let mut slug = String::with_capacity(words.len());
     for c in words.chars().flat_map(char::to_lowercase) {
@@ -148,7 +148,7 @@ pub fn slug(words: &str) -> String {
     slug
 }
 
-/// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3), both decoded paths.
+/// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3). Both are decoded paths.
 pub fn join(base: &str, relative: &str) -> String {
     let folder = base.rfind('/').map_or("", |at| &base[..at]);
     let mut segments: Vec<&str> = if relative.starts_with('/') {

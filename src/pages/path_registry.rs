@@ -1,4 +1,4 @@
-//! Registers the owner of every path of the site. Reports paths with two owners, and links to missing paths.
+//! Registers the owner of each path of the site. Reports paths with two owners, and links to missing paths.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,10 @@ use crate::fault::{Fault, closest};
 /// The owners of decoded paths.
 #[derive(Debug, Default)]
 pub(super) struct PathRegistry {
-    /// The owner's source file, or a description if there is none. `None` for a generated resource, which a
+    /// The owner's source file, or a description if it has none. `None` for a generated resource, which a
     /// file in `static/` replaces.
     owners: HashMap<String, Option<String>>,
-    /// Further names of pages and files: valid link targets, but any owner may claim them.
+    /// Additional paths of pages and files. They are valid link targets, but any owner may claim them.
     secondary: HashSet<String>,
 }
 
@@ -29,12 +29,12 @@ impl PathRegistry {
         self.claim(path, place, None, faults);
     }
 
-    /// Registers a path for one owner. Reports a fault and returns `false` if the path has an owner.
+    /// Registers a path for an owner. If the path already has an owner, reports a fault and returns `false`.
     pub fn claim(&mut self, path: &str, place: &str, line: Option<usize>, faults: &mut Vec<Fault>) -> bool {
         if let Some(owner) = self.owners.get(path) {
             let owner = owner.as_deref().unwrap_or("a resource of the site");
             let fault = Fault::error(place, line, format!("the path `{path}` is taken by {owner}"));
-            faults.push(fault.hint("give one of them another name; a page has `slug` for that"));
+            faults.push(fault.hint("give one of them another name; for a page, set `slug`"));
             return false;
         }
         self.owners.insert(path.to_owned(), Some(place.to_owned()));
@@ -58,11 +58,12 @@ pub(super) struct LinkUse<'a> {
     pub target: &'a LinkTarget,
 }
 
-/// Number of broken links that get a suggestion. Each suggestion compares the link with every path, and a
-/// site with more broken links than this does not suffer from typing errors.
+/// The number of broken links that get a suggestion. A suggestion compares the link with every path, and if a
+/// site has more broken links than this, typing errors are not the cause.
 const MOST_SUGGESTIONS: usize = 100;
 
-/// Warns of each link to a missing path or anchor. `anchors` holds the ids of each page by its path.
+/// Returns a warning for each link to a missing path or anchor. `anchors` holds the ids of each page, by the
+/// page's path.
 pub(super) fn check_links(
     found: &[LinkUse<'_>],
     names: &PathRegistry,
@@ -82,7 +83,7 @@ pub(super) fn check_links(
             BrokenLink::MissingPath => {
                 let enough = suggested.len() >= MOST_SUGGESTIONS;
                 let suggestion = *suggested.entry(path).or_insert_with(|| {
-                    // Sorted, because `closest` returns the first of several equally close paths.
+                    // Sorted, because `closest` returns the first of several equally similar paths.
                     let paths = paths.get_or_insert_with(|| {
                         let mut paths: Vec<&str> = names.owners.keys().map(String::as_str).collect();
                         paths.sort_unstable();

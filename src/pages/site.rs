@@ -13,21 +13,21 @@ use super::path;
 #[derive(Debug, Clone)]
 pub struct Page {
     pub html: Arc<File>,
-    /// The same bytes as at [`Page::twin`].
+    /// The same bytes as those at [`Page::twin`].
     pub markdown: Arc<File>,
     pub path: String,
-    /// Percent-encoded path of the Markdown twin.
+    /// The percent-encoded path of the Markdown twin.
     pub twin: String,
 }
 
-/// The purpose of a file with a single representation.
+/// The purpose of a file that has only one representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A page's Markdown at a separate path.
     Twin,
     /// A machine-readable file, generated from pages and forms.
     Resource,
-    /// A file of the operator's or the theme's.
+    /// A file of the operator or of the theme.
     Asset,
 }
 
@@ -35,7 +35,7 @@ pub enum Role {
 pub enum SiteEntry {
     /// A page, with content negotiation.
     Page(Page),
-    /// A single representation, independent of `Accept`.
+    /// A single representation, which does not depend on `Accept`.
     File(Arc<File>, Role),
     /// A permanent redirect to this percent-encoded path.
     Redirect(String),
@@ -49,7 +49,7 @@ pub const FEED_LENGTH: usize = 50;
 pub struct PageSummary {
     /// Percent-encoded.
     pub path: String,
-    /// Percent-encoded path of the Markdown twin.
+    /// The percent-encoded path of the Markdown twin.
     pub twin: String,
     pub title: String,
     pub description: Option<String>,
@@ -60,24 +60,24 @@ pub struct PageSummary {
     pub is_post: bool,
     /// Whether the page lists other pages (the blog's index, tags) and has no source file.
     pub is_generated: bool,
-    /// The body as HTML with absolute links. Empty unless the page is one of the feed's posts, the first
-    /// [`FEED_LENGTH`] listed ones.
+    /// The body as HTML with absolute links. Empty unless the page is one of the posts in the feed, which are
+    /// the first [`FEED_LENGTH`] listed posts.
     pub feed_html: String,
 }
 
-/// Everything that the server answers GET and HEAD with.
+/// Everything that the server sends in response to GET and HEAD requests.
 #[derive(Debug)]
 pub struct Site {
     pub(super) entries: HashMap<Box<str>, SiteEntry>,
-    /// In reading order, without unlisted pages.
+    /// The pages in reading order, without unlisted ones.
     pub pages: Vec<PageSummary>,
-    /// The page for paths without an entry.
+    /// The page that is sent for paths without an entry.
     pub not_found: Page,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
     /// The number of pages, including unlisted ones.
     pub page_count: usize,
-    /// The value of [`Site::hash`], computed by its first call.
+    /// The value of [`Site::hash`], which is computed by its first call.
     hash: OnceLock<String>,
 }
 
@@ -111,7 +111,7 @@ impl Site {
         bodies.iter().map(|bytes| bytes.len()).sum()
     }
 
-    /// The Markdown of the page at a percent-encoded path.
+    /// The Markdown of the page at a percent-encoded path. `None` if there is no page.
     pub fn markdown(&self, path: &str) -> Option<&File> {
         match self.get(&path::decode(path).ok()?)? {
             SiteEntry::Page(page) => Some(&page.markdown),
@@ -119,8 +119,8 @@ impl Site {
         }
     }
 
-    /// Inserts a page and its twin, and its further names and redirects where these paths are free. Guides,
-    /// sitemaps and the feed list the page if it has a summary.
+    /// Inserts a page and its twin. Also inserts its other names and redirects, unless their paths are in
+    /// use. The page is listed in guides, sitemaps and the feed if it has a summary.
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
         self.page_count += 1;
         self.pages.extend(summary);
@@ -137,12 +137,12 @@ impl Site {
         self.entries.insert(decoded.into(), SiteEntry::Page(page));
     }
 
-    /// Inserts a resource unless the operator has a file at the same path.
+    /// Inserts a resource, unless the operator has a file at the same path.
     pub fn insert_resource(&mut self, path: &str, file: File) {
         self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(Arc::new(file), Role::Resource));
     }
 
-    /// Reuses files of an earlier site, including their encodings, where path and content are the same.
+    /// Reuses files of an earlier site, including their encodings, if path and content are the same.
     pub fn adopt(&mut self, earlier: &Site) {
         let take = |new: &mut Arc<File>, old: &Arc<File>| {
             if !Arc::ptr_eq(new, old) && new.is_like(old) {
@@ -163,7 +163,7 @@ impl Site {
         }
     }
 
-    /// A fingerprint of the site, in 16 hexadecimal digits. Servers with the same fingerprint send the same
+    /// A fingerprint of the site, with 16 hexadecimal digits. Servers with the same fingerprint send the same
     /// responses.
     pub fn hash(&self) -> &str {
         self.hash.get_or_init(|| {
@@ -184,13 +184,13 @@ impl Site {
         })
     }
 
-    /// Compresses the smallest files on all cores: as many as have `budget` bytes of bodies together.
-    /// Prefers encodings from the cache.
+    /// Compresses files on all cores, smallest first, until their bodies add up to `budget` bytes. Uses
+    /// encodings from the cache if it has them.
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
         files.sort_by_key(|file| (file.identity().bytes.len(), *file.hash.as_bytes()));
-        // An asset has two files, one for each of its names, with the same bytes.
+        // An asset has two files with the same bytes, one for each of its names.
         let contents: Vec<&[&Arc<File>]> = files.chunk_by(|a, b| a.hash == b.hash).collect();
         let mut sum = 0;
         let affordable = contents
@@ -212,15 +212,15 @@ impl Site {
         });
     }
 
-    /// A copy of the site with the strong encodings from the cache. They go into new [`File`]s, because a
+    /// A copy of the site with the strong encodings from the cache. The copy has new [`File`]s, because a
     /// response must take its bytes and its validator from the same encoding.
     #[must_use]
     pub fn strengthened(&self, cache: &Encodings) -> Self {
         self.reencoded(|file| cache.read(file.hash))
     }
 
-    /// A copy of the site with strong encodings of every file. Makes those that the cache lacks, on all
-    /// cores, which takes minutes for a large site.
+    /// A copy of the site with strong encodings of every file. Creates those that are missing from the cache,
+    /// on all cores, which takes minutes for a large site.
     #[must_use]
     pub fn strengthened_now(&self, cache: &Encodings) -> Self {
         self.reencoded(|file| Some(cache.read(file.hash).unwrap_or_else(|| encodings::make(file))))
@@ -260,7 +260,7 @@ impl Site {
         }
     }
 
-    /// Each file once, although most have several paths.
+    /// Each file once, although most files have several paths.
     pub fn files(&self) -> Vec<&Arc<File>> {
         let mut files = vec![&self.not_found.html, &self.not_found.markdown];
         for entry in self.entries.values() {

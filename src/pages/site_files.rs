@@ -24,19 +24,19 @@ pub(super) struct SourceFile {
     /// The name relative to the site's folder.
     pub file: String,
     pub hash: Hash,
-    /// The day of the last change in UTC.
+    /// The date of the last change, in UTC.
     pub changed: Date,
     at: PathBuf,
-    /// `None` if the file is unchanged and was not read.
+    /// `None` if the file is unchanged and has not been read.
     text: Option<String>,
 }
 
-/// The error for a file that changed after its metadata was checked.
+/// The error for a file that has changed since its metadata was checked.
 #[derive(Debug)]
 pub(super) struct FileChanged;
 
 impl SourceFile {
-    /// The file's text. Reads the file if it was unchanged so far.
+    /// The file's text. Reads the file if it has not been read yet.
     pub fn text(&self) -> Result<Cow<'_, str>, FileChanged> {
         if let Some(text) = &self.text {
             return Ok(text.into());
@@ -53,19 +53,19 @@ fn normalize_line_ends(text: String) -> String {
     if text.contains('\r') { text.replace("\r\n", "\n") } else { text }
 }
 
-/// The metadata that changes when a file's content changes.
+/// The metadata that changes whenever a file's content changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileSignature {
     device: u64,
     inode: u64,
     size: u64,
     modified: (i64, i64),
-    /// The inode change time. Unlike `modified`, programs cannot set it.
+    /// The inode change time. Unlike `modified`, it cannot be set by programs.
     changed: (i64, i64),
 }
 
-/// The coarsest time stamps, those of FAT, count in steps of two seconds. A file that changed within this
-/// time may change again without a new time stamp, so each load reads it until it is older.
+/// FAT has the coarsest time stamps, which count in steps of two seconds. A file that changed within this
+/// time may change again without getting a new time stamp, so it is read by each load until it is older.
 const COARSEST_STAMP: Duration = Duration::from_secs(2);
 
 impl FileSignature {
@@ -80,14 +80,14 @@ impl FileSignature {
     }
 }
 
-/// Whether any change of the file after `now` will change its metadata.
+/// Whether every change of the file after `now` will change its metadata.
 pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).ok();
     let since = since.and_then(|since| i64::try_from(since.checked_sub(COARSEST_STAMP)?.as_secs()).ok());
     since.is_some_and(|since| file.ctime() < since)
 }
 
-/// The files of the last load by their names relative to the site's folder.
+/// The files of the last load, by their names relative to the site's folder.
 #[derive(Debug, Default)]
 pub(super) struct FileCache(HashMap<String, CachedFile>);
 
@@ -105,12 +105,12 @@ impl FileCache {
 #[derive(Debug)]
 struct CachedFile {
     signature: FileSignature,
-    /// Whether the same signature means the same content.
+    /// Whether an unchanged signature means unchanged content.
     settled: bool,
     content: FileContent,
 }
 
-/// A source is represented by its hash only, because nothing needs its text once it is rendered.
+/// For a source, only the hash is stored, because its text is not needed once it is rendered.
 #[derive(Debug, Clone)]
 enum FileContent {
     Source(Hash),
@@ -123,7 +123,7 @@ enum Purpose {
     Asset,
     Verbatim,
     Theme,
-    /// A file beside pages that is not published.
+    /// A file in a folder of pages that is not published.
     None,
 }
 
@@ -144,16 +144,16 @@ const PARTS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 #[derive(Debug, Default)]
 pub(super) struct SiteFiles {
     pub sources: Vec<SourceFile>,
-    /// By the path at which the asset is published.
+    /// Each asset, with the path at which it is published.
     pub assets: Vec<(String, Blob)>,
-    /// By the name below `static/`.
+    /// Each file of `static/`, with its name relative to that folder.
     pub verbatim: Vec<(String, Blob)>,
-    /// By the name below `theme/`.
+    /// Each file of `theme/`, with its name relative to that folder.
     pub theme: Vec<(String, Blob)>,
 }
 
 struct FoundFile {
-    /// Relative to its folder, one of [`PARTS`].
+    /// The name relative to its folder, which is one of [`PARTS`].
     name: String,
     at: PathBuf,
     metadata: Metadata,
@@ -186,7 +186,7 @@ impl SiteFiles {
             for (file, (place, purpose, content)) in found.into_iter().zip(read) {
                 let Some(content) = content else {
                     let fault = Fault::warning(place, None, "is not published");
-                    faults.push(fault.hint("images, audio and video may lie beside pages; anything else goes into assets/ or static/"));
+                    faults.push(fault.hint("images, audio and video may be in the folders of pages; put other files into assets/ or static/"));
                     continue;
                 };
                 let (content, text) = match content {
@@ -216,8 +216,8 @@ impl SiteFiles {
     }
 }
 
-/// The content of a file, and the text if it is a source that had to be read. The error is a line and a
-/// message.
+/// The content of a file, and its text if it is a source that had to be read. The error is a line number and
+/// a message.
 fn read(
     file: &FoundFile,
     purpose: Purpose,
@@ -246,20 +246,20 @@ fn read(
     }
 }
 
-/// Whether pages can show a file that lies beside them. Notes and backups are not published.
+/// Whether pages can show a file from their own folder. Notes and backups are not published.
 fn is_media_file(name: &str) -> bool {
     let kind = media_type(name);
     ["image/", "audio/", "video/"].iter().any(|shown| kind.starts_with(shown)) || kind == "application/pdf"
 }
 
-/// Maximum size in bytes, because the site is kept in memory. Larger files belong on a download server.
+/// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
 const MAX_FILE_BYTES: u64 = 512 << 20;
 
-/// Lists the files below a folder, sorted by name, without hidden ones except `.well-known`.
+/// Lists the files below a folder, sorted by name, without hidden files except `.well-known`.
 ///
-/// The folder may not be a symbolic link out of the site's folder. Links in it must lead to published
-/// folders, because the site's folder also holds the configuration, the inbox and perhaps the certificate's
-/// key.
+/// The folder itself must not be a symbolic link that leads out of the site's folder. Links inside it must
+/// lead to published folders, because the site's folder also contains the configuration, the inbox and
+/// perhaps the certificate's key.
 fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>) -> Vec<FoundFile> {
     let top = root.join(part);
     let boundary = root.canonicalize().unwrap_or_else(|_| root.to_owned());
@@ -272,7 +272,7 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
     let mut folders = if top.exists() { vec![top.clone()] } else { Vec::new() };
     let mut seen = BTreeSet::new();
     while let Some(folder) = folders.pop() {
-        // Visits each folder once: a link may lead to a folder that contains it.
+        // Visit each folder only once, because a link may lead to a folder that contains it.
         if !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
             continue;
         }
@@ -315,7 +315,7 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
                 }
             } else {
                 let mebibytes = MAX_FILE_BYTES >> 20;
-                faults.push(error(&file, format!("is no regular file of at most {mebibytes} MiB")));
+                faults.push(error(&file, format!("is not a regular file of at most {mebibytes} MiB")));
             }
         }
     }
@@ -327,7 +327,7 @@ fn is_left_out(name: &str) -> bool {
     (name.starts_with('.') && name != ".well-known") || name.ends_with('~')
 }
 
-/// Whether the name or a folder of a file below the published folders is hidden.
+/// Whether a file below the published folders has a hidden name or is in a hidden folder.
 fn is_hidden(real: &Path, published: &[PathBuf]) -> bool {
     let below = published.iter().find_map(|part| real.strip_prefix(part).ok()).unwrap_or(real);
     below.components().any(|part| is_left_out(&part.as_os_str().to_string_lossy()))
@@ -351,26 +351,26 @@ fn day_of_change(file: &Metadata) -> Date {
 
 #[derive(Debug)]
 pub(super) struct Asset {
-    /// Decoded, `/assets/diagram.svg`.
+    /// The decoded path: `/assets/diagram.svg`.
     pub path: String,
-    /// Percent-encoded, `/assets/diagram.0a1b2c3d4e.svg`.
+    /// The percent-encoded path with the fingerprint: `/assets/diagram.0a1b2c3d4e.svg`.
     pub fingerprinted: String,
     pub blob: Blob,
 }
 
-/// Gives every asset a fingerprinted name. Also returns the URLs by the names that templates use.
+/// Gives every asset a fingerprinted name. Also returns the assets' URLs by the names that templates use.
 pub(super) fn name_assets<'a>(
     files: impl Iterator<Item = &'a (String, Blob)>,
     theme: &'a Theme,
 ) -> (Vec<Asset>, BTreeMap<String, String>) {
     let themed = theme.assets().map(|(name, blob)| (path::published(&format!("assets/{name}")), blob));
     let own = files.map(|(path, blob)| (path.clone(), blob));
-    // The operator's assets come last, so they replace the theme's.
+    // The operator's assets come last, so that they replace those of the theme.
     let all: BTreeMap<String, &Blob> = themed.chain(own).collect();
     let assets: Vec<Asset> = all
         .into_iter()
         .map(|(path, blob)| {
-            // 40 bits of the hash: two versions of a file are very unlikely to get the same name.
+            // 40 bits of the hash make it very unlikely that two versions of a file get the same name.
             let print = blob.fingerprint(10);
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
             let fingerprinted = match name.rsplit_once('.') {
@@ -392,7 +392,8 @@ mod tests {
 
     use super::*;
 
-    /// Expects files in `static/`, and perhaps a fault, if `static/link` is a symbolic link to `target`.
+    /// Makes `static/link` a symbolic link to `target`, and checks the files found in `static/` and the
+    /// expected fault.
     fn check(target: &str, found: &[&str], fault: Option<&str>) {
         let outside = tempfile::tempdir().expect("a folder");
         std::fs::write(outside.path().join("secret"), "secret").expect("it can be written");
@@ -422,7 +423,7 @@ mod tests {
         check("a.txt", &["a.txt", "link"], None);
         check("../assets/b.txt", &["a.txt", "link"], None);
         check("../assets", &["a.txt", "link/b.txt"], None);
-        // A link to its own folder.
+        // A link to the folder that contains it.
         check(".", &["a.txt"], None);
         let out = Some("static/link: the symbolic link leads out of the folders that are published");
         for target in [

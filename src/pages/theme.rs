@@ -1,5 +1,5 @@
-//! The theme: templates, stylesheet and script. The binary includes a theme; `theme/` in the site's folder
-//! replaces single files of it.
+//! The theme: templates, stylesheet and script. The binary includes a theme, and files in the site's `theme/`
+//! folder replace individual files of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::file::Blob;
 use crate::fault::Fault;
 use crate::forms::text::escape_html;
 
-/// The built-in files by their names in the theme's folder.
+/// The built-in files, by their names in the theme's folder.
 const BUILT_IN: &[(&str, &str)] = &[
     ("404.html", include_str!("../../theme/404.html")),
     ("base.html", include_str!("../../theme/base.html")),
@@ -43,7 +43,7 @@ pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
     BUILT_IN.iter().copied()
 }
 
-/// A site's theme: the built-in files and those that replace them.
+/// A site's theme: the built-in files, and those that replace them.
 #[derive(Debug)]
 pub struct Theme {
     files: BTreeMap<String, Blob>,
@@ -51,16 +51,16 @@ pub struct Theme {
 
 #[derive(Debug)]
 pub struct CompiledTheme {
-    /// The hashes of the templates by name.
+    /// The hashes of the templates, by name.
     files: BTreeMap<String, blake3::Hash>,
-    /// Asset URLs by the names that templates use.
+    /// The URLs of assets, by the names that templates use.
     assets: Arc<BTreeMap<String, String>>,
     pub environment: Environment<'static>,
     pub faults: Vec<Fault>,
 }
 
 impl Theme {
-    /// The built-in theme with `overrides` (name in the theme's folder, content).
+    /// The built-in theme, in which `overrides` (name in the theme's folder, content) replace files.
     pub fn new(overrides: impl IntoIterator<Item = (String, Blob)>) -> Self {
         let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), Blob::new(text.as_bytes())));
         Self { files: built_in.chain(overrides).collect() }
@@ -74,12 +74,12 @@ impl Theme {
         self.files.iter().filter(|(name, _)| is_template(name))
     }
 
-    /// Whether the theme has a template. `name` is the file's name without `.html`.
+    /// Whether the theme has a template. `name` is the file name without `.html`.
     pub fn has_template(&self, name: &str) -> bool {
         self.files.contains_key(&format!("{name}.html"))
     }
 
-    /// Compiles the templates, or returns `before` if the inputs are the same. `assets` maps the names that
+    /// Compiles the templates, or returns `before` if the inputs are unchanged. `assets` maps the names that
     /// templates use to URLs.
     pub fn compiled(
         &self,
@@ -96,8 +96,8 @@ impl Theme {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
-        // The engine's default escaping also escapes `/`, which hides links from programs that search for
-        // URLs.
+        // The engine's default escaping also escapes `/`, so programs that search for URLs would not find the
+        // links.
         environment.set_formatter(|output, _, value| {
             let text =
                 if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };

@@ -1,4 +1,4 @@
-//! A reload with a cache gives the same site as a load without one, after any edits.
+//! Tests that a reload with a cache gives the same site as a load without one, after any edits.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File as Disk};
@@ -23,7 +23,7 @@ enum Edit {
     Static(usize, u8),
     Theme(usize, usize),
     Options(usize),
-    /// All files become settled, as if they had been written long ago.
+    /// Treats all files as settled, as if they had been written long ago.
     Age,
 }
 
@@ -112,7 +112,7 @@ const THEMES: [(&str, &str); 6] = [
 /// A site in a temporary folder, and a cache of its loads.
 struct Bench {
     folder: tempfile::TempDir,
-    /// Title, further front matter and body by file.
+    /// By file: its title, its additional front matter and its body.
     pages: BTreeMap<usize, (u8, usize, usize)>,
     options: PagesOptions,
     cache: LoadCache,
@@ -145,7 +145,8 @@ impl Bench {
     fn write(&self, file: &str, text: &str) {
         let at = self.at(file);
         fs::create_dir_all(at.parent().expect("a folder")).expect("it can be made");
-        // Editors replace files as well. A second write within the same time stamp gets a new inode.
+        // Replace the file, as editors often do: a second write with the same time stamp then gets a new
+        // inode.
         let draft = self.folder.path().join("draft");
         fs::write(&draft, text).expect("it can be written");
         fs::rename(draft, at).expect("it can be renamed");
@@ -205,7 +206,7 @@ impl Bench {
         }
     }
 
-    /// Writes or removes a file.
+    /// Writes the file, or removes it if `byte` is zero.
     fn put(&self, file: &str, byte: u8, text: &str) {
         if byte == 0 {
             let _ = fs::remove_file(self.at(file));
@@ -285,7 +286,7 @@ fn a_reload_renders_changed_pages_only() {
     let same = pages();
     assert!(before.iter().zip(&same).all(|(before, same)| Arc::ptr_eq(before, same)));
 
-    // Another text of the same length, with the old modification time.
+    // A different text of the same length, with the old modification time.
     let at = bench.folder.path().join("pages/about.md");
     let modified = fs::metadata(&at).and_then(|meta| meta.modified()).expect("a time");
     let changed = |at: &Path| fs::metadata(at).map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("a time");
