@@ -30,10 +30,13 @@ use crate::submission::outcome::{Cause, Outcome};
 pub const TRIP_AFTER: u32 = 5;
 /// Maximum number of attempts between two pauses, if the content may be the cause of the failures.
 pub const PROBES: usize = 4;
+/// The first pause, unless the receiver asks for more.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause, unless the receiver asks for more.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// The first pause after a temporary refusal, and the shortest gap that follows one.
 const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
+/// The longest pause after temporary refusals, unless the receiver asks for more.
 const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
 /// After a temporary refusal, deliveries are sent one at a time with a gap between them. A refusal after a
 /// success doubles the gap, and each success shortens it by an eighth, so that the receiver's rate limit
@@ -101,6 +104,7 @@ impl Dispatcher {
         &self.channels[index].0
     }
 
+    /// The deliveries that each channel may claim now.
     pub fn claim_requests(&self, elapsed: Duration) -> Vec<ClaimRequest> {
         let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
             target: target.clone(),
@@ -308,6 +312,7 @@ impl ChannelHealth {
         self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
     }
 
+    /// Counts an attempt as in progress.
     pub fn begin(&mut self, is_retry: bool) {
         *(if is_retry { &mut self.retries } else { &mut self.first_attempts }) += 1;
         self.begun = self.begun.wrapping_add(1);
@@ -316,6 +321,7 @@ impl ChannelHealth {
         }
     }
 
+    /// Ends an attempt in progress. Returns how its outcome changes the channel's health.
     pub fn end(&mut self, is_retry: bool, outcome: &Outcome, now: Duration) -> HealthChange {
         let count = if is_retry { &mut self.retries } else { &mut self.first_attempts };
         *count = count.saturating_sub(1);

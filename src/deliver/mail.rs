@@ -107,6 +107,7 @@ fn reply_to(notice: &Notification) -> Option<&str> {
     Mailbox::parse(email).map(|_| email)
 }
 
+/// The title on one line, limited to [`MAX_SUBJECT_CHARS`].
 fn subject(title: &str) -> String {
     let title = visible(title.trim());
     if title.chars().count() <= MAX_SUBJECT_CHARS {
@@ -115,8 +116,8 @@ fn subject(title: &str) -> String {
     title.chars().take(MAX_SUBJECT_CHARS - 1).chain(['…']).collect()
 }
 
-/// An unstructured header. Encodes text that is not plain ASCII, and text that looks like an encoded word,
-/// because a mail program would decode it.
+/// An unstructured header. Encodes all text except short printable ASCII. Also encodes text that looks like
+/// an encoded word, because a mail program would decode it.
 fn unstructured(text: &str) -> HeaderType<'static> {
     let is_plain = text.len() <= 60
         && text.bytes().all(|b| (b' '..=b'~').contains(&b))

@@ -171,6 +171,7 @@ fn move_into(written: &Path, target: &Path) -> Result<(), String> {
     moved
 }
 
+/// Removes the files that interrupted attempts for this message left behind. Ignores errors.
 fn remove_temporary_files(tmp: &Path, name: &str) {
     let prefix: OsString = format!("{name}.").into();
     let Ok(entries) = fs::read_dir(tmp) else { return };

@@ -21,6 +21,7 @@ use crate::submission::delivery::DeliveryState;
 use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 
+/// Time between two runs of maintenance, unless a digest is due earlier.
 const INTERVAL: Duration = Duration::from_mins(15);
 /// The delay between sealing a submission and truncating the write-ahead log, which still contains its text.
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);

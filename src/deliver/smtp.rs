@@ -21,6 +21,7 @@ use crate::submission::outcome::{Cause, Outcome};
 use error::{SmtpError, reply_text};
 use session::{SmtpSession, TrustedRoots};
 
+/// Maximum number of idle connections that are kept for reuse.
 const MAX_IDLE: usize = 4;
 
 /// Maximum number of messages per connection. It is below the limits of common servers.

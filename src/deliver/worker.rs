@@ -43,6 +43,7 @@ const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
 /// Maximum sleep. Notifications wake the worker earlier. The limit is for changes of the system clock, and
 /// for file systems without change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
+/// The delay before an operation of the store is retried after an error.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 /// A larger difference between the two clocks means that the system clock was set. Smaller differences are
 /// corrections by time synchronisation.

@@ -85,8 +85,8 @@ fn is_metadata(address: IpAddr) -> bool {
     embedded.into_iter().map(IpAddr::V4).chain([address]).any(|address| METADATA.contains(&address))
 }
 
-/// The IPv4 address that an IPv6 address always stands for, if it is IPv4-mapped (RFC 4291 §2.5.5.2) or uses
-/// NAT64 with the well-known prefix (RFC 6052 §2.1). Other addresses are returned unchanged.
+/// The IPv4 address that an IPv6 address represents, if it is IPv4-mapped (RFC 4291 §2.5.5.2) or uses NAT64
+/// with the well-known prefix (RFC 6052 §2.1). Other addresses are returned unchanged.
 fn unmapped(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match (v6.segments(), &embedded_ipv4(v6)[..]) {

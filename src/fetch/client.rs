@@ -26,6 +26,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::address;
 use super::url::{Host, Url, UrlScheme};
 
+/// Maximum size of a response header.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// Maximum number of bytes read from a response's body. The rest of a longer body is not read.

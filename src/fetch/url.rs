@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use http::Uri;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+/// Maximum length of a URL, in characters. A valid URL is ASCII.
 const MAX_CHARS: usize = 2_000;
 
 /// A validated URL. Its path may be a secret, as in the webhook URLs of chat services, so error messages and

@@ -27,6 +27,7 @@ const DAY: Duration = Duration::from_hours(24);
 const SOURCE_BITS: u32 = 18;
 const NETWORK_BITS: u32 = 16;
 
+/// The largest budget, in bytes per day.
 pub const MAX_BYTES: u64 = 1 << 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -51,6 +51,7 @@ impl WindowQuota {
         WindowQuota { layer, name, quota, window, step, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
     }
 
+    /// The number of ticks in `elapsed`.
     pub(super) fn tick(&self, elapsed: Duration) -> u64 {
         let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let ticks = (u128::from(nanos) * u128::from(self.rate)) >> 64;
@@ -62,6 +63,7 @@ impl WindowQuota {
         debt.saturating_sub(self.step * (self.quota - 1))
     }
 
+    /// The debt after one more request.
     pub(super) fn charged(&self, debt: u32) -> u32 {
         debt + self.step
     }

@@ -94,6 +94,7 @@ impl LocalLimiter {
         reason = "an estimate between zero and a few million"
     )]
     pub fn sources(&self) -> u64 {
+        /// Cells that are read while the lock is held.
         const PIECE: usize = 1 << 14;
         let Some(row) = self.lock().map(|state| state.sources.row()) else { return 0 };
         let owing: usize = (0..row)

@@ -38,8 +38,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Returns the time from the first request to the latest one. If `now` is earlier than the latest request,
-    /// the request counts as simultaneous with it.
+    /// Returns the time from the first request to the latest one. If `now` is earlier than the latest
+    /// request, the request counts as simultaneous with it.
     pub(super) fn advance(&mut self, now: Instant) -> Duration {
         let start = *self.start.get_or_insert(now);
         self.elapsed = self.elapsed.max(now.saturating_duration_since(start));
@@ -78,6 +78,7 @@ impl CellTable {
         expired
     }
 
+    /// The indices of a key's cells, one in each row.
     pub(super) fn places(&self, key: impl Hash) -> [usize; ROWS] {
         places(self.hasher.hash_one(key), self.bits)
     }
@@ -156,6 +157,7 @@ impl Sketch {
         self.each(entry, WindowQuota::status)
     }
 
+    /// The number of cells in a row.
     pub(super) fn row(&self) -> usize {
         1 << self.table.bits
     }

@@ -71,6 +71,7 @@ pub(super) struct Document {
 }
 
 impl Document {
+    /// The document's file name in error messages.
     pub fn place(&self) -> &str {
         if self.file.is_empty() { "the generated pages" } else { &self.file }
     }

@@ -245,7 +245,7 @@ mod tests {
         let with_them = first.strengthened(&encodings);
         assert!(
             !encodings.strengthen(with_them.files(), &GO).expect("the cache is readable"),
-            "nothing is left to do"
+            "no encodings are missing"
         );
 
         let second = site(&[&text]);

@@ -526,7 +526,7 @@ mod tests {
         let mut faults = Vec::new();
         let parsed = parse("a.md", text, &mut faults);
         assert_eq!(faults, []);
-        parsed.expect("it is valid").front_matter
+        parsed.expect("valid front matter").front_matter
     }
 
     fn check(text: &str, expected: &[&str]) {

@@ -248,7 +248,7 @@ mod tests {
         fn plain_paths_need_no_decoding(path in "/[a-z./%0-9A-Z\\\\~! ]{0,24}") {
             if is_plain(path.as_bytes()) {
                 let segments: Vec<&str> = path[1..].split('/').collect();
-                let (last, others) = segments.split_last().expect("there is one");
+                let (last, others) = segments.split_last().expect("a segment");
                 prop_assert!(others.iter().all(|segment| !segment.is_empty()));
                 prop_assert!(![".", ".."].contains(last) && others.iter().all(|segment| ![".", ".."].contains(segment)));
                 prop_assert_eq!(unescape(&path), Ok(path));

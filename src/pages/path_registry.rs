@@ -17,6 +17,7 @@ pub(super) struct PathRegistry {
 }
 
 impl PathRegistry {
+    /// Registers the path of a generated resource or an endpoint.
     pub fn reserve(&mut self, path: &str) {
         self.owners.insert(path.to_owned(), None);
     }
@@ -41,6 +42,7 @@ impl PathRegistry {
         true
     }
 
+    /// Adds a path that links may lead to, although it has no owner.
     pub fn add_secondary(&mut self, path: String) {
         self.secondary.insert(path);
     }

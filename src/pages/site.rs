@@ -94,6 +94,7 @@ impl Site {
         }
     }
 
+    /// The entry at a decoded path.
     pub fn get(&self, path: &str) -> Option<&SiteEntry> {
         self.entries.get(path)
     }

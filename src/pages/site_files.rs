@@ -92,10 +92,12 @@ pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
 pub(super) struct FileCache(HashMap<String, CachedFile>);
 
 impl FileCache {
+    /// Makes the next load read every file.
     pub fn invalidate(&mut self) {
         self.0.values_mut().for_each(|seen| seen.settled = false);
     }
 
+    /// Makes the next load read only files whose metadata has changed.
     #[cfg(test)]
     pub fn trust(&mut self) {
         self.0.values_mut().for_each(|seen| seen.settled = true);
@@ -396,7 +398,7 @@ mod tests {
     /// expected fault.
     fn check(target: &str, found: &[&str], fault: Option<&str>) {
         let outside = tempfile::tempdir().expect("a folder");
-        std::fs::write(outside.path().join("secret"), "secret").expect("it can be written");
+        std::fs::write(outside.path().join("secret"), "secret").expect("the file is written");
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path();
         for part in ["pages", "static/.git", "assets", "data"] {
@@ -405,7 +407,7 @@ mod tests {
         for file in
             ["frontdesk.toml", "data/inbox.sqlite", "static/.git/config", "static/a.txt", "assets/b.txt"]
         {
-            std::fs::write(root.join(file), "x").expect("it can be written");
+            std::fs::write(root.join(file), "x").expect("the file is written");
         }
         let target = target.replace("OUTSIDE", outside.path().to_str().expect("a name"));
         symlink(&target, root.join("static/link")).expect("a link");
@@ -446,7 +448,7 @@ mod tests {
     fn a_folder_that_links_out_of_the_site_is_a_fault() {
         let (outside, folder) =
             (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-        std::fs::write(outside.path().join("a.txt"), "x").expect("it can be written");
+        std::fs::write(outside.path().join("a.txt"), "x").expect("the file is written");
         std::fs::create_dir(folder.path().join("pages")).expect("a folder");
         symlink(outside.path(), folder.path().join("static")).expect("a link");
         let mut faults = Vec::new();

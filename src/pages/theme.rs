@@ -158,7 +158,7 @@ mod tests {
         let mut folders = vec![root.clone()];
         let mut names = Vec::new();
         while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).expect("the theme is there").flatten() {
+            for entry in std::fs::read_dir(folder).expect("the theme folder").flatten() {
                 if entry.path().is_dir() {
                     folders.push(entry.path());
                 } else if let Ok(name) = entry.path().strip_prefix(&root) {

@@ -70,7 +70,7 @@ mod tests {
             ),
             "{text}"
         );
-        let trainers = text.split("# Training\n").nth(1).expect("the group is there");
+        let trainers = text.split("# Training\n").nth(1).expect("a training group");
         assert!(
             trainers.starts_with("User-agent: GPTBot\n") && trainers.contains("Disallow: /\n"),
             "{trainers}"

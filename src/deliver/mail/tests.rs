@@ -89,7 +89,7 @@ fn a_subject_is_bounded() {
 fn invalid_addresses_are_neither_sender_nor_recipient() {
     let new = |from: &str, to: &[&str]| {
         let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
-        MailAddresses::new(from, "", &to).expect("they are addresses");
+        MailAddresses::new(from, "", &to).expect("valid addresses");
     };
     new("desk@example.com", &["team@example.com"]);
     for (from, to) in [
@@ -161,11 +161,11 @@ fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notification {
 
 fn addresses() -> MailAddresses {
     let to = ["team@example.com".to_owned(), "\"the boss\"@[192.0.2.7]".to_owned()];
-    MailAddresses::new("desk@example.com", "Example & Co", &to).expect("they are addresses")
+    MailAddresses::new("desk@example.com", "Example & Co", &to).expect("valid addresses")
 }
 
 fn composed(notice: &Notification) -> String {
-    String::from_utf8(compose(&addresses(), notice)).expect("it is ASCII")
+    String::from_utf8(compose(&addresses(), notice)).expect("ASCII text")
 }
 
 #[track_caller]
@@ -195,7 +195,7 @@ fn check_contained(notice: &Notification) {
         }
     }
     assert!(bytes.ends_with(b"\r\n"));
-    let text = std::str::from_utf8(&bytes).expect("it is ASCII");
+    let text = std::str::from_utf8(&bytes).expect("ASCII text");
     // An address cannot be folded.
     for line in text
         .split("\r\n")
@@ -233,7 +233,7 @@ fn check_contained(notice: &Notification) {
 
     let unbroken = |text: std::borrow::Cow<'_, str>| text.replace("\r\n", "\n");
     let plain = unbroken(message.body_text(0).expect("a text"));
-    let PartType::Html(html) = &message.parts[2].body else { panic!("it is HTML") };
+    let PartType::Html(html) = &message.parts[2].body else { panic!("expected HTML") };
     let html = unbroken(html.as_ref().into());
     for (_, value) in &notice.fields {
         let value = visible_lines(value);

@@ -11,14 +11,14 @@ const NAME: &str = "1795183385.01940000-0000-7000-8000-000000000001-submission.e
 async fn a_notice_becomes_a_file_for_its_owner_only() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mail/desk");
-    create_parents(&path).expect("they can be created");
+    create_parents(&path).expect("the folders are created");
     assert_eq!(send(&path, &notice()).await, Outcome::Delivered(format!("{NAME} is in new/")));
 
     let file = path.join("new").join(NAME);
     let addresses =
         MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).expect("addresses");
-    assert_eq!(fs::read(&file).expect("it is there"), mail::compose(&addresses, &notice()));
-    let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(fs::read(&file).expect("the file exists"), mail::compose(&addresses, &notice()));
+    let mode = |path: &Path| fs::metadata(path).expect("the file exists").permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o600);
     for made in ["", "tmp", "new", "cur"] {
         assert_eq!(mode(&path.join(made)), 0o700, "{made}");
@@ -44,7 +44,7 @@ async fn a_notice_that_is_there_already_is_not_delivered_twice() {
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         send(folder.path(), &notice()).await;
-        fs::rename(folder.path().join("new").join(NAME), folder.path().join(&place)).expect("it is there");
+        fs::rename(folder.path().join("new").join(NAME), folder.path().join(&place)).expect("it exists");
         let outcome = send(folder.path(), &notice()).await;
         assert_eq!(outcome, Outcome::Delivered(format!("{NAME} was already there")), "{place}");
         assert_eq!(files(&folder.path().join("new")).len() + files(&folder.path().join("cur")).len(), 1);
@@ -58,7 +58,7 @@ async fn other_notices_are_not_taken_for_this_one() {
     send(folder.path(), &Notification { topic: Topic::Digest, ..notice() }).await;
     let id = "01940000-0000-7000-8000-000000000002".parse().expect("an id");
     send(folder.path(), &Notification { id, ..notice() }).await;
-    fs::write(folder.path().join("cur").join(format!("{NAME}.au")), "").expect("it can be written");
+    fs::write(folder.path().join("cur").join(format!("{NAME}.au")), "").expect("the file is written");
     assert_eq!(files(&folder.path().join("new")).len(), 3);
 }
 
@@ -68,13 +68,13 @@ async fn files_of_a_killed_attempt_are_removed() {
     fs::create_dir(folder.path().join("tmp")).expect("a folder");
     for number in 0..3 {
         fs::write(folder.path().join(format!("tmp/{NAME}.{number}")), "From: desk@exa")
-            .expect("it can be written");
+            .expect("the file is written");
     }
-    fs::write(folder.path().join("tmp/somebody.elses"), "x").expect("it can be written");
+    fs::write(folder.path().join("tmp/somebody.elses"), "x").expect("the file is written");
     assert!(matches!(send(folder.path(), &notice()).await, Outcome::Delivered(_)));
     assert_eq!(files(&folder.path().join("new")), [NAME]);
     assert_eq!(files(&folder.path().join("tmp")), ["somebody.elses"]);
-    let delivered = fs::read(folder.path().join("new").join(NAME)).expect("it is there");
+    let delivered = fs::read(folder.path().join("new").join(NAME)).expect("the file exists");
     assert!(delivered.ends_with(b"--\r\n"), "the message is complete");
 }
 
@@ -82,7 +82,7 @@ async fn files_of_a_killed_attempt_are_removed() {
 async fn a_failed_write_counts_against_the_channel_and_leaves_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("maildir");
-    fs::write(&path, "a file").expect("it can be written");
+    fs::write(&path, "a file").expect("the file is written");
     check_failure(&send(&path, &notice()).await, "cannot create the folder");
 
     // If a name is too long for the file system, the first write fails.
@@ -97,9 +97,9 @@ async fn a_failed_write_counts_against_the_channel_and_leaves_no_file() {
 fn a_file_that_cannot_be_moved_leaves_nothing_in_tmp() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("tmp")).expect("a folder");
-    let written = write_new(&folder.path().join("tmp"), NAME, b"x\r\n").expect("it can be written");
+    let written = write_new(&folder.path().join("tmp"), NAME, b"x\r\n").expect("the file is written");
     let error =
-        move_into(&written, &folder.path().join("gone").join(NAME)).expect_err("there is no such folder");
+        move_into(&written, &folder.path().join("gone").join(NAME)).expect_err("the folder is missing");
     assert!(error.starts_with("cannot move the message to "), "{}", error);
     assert_eq!(files(&folder.path().join("tmp")), [""; 0]);
 }

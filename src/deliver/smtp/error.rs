@@ -254,7 +254,7 @@ mod tests {
                 format!("5.1.1 \u{1b}[2Jno\r\nsuch\u{202e} user {}", "x".repeat(1000)),
             ),
         };
-        let Outcome::Failed(failure) = error.outcome("mail.example.com:25") else { panic!("it failed") };
+        let Outcome::Failed(failure) = error.outcome("mail.example.com:25") else { panic!("no failure") };
         assert!(
             failure.answer.starts_with(r"550 5.1.1 \u{1b}[2Jno⏎such\u{202e} user xxx"),
             "{}",

@@ -318,7 +318,7 @@ mod tests {
     async fn a_reply_of_unlimited_length_is_refused() {
         for endless in [vec![b'2'; MAX_UNASKED_BYTES + 1], b"250-\r\n".repeat(MAX_UNASKED_LINES + 1)] {
             let mut heard = Vec::new();
-            let error = stream(&endless).read_to_end(&mut heard).await.expect_err("it is too long");
+            let error = stream(&endless).read_to_end(&mut heard).await.expect_err("the reply is too long");
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
             assert!(heard.len() <= MAX_UNASKED_BYTES && heard.len() < endless.len());
         }

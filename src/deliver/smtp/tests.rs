@@ -65,7 +65,7 @@ async fn dots_arrive_unchanged_at_any_position() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let options = options(&peer);
     let ready = load_roots(&options).expect("TLS can be set up");
-    let mut session = SmtpSession::open(&options, &ready, "example.com").await.expect("it answers");
+    let mut session = SmtpSession::open(&options, &ready, "example.com").await.expect("a connection");
     let messages = [
         ".\r\n",
         "..\r\n",
@@ -78,9 +78,9 @@ async fn dots_arrive_unchanged_at_any_position() {
     ];
     let long = format!("{}\r\n.\r\n", ".\r\n".repeat(20_000));
     for message in messages.into_iter().chain([long.as_str()]) {
-        session.transmit(&addresses(), message.as_bytes(), options.deadlines).await.expect("it is taken");
+        session.transmit(&addresses(), message.as_bytes(), options.deadlines).await.expect("accepted");
         let whole = format!("{}\r\n", message.strip_suffix("\r\n").unwrap_or(message));
-        let received = peer.record().received.pop().expect("it has come").message();
+        let received = peer.record().received.pop().expect("the message has arrived").message();
         assert!(received == whole.as_bytes(), "{} octets", message.len());
     }
 }
@@ -215,7 +215,7 @@ async fn a_greylisted_notification_is_accepted_later() {
     // The server defers each recipient once, so each attempt gets one recipient further.
     for _ in 0..2 {
         let Outcome::Failed(AttemptFailure { cause, .. }) = smtp.send(&notice("x")).await else {
-            panic!("it was put off")
+            panic!("the message was deferred")
         };
         assert_eq!(cause, Cause::Deferred);
     }
@@ -284,7 +284,7 @@ async fn notifications_may_be_sent_concurrently() {
     }
     assert!(sending.join_all().await.iter().all(|outcome| matches!(outcome, Outcome::Delivered(_))));
     assert_eq!(peer.record().received.len(), 20);
-    assert!(smtp.idle.lock().expect("nobody panicked").len() <= MAX_IDLE);
+    assert!(smtp.idle.lock().expect("no thread panicked").len() <= MAX_IDLE);
 }
 
 #[tokio::test]
@@ -396,7 +396,7 @@ fn channel(peer: &SmtpPeer) -> Smtp {
 
 fn addresses() -> MailAddresses {
     let options = bare_options();
-    MailAddresses::new(&options.from, &options.from_name, &options.to).expect("they are addresses")
+    MailAddresses::new(&options.from, &options.from_name, &options.to).expect("valid addresses")
 }
 
 fn notice(message: &str) -> Notification {

@@ -12,6 +12,7 @@ use crate::fetch::FetchResponse;
 use crate::forms::text::visible;
 use crate::submission::outcome::{Cause, Outcome};
 
+/// A longer `Retry-After` counts as this time.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 /// Maximum number of characters quoted from a response body.

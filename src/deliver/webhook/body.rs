@@ -19,6 +19,7 @@ use super::chat;
 use crate::deliver::notification::{Notification, Topic};
 use crate::forms::text::{is_unsafe, visible, visible_lines};
 
+/// Maximum length of a template, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
 /// Maximum size of a body in bytes, before characters are escaped.

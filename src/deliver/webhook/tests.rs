@@ -271,7 +271,7 @@ async fn a_certificate_may_be_for_an_address() {
     options.extra_roots = Some(authority);
     assert_eq!(Webhook::new(options).send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
     let (name, _, _) = server.await.unwrap().unwrap();
-    assert_eq!(name, None, "an address is no server name (RFC 6066 §3)");
+    assert_eq!(name, None, "an address is not a server name (RFC 6066 §3)");
 }
 
 #[tokio::test]
@@ -434,7 +434,7 @@ async fn over_tls(
     options.allow_private = true;
     options.extra_roots = roots;
     let failure = failure(Webhook::with(options, resolver, Timestamp::now).send(&notice()).await);
-    assert!(server.await.unwrap().is_err(), "no request arrives");
+    assert!(server.await.unwrap().is_err(), "the server received no request");
     assert_eq!(failure.cause, Cause::Channel);
     failure.answer
 }

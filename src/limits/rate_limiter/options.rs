@@ -9,6 +9,7 @@ use redis::{
     TlsCertificates,
 };
 
+/// How long a request waits for Redis, if `limits.shared_timeout` is not set.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(15);
 
 /// The time limit for connecting, logging in and loading the script together.

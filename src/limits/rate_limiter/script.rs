@@ -131,7 +131,7 @@ mod tests {
         let request =
             Keys::new("secret").request(Operation::Look, SOURCE, &LimitRule::new(&LimitOptions::default()));
         let packed = request.call("EVALSHA", "0123").get_packed_command();
-        let text = String::from_utf8(packed).expect("it is all text");
+        let text = String::from_utf8(packed).expect("the command is UTF-8");
         assert!(
             text.contains("frontdesk:source:") && !text.contains("192") && !text.contains("c00002"),
             "{text}"

@@ -144,12 +144,12 @@ impl Bench {
 
     fn write(&self, file: &str, text: &str) {
         let at = self.at(file);
-        fs::create_dir_all(at.parent().expect("a folder")).expect("it can be made");
+        fs::create_dir_all(at.parent().expect("a folder")).expect("the folder exists");
         // Replace the file, as editors often do: a second write with the same time stamp then gets a new
         // inode.
         let draft = self.folder.path().join("draft");
-        fs::write(&draft, text).expect("it can be written");
-        fs::rename(draft, at).expect("it can be renamed");
+        fs::write(&draft, text).expect("the file is written");
+        fs::rename(draft, at).expect("the file is renamed");
     }
 
     fn write_page(&self, file: usize) {
@@ -292,16 +292,16 @@ fn a_reload_renders_changed_pages_only() {
     let changed = |at: &Path| fs::metadata(at).map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("a time");
     let (written, probe) = (changed(&at), bench.folder.path().join("probe"));
     while {
-        fs::write(&probe, "tick").expect("it can be written");
+        fs::write(&probe, "tick").expect("the file is written");
         changed(&probe) <= written
     } {}
-    let text = fs::read_to_string(&at).expect("it is there").replace("here", "HERE");
-    fs::write(&at, text).expect("it can be written");
+    let text = fs::read_to_string(&at).expect("the file exists").replace("here", "HERE");
+    fs::write(&at, text).expect("the file is written");
     Disk::options()
         .write(true)
         .open(&at)
         .and_then(|file| file.set_modified(modified))
-        .expect("it can be set");
+        .expect("the time is set");
     let after = pages();
     assert!(Arc::ptr_eq(&before[0], &after[0]) && Arc::ptr_eq(&before[2], &after[2]));
     assert!(!Arc::ptr_eq(&before[1], &after[1]), "the inode change time differs");
@@ -312,7 +312,7 @@ fn a_reload_renders_changed_pages_only() {
 fn recently_written_files_are_read_again() {
     let bench = Bench::new();
     let at = bench.folder.path().join("pages/about.md");
-    let written = fs::metadata(&at).expect("it is there");
+    let written = fs::metadata(&at).expect("the file exists");
     for (later, settled) in [(0, false), (1, false), (4, true), (3_600, true)] {
         let now = SystemTime::now() + Duration::from_secs(later);
         assert_eq!(crate::pages::site_files::is_settled(&written, now), settled, "{later}");
@@ -327,7 +327,7 @@ fn recently_written_files_are_read_again() {
 fn the_cache_shares_bodies_with_the_site() {
     let mut bench = Bench::new();
     let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
-    let site = loaded.site.expect("it can be served");
+    let site = loaded.site.expect("a valid site");
     let Some(SiteEntry::Page(page)) = site.get("/about/") else { panic!("no page") };
     let html = page.html.identity().bytes.as_ptr_range();
     let markdown = page.markdown.identity().bytes.as_ptr_range();

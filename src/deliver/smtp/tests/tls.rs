@@ -136,7 +136,7 @@ fn certificate(name: &str) -> (Vec<u8>, Arc<ServerConfig>) {
         .expect("versions")
         .with_no_client_auth()
         .with_single_cert(vec![own.cert.der().clone()], key)
-        .expect("the key fits");
+        .expect("a valid key");
     (own.cert.pem().into_bytes(), Arc::new(config))
 }
 
