@@ -1,6 +1,6 @@
 //! `frontdesk backup` and `frontdesk restore`.
 
-#![expect(clippy::disallowed_methods, reason = "the name of a backup has the time")]
+#![expect(clippy::disallowed_methods, reason = "the name of a backup contains the time")]
 
 use std::io::Write as _;
 use std::path::Path;
@@ -22,9 +22,9 @@ pub(super) fn back_up(place: &DatabaseUrl, to: &Path, force: bool) -> anyhow::Re
             BackupError::Exists(_) => {
                 "`--force` replaces it; a different name for each backup keeps them all"
             }
-            BackupError::IsTheInbox(_) => "name another file, best on another disk or machine",
+            BackupError::IsTheInbox(_) => "name another file, preferably on another disk or machine",
             BackupError::Store(StoreError::Missing(_)) => {
-                "`--site DIR` or `--data-dir DIR` says where submissions are stored"
+                "`--site DIR` or `--data-dir DIR` selects the folder with the submissions"
             }
             _ => return error.into(),
         };
@@ -35,7 +35,7 @@ pub(super) fn back_up(place: &DatabaseUrl, to: &Path, force: bool) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// Verifies the backup and copies it to the inbox. Renames an existing inbox.
+/// Verifies the backup and copies it to the inbox. An existing inbox is kept under another name.
 pub(super) fn restore(from: &Path, place: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
     let database = require_file(place)?;
     let began = Instant::now();
@@ -48,7 +48,7 @@ pub(super) fn restore(from: &Path, place: &DatabaseUrl, force: bool) -> anyhow::
             BackupError::IsTheInbox(_) => "name the file that `frontdesk backup` wrote",
             BackupError::Damaged { .. }
             | BackupError::Store(StoreError::NotAnInbox(_) | StoreError::Missing(_)) => {
-                "the inbox was left as it is; restore another backup"
+                "the inbox was not changed; restore another backup"
             }
             _ => return error.into(),
         };
@@ -67,19 +67,19 @@ pub(super) fn restore(from: &Path, place: &DatabaseUrl, force: bool) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// The inbox's file. A PostgreSQL database has none, and is backed up with PostgreSQL's own tools.
+/// Returns the inbox's file. Fails for a PostgreSQL database, which PostgreSQL's own tools back up.
 fn require_file(place: &DatabaseUrl) -> anyhow::Result<&Path> {
     place.file().ok_or_else(|| {
         with_hint(
-            anyhow!("the inbox is in {place}, and not in a file"),
+            anyhow!("the inbox is in {place}, not in a file"),
             "`pg_dump` and `pg_restore` copy it; `frontdesk store move` copies it into a file",
         )
     })
 }
 
-/// `2 submissions, the newest of 2026-11-20T14:03:05.120Z (36 KiB, in 12 ms)`
+/// `2 submissions, the newest from 2026-11-20T14:03:05.120Z (36 KiB, in 12 ms)`
 fn describe(backup: &Backup, took: Duration) -> String {
-    let newest = backup.newest.map(|newest| format!(", the newest of {newest:.3}")).unwrap_or_default();
+    let newest = backup.newest.map(|newest| format!(", the newest from {newest:.3}")).unwrap_or_default();
     format!(
         "{}{newest} ({} KiB, in {} ms)",
         counted(backup.submissions, "submission"),
@@ -101,7 +101,7 @@ mod tests {
         };
         check(0, None, "0 submissions (36 KiB, in 12 ms)");
         let time = "2026-11-20T14:03:05.120Z";
-        check(1, Some(time), &format!("1 submission, the newest of {time} (36 KiB, in 12 ms)"));
-        check(2, Some(time), &format!("2 submissions, the newest of {time} (36 KiB, in 12 ms)"));
+        check(1, Some(time), &format!("1 submission, the newest from {time} (36 KiB, in 12 ms)"));
+        check(2, Some(time), &format!("2 submissions, the newest from {time} (36 KiB, in 12 ms)"));
     }
 }

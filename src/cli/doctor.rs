@@ -51,7 +51,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
         && !channels.iter().any(|channel| channel.name == *name)
     {
         let names: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
-        bail!("no channel is called `{name}`; there are: {}", names.join(", "));
+        bail!("there is no channel `{name}`; configured channels: {}", names.join(", "));
     }
     let is_wanted =
         |channel: &&&ChannelOptions| options.channel.as_ref().is_none_or(|name| *name == channel.name);
@@ -98,7 +98,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     Ok(if report.bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Sends a message that says that it is a test.
+/// Sends a message that identifies itself as a test.
 async fn send_test(channel: &ChannelOptions) -> Outcome {
     let now = Timestamp::now();
     let notice = Notification {
@@ -120,18 +120,20 @@ async fn send_test(channel: &ChannelOptions) -> Outcome {
     sent.unwrap_or_else(|_| Outcome::failed(Cause::Channel, "it timed out"))
 }
 
-/// Whether the server with the shared limits works.
+/// Checks that the Redis server for shared limits responds, and reports how long it took.
 fn check_shared_limits(shared: &rate_limiter::RedisOptions) -> CheckResult {
     match rate_limiter::test_connection(shared) {
         Ok(took) => {
             let ms = took.as_secs_f64() * 1000.0;
             CheckResult::Good(format!("{shared} counts requests, in {ms:.1} ms"))
         }
-        Err(why) => CheckResult::Bad(format!("{shared}: {why}. Until then each server counts for itself.")),
+        Err(why) => {
+            CheckResult::Bad(format!("{shared}: {why}. While this lasts, each server counts on its own."))
+        }
     }
 }
 
-/// Whether a secret protects the hashed addresses on that server.
+/// Checks that a secret protects the hashed addresses on the Redis server.
 fn check_hash_secret(shared: &rate_limiter::RedisOptions) -> CheckResult {
     match shared.hash_secret() {
         secret @ (HashSecret::Configured | HashSecret::Password) => CheckResult::Good(secret.to_string()),
@@ -139,7 +141,7 @@ fn check_hash_secret(shared: &rate_limiter::RedisOptions) -> CheckResult {
     }
 }
 
-/// Reports what needs attention in the inbox.
+/// Reports problems of the inbox that need the operator's attention.
 fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyhow::Result<()> {
     let digest = match InboxReader::open(&config.store.url) {
         Ok(inbox) => Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?,
@@ -152,7 +154,7 @@ fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyh
         if waiting > 0 {
             let name = &channel.name;
             report.finding("inbox", &CheckResult::Bad(format!(
-                "{waiting} deliveries wait for the channel {name}, which is not configured any more: they are made once a channel has that name again"
+                "{waiting} deliveries are waiting for the channel {name}, which is no longer configured: they resume once a channel has that name again"
             )))?;
         }
     }
@@ -223,7 +225,7 @@ fn destination(kind: &TransportOptions) -> String {
 /// The first thing that the operator should check.
 fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
     match (kind, cause) {
-        (_, Cause::Deferred) => "The receiver accepts nothing more for now: try again in a few minutes.",
+        (_, Cause::Deferred) => "The receiver is not accepting messages for now: try again in a few minutes.",
         (TransportOptions::Webhook(_), Cause::Gone) => {
             "Ask the receiver for a new address, and change `url`."
         }
@@ -236,7 +238,9 @@ fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
         (TransportOptions::Smtp(_), Cause::Channel | Cause::Unclear) => {
             "Check `host`, `port`, `tls`, `username`, `password`, `from` and `to`."
         }
-        (TransportOptions::Smtp(_), _) => "The mail server rejected the message: its answer says why.",
+        (TransportOptions::Smtp(_), _) => {
+            "The mail server rejected the message: its reply states the reason."
+        }
         (TransportOptions::Maildir(_), _) => {
             "Check `path`: this user must be able to write there, and the disk must not be full."
         }

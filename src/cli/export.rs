@@ -3,7 +3,7 @@
 //!
 //! [`web::describe`](crate::web::describe) describes every response, [`layout`] assigns files to bodies, and
 //! [`manifest`], [`nginx`] and [`hosts`] write the rules in three formats. [`folder`] replaces an earlier
-//! export at once.
+//! export atomically.
 
 mod folder;
 mod hosts;
@@ -37,7 +37,7 @@ pub(super) struct ExportOptions {
     /// Folder to write to: new, empty, or an earlier export, which is replaced
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Address of a frontdesk server to which nginx forwards the forms, or several; default: this site's
+    /// Addresses of the frontdesk servers to which nginx forwards the forms; default: this site's
     /// `server.listen`
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = parse_replica)]
     replica: Vec<String>,
@@ -54,7 +54,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let config = site::configuration(&options.site, options.data_dir.clone())?.at(None);
     if config.base_url.is_none() {
         return Err(with_hint(
-            anyhow!("`base_url` is not set, and every absolute link would lead to this machine"),
+            anyhow!("`base_url` is not set, so every absolute link would point to this machine"),
             "`base_url = \"https://www.example.com\"` in frontdesk.toml, or FRONTDESK_BASE_URL",
         ));
     }
@@ -95,7 +95,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The absolute path of the pages.
+/// Returns the absolute path of the pages. Fails if nginx.conf cannot contain it.
 fn root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
     let root = match &options.root {
         Some(root) => std::path::absolute(root).with_context(|| format!("cannot find {}", root.display()))?,
@@ -104,12 +104,12 @@ fn root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String
     let root =
         root.to_str().ok_or_else(|| anyhow!("{} is not UTF-8, which nginx.conf requires", root.display()))?;
     if root.contains(['\n', '\r']) {
-        bail!("`{root}` cannot be written into nginx.conf: it has a line break");
+        bail!("`{root}` cannot be written to nginx.conf: it contains a line break");
     }
     Ok(root.to_owned())
 }
 
-/// The addresses of frontdesk servers for the forms, in the syntax of nginx.
+/// Returns the addresses of the frontdesk servers for the forms, in nginx's syntax.
 fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<String>> {
     if !options.replica.is_empty() {
         return Ok(options.replica.clone());
@@ -130,7 +130,7 @@ fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<Stri
         .collect()
 }
 
-/// Parses the address of a server: an IP address or a name with a port, or a Unix socket.
+/// Parses the address of a server: an IP address or a host name, each with a port, or a Unix socket.
 fn parse_replica(text: &str) -> Result<String, String> {
     let is_name = |host: &str| {
         !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))

@@ -81,7 +81,7 @@ pub(super) enum InboxCommand {
     },
     /// Print what needs attention, as in today's digest
     Digest,
-    /// Retry deliveries now: parked ones, and those that wait for their next attempt
+    /// Retry deliveries now: parked ones, and those waiting for their next attempt
     Retry(RetryOptions),
     /// Hold submissions: stop deliveries that have not started
     Hold {

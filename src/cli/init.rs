@@ -46,8 +46,8 @@ pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first file that keeps a site from being written here. A fresh repository has a README and a license,
-/// which do not.
+/// Returns the name of a file that prevents writing a site to `folder`, if there is one. A fresh repository
+/// may contain `.git`, a README and a license.
 fn find_obstacle(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -39,7 +39,7 @@ pub(super) fn with_hint(error: impl Into<anyhow::Error>, hint: impl Into<String>
     HintedError { error: error.into(), hint: hint.into() }.into()
 }
 
-/// The advice that comes with an error.
+/// The advice that [`with_hint`] added to an error, if any.
 pub(super) fn hint(error: &anyhow::Error) -> Option<&str> {
     error.downcast_ref::<HintedError>().map(|hinted| hinted.hint.as_str())
 }
@@ -93,7 +93,7 @@ pub(super) fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(count: N, n
     }
 }
 
-/// The word for one, or the word for several.
+/// Returns `one` if `count` is 1, otherwise `several`.
 pub(super) fn plural<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
     if count == 1 { one } else { several }
 }

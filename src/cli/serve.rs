@@ -73,7 +73,7 @@ fn serve(
     log.faults(&config.memory_faults(site.size()));
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let store = Store::open(&config.store)
-        .with_context(|| format!("cannot keep submissions in {}", config.store.url))?;
+        .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
     let intake = Intake::start(store.clone(), config.intake.clone())?;
     create_data_folder(&config);
     let worker = Arc::new(DeliveryWorker::start(reload::deliveries(&config), store.clone())?);
@@ -133,13 +133,13 @@ fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder whose free space is monitored: that of a SQLite database, otherwise the data folder.
+/// The folder whose free space is monitored: a SQLite database's folder, otherwise the data folder.
 fn data_folder(config: &Config) -> &Path {
     config.store.url.file().and_then(Path::parent).unwrap_or(&config.data_dir)
 }
 
-/// Creates the data folder for an inbox in PostgreSQL; for SQLite the store has created it. A running server
-/// never creates the folder: if it disappears, its file system may be unmounted.
+/// Creates the data folder if the inbox is in PostgreSQL; for SQLite the store has created it. A running
+/// server never creates the folder: if it disappears, its file system may be unmounted.
 fn create_data_folder(config: &Config) {
     let created = match config.store.url.file() {
         Some(_) => Ok(()),
@@ -150,7 +150,7 @@ fn create_data_folder(config: &Config) {
     }
 }
 
-/// Writes down whose requests were refused since that was last done.
+/// Stores the refusals counted since the last call.
 fn store_refusals(desk: &AppState) {
     if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() {
         // A failure loses only these figures.
@@ -197,7 +197,7 @@ fn check_certificate(config: &Config) -> anyhow::Result<()> {
 fn explain_bind_error(error: web::BindError, flag: &str) -> anyhow::Error {
     let hint = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            format!("another program listens there; `{flag} ADDR:PORT` uses another port")
+            format!("another program is listening there; `{flag} ADDR:PORT` uses another port")
         }
         std::io::ErrorKind::PermissionDenied => {
             "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
@@ -208,7 +208,7 @@ fn explain_bind_error(error: web::BindError, flag: &str) -> anyhow::Error {
     with_hint(error, hint)
 }
 
-/// Takes the sockets that a service manager has passed, and binds configured addresses for missing ones.
+/// Uses the sockets that a service manager has passed, and binds the configured addresses of missing ones.
 fn bind(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets of the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
@@ -223,11 +223,11 @@ fn bind(config: &Config) -> anyhow::Result<Sockets> {
     match (&config.web.tls.source, sockets.https.is_empty()) {
         (None, false) => {
             bail!(
-                "the service manager passed a socket for TLS, and neither `tls.certificate` nor `tls.acme_domains` is set"
+                "the service manager passed a socket for TLS, but neither `tls.certificate` nor `tls.acme_domains` is set"
             )
         }
         (Some(_), true) => {
-            bail!("a certificate is configured, and no socket for TLS: `tls.listen` is not set")
+            bail!("a certificate is configured, but there is no socket for TLS: set `tls.listen`")
         }
         _ => {}
     }
@@ -254,7 +254,7 @@ impl ListeningAddresses {
         })
     }
 
-    /// The first TCP address for links, over TLS if it is configured.
+    /// The first TCP address for links, over TLS if it is configured. `None` if all are Unix sockets.
     fn first(&self) -> Option<SocketAddr> {
         self.secure.iter().chain(&self.public).find_map(|address| match address {
             Address::Tcp(address) => Some(*address),
@@ -371,7 +371,7 @@ fn log_start(config: &Config, desk: &AppState, addresses: &ListeningAddresses, i
         "serving"
     );
     if let Err(error) = desk.store.health() {
-        tracing::error!(%error, "submissions cannot be kept");
+        tracing::error!(%error, "submissions cannot be stored");
     }
 }
 
@@ -414,7 +414,7 @@ fn install_signal_handlers(
                 let _ = sender.send(ShutdownPhase::Draining);
                 tracing::info!(
                     seconds = drain.as_secs_f64(),
-                    "draining: /readyz answers 503, requests are still served"
+                    "draining: /readyz responds with 503, requests are still being served"
                 );
                 let _ = tokio::time::timeout(drain, end()).await;
             }

@@ -47,8 +47,8 @@ impl ConfigOverrides {
     }
 }
 
-/// A typed path is relative to the working directory; the configuration's paths are relative to the site's
-/// folder.
+/// Makes a path on the command line absolute. It is relative to the working directory, while the
+/// configuration's paths are relative to the site's folder.
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
@@ -65,7 +65,7 @@ pub(super) struct InboxLocation {
 }
 
 impl InboxLocation {
-    /// Reads the site's configuration with the typed data folder.
+    /// Reads the site's configuration with the data folder from the command line.
     pub(super) fn configuration(self) -> anyhow::Result<Config> {
         configuration(&self.site, self.data_dir)
     }
@@ -94,13 +94,13 @@ pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Resul
     Ok((config, faults))
 }
 
-/// The environment without values that are not UTF-8, which no key can have.
+/// The environment without variables that are not UTF-8: no key accepts them.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Loads the site with its resources. Returns every fault, and no site if one of them is an error.
+/// Loads the site with its resources. Returns every fault. The site is `None` if one of them is an error.
 pub(super) fn load(folder: &Path, config: &Config) -> (Option<Site>, Vec<Fault>) {
     load_again(folder, config, &mut LoadCache::default())
 }

@@ -62,7 +62,7 @@ fn add_hint(error: CopyError) -> anyhow::Error {
         }
         CopyError::Occupied(_) => "name a database without submissions: two inboxes are never merged",
         CopyError::Store(StoreError::Missing(_)) => {
-            "`--site DIR` or `--data-dir DIR` says where submissions are stored"
+            "`--site DIR` or `--data-dir DIR` selects the folder with the submissions"
         }
         CopyError::Store(StoreError::TooOld(_)) => "`frontdesk store migrate` brings it up to date",
         _ => return error.into(),

@@ -35,7 +35,7 @@ pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
         };
         let file = site.join("theme").join(name);
         if file.exists() {
-            bail!("{} is there already", file.display());
+            bail!("{} already exists", file.display());
         }
         let folder = file.parent().unwrap_or(site);
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;

@@ -231,7 +231,7 @@ impl WriteQueue {
         };
         // Log without the lock: another thread may hold standard error and wait for the lock.
         match (before, failure) {
-            (None, Some(error)) => tracing::error!(%error, "submissions cannot be kept"),
+            (None, Some(error)) => tracing::error!(%error, "submissions cannot be stored"),
             (Some(_), None) => tracing::info!("submissions are kept again"),
             _ => {}
         }

@@ -101,7 +101,7 @@ async fn respond(
         "/readyz" => match app.store.health() {
             Ok(()) => text(StatusCode::OK, "ready\n"),
             Err(error) => {
-                text(StatusCode::SERVICE_UNAVAILABLE, format!("submissions cannot be kept: {error}\n"))
+                text(StatusCode::SERVICE_UNAVAILABLE, format!("submissions cannot be stored: {error}\n"))
             }
         },
         "/metrics" => {

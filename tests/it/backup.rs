@@ -35,7 +35,7 @@ fn every_submission_that_got_its_200_before_a_backup_began_is_in_it() {
         let began = Instant::now();
         succeeds(
             backup(&file, &server.data_dir()),
-            &["Backed up ", " submissions, the newest of ", "inbox.sqlite."],
+            &["Backed up ", " submissions, the newest from ", "inbox.sqlite."],
         );
         slowest_backup = slowest_backup.max(began.elapsed());
         let told = verify(&file).expect("it is whole");
@@ -85,7 +85,7 @@ fn restore_refuses_a_running_server_and_unforced_replacement() {
     succeeds(backup(&file, &server.data_dir()), &["Backed up 1 submission,"]);
     submit(&server, "two@example.com");
     fails(restore(&file, &server.data_dir(), &["--force"]), &["is in use", "hint: stop the server"]);
-    fails(backup(&file, &server.data_dir()), &["backup.sqlite is there already", "hint: `--force`"]);
+    fails(backup(&file, &server.data_dir()), &["backup.sqlite already exists", "hint: `--force`"]);
     fails(
         command("backup", &server.data_dir().join("inbox.sqlite"), &server.data_dir(), &["--force"]),
         &["is the inbox itself", "hint: "],
@@ -149,7 +149,7 @@ fn a_damaged_backup_is_refused_and_changes_nothing() {
     ] {
         fails(
             restore(&path(name), &server.data_dir(), &["--force"]),
-            &[words, "hint: the inbox was left as it is"],
+            &[words, "hint: the inbox was not changed"],
         );
     }
     assert_eq!(listing(&server.data_dir()), before);

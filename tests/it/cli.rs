@@ -303,7 +303,7 @@ fn the_theme_is_listed_and_copied_to_be_changed() {
     std::fs::write(&footer, "<footer>Our own</footer>").expect("it is there");
     std::fs::write(folder.path().join("theme/custom.css"), "h1 { color: teal }").expect("it can be written");
     let (code, _, stderr) = run(&["theme", ".", "partials/footer.html"], folder.path());
-    assert!(code == Some(1) && stderr.contains("is there already"), "{stderr}");
+    assert!(code == Some(1) && stderr.contains("already exists"), "{stderr}");
     let (_, _, stderr) = run(&["theme", ".", "stile.css"], folder.path());
     assert!(stderr.contains("did you mean `style.css`?"), "{stderr}");
     let server = TestServer::with(folder.path(), &[]);

@@ -30,10 +30,7 @@ fn submissions_are_held_and_released_beside_a_running_server() {
         "1 submission is held until you release or discard it (frontdesk inbox list --status held).\n"
     );
     let (code, out, err) = inbox(&server, &["retry", &id]);
-    assert_eq!(
-        (code, out.as_str()),
-        (Some(0), "Nothing to try again: no such delivery waits or is parked.\n")
-    );
+    assert_eq!((code, out.as_str()), (Some(0), "Nothing to retry: no such delivery is waiting or parked.\n"));
     assert!(err.contains("`frontdesk inbox release` delivers them"), "{err}");
     let (code, out, _) = inbox(&server, &["release", "--all"]);
     assert_eq!((code, out), (Some(0), format!("{id} is released: there is nothing to deliver.\n")));
@@ -77,7 +74,13 @@ fn a_delivery_is_shown_retried_held_and_released() {
     let (code, out, err) = inbox(&server, &["release", &id]);
     assert_eq!(
         (code, out, err.as_str()),
-        (Some(0), format!("{id} is released: 1 delivery is tried now, or as soon as the server runs.\n"), "")
+        (
+            Some(0),
+            format!(
+                "{id} is released: 1 delivery is due now and will be attempted as soon as the server is running.\n"
+            ),
+            ""
+        )
     );
     wait_for("it is delivered", || (server.inbox()[0]["status"] == "delivered").then_some(()));
     let delivered = delivery(&server, &id);
@@ -85,7 +88,7 @@ fn a_delivery_is_shown_retried_held_and_released() {
     assert_eq!((&last["delivered"], delivered["due_at"].is_null()), (&true.into(), true));
     assert_eq!(mails(&maildir).len(), 1);
     let (_, out, _) = inbox(&server, &["retry", &id]);
-    assert_eq!(out, "Nothing to try again: no such delivery waits or is parked.\n");
+    assert_eq!(out, "Nothing to retry: no such delivery is waiting or parked.\n");
     let stats: Value = serde_json::from_str(&inbox(&server, &["stats", "--json"]).1).expect("JSON");
     assert_eq!(
         (&stats["by_status"]["delivered"], &stats["channels"][0]["channel"]),
@@ -113,7 +116,7 @@ fn retry_makes_deliveries_due_at_once() {
     let (code, out, err) = inbox(&server, &["retry", "--channel", "box"]);
     assert_eq!(
         (code, out.as_str(), err.as_str()),
-        (Some(0), "1 delivery is tried now, or as soon as the server runs.\n", "")
+        (Some(0), "1 delivery is due now and will be attempted as soon as the server is running.\n", "")
     );
     assert_ne!(delivery(&server, &id)["due_at"], before);
     server.restart();
@@ -166,7 +169,9 @@ fn a_release_delivers_by_a_channel_that_was_added_after_the_hold() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site_with_maildir(folder.path(), &folder.path().join("box"));
     let (code, out, err) = run(&["inbox", "release", &id], &site, &server.data_dir());
-    let released = format!("{id} is released: 1 delivery is tried now, or as soon as the server runs.\n");
+    let released = format!(
+        "{id} is released: 1 delivery is due now and will be attempted as soon as the server is running.\n"
+    );
     assert_eq!((code, out, err.as_str()), (Some(0), released, ""));
     assert_eq!(server.inbox()[0]["status"], "waiting");
     server.expect(1);

@@ -345,8 +345,8 @@ fn without_a_terminal_every_log_line_is_json_or_every_one_is_text() {
     let [line] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
     let event: Value = serde_json::from_str(line).expect("it is JSON");
     assert_eq!(event["level"], "ERROR");
-    assert!(line.contains("another program listens there"), "{line}");
-    assert!(output("text").contains("hint: another program listens there"), "{}", output("text"));
+    assert!(line.contains("another program is listening there"), "{line}");
+    assert!(output("text").contains("hint: another program is listening there"), "{}", output("text"));
     assert_eq!(server.terminate().0, Some(0));
     let last = self::events(&server);
     assert_eq!(last.last().map(|event| &event["message"]), Some(&"stopped".into()));

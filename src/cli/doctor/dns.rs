@@ -12,7 +12,7 @@ use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE
 
 /// How long a name server may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The most name servers that are asked, as in the C library's resolver.
+/// Maximum number of name servers to query, as in the C library's resolver.
 const MAX_SERVERS: usize = 3;
 
 /// Queries name servers in order until one answers.
@@ -22,7 +22,7 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// The name servers in `/etc/resolv.conf`. None if it has none.
+    /// Uses the name servers in `/etc/resolv.conf`. `None` if the file is unreadable or lists no servers.
     pub(super) fn of_this_machine() -> Option<Resolver> {
         Resolver::parse(&fs::read_to_string("/etc/resolv.conf").ok()?)
     }
@@ -41,7 +41,7 @@ impl Resolver {
         (!servers.is_empty()).then_some(Resolver { servers, timeout: TIMEOUT })
     }
 
-    /// The text records of a name, each with its strings joined. Empty if the name does not exist.
+    /// Returns the text records of a name, each with its strings joined. Empty if the name does not exist.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
         let mut last = "no name server is known".to_owned();
         for server in &self.servers {
@@ -54,6 +54,7 @@ impl Resolver {
     }
 }
 
+/// Queries one name server for text records: over UDP, and over TCP if the answer was truncated.
 fn ask(server: SocketAddr, name: &str, timeout: Duration) -> io::Result<Vec<String>> {
     let id = id();
     let wrong = |_| io::Error::new(io::ErrorKind::InvalidInput, "the name is not valid");
@@ -68,7 +69,7 @@ fn ask(server: SocketAddr, name: &str, timeout: Duration) -> io::Result<Vec<Stri
     }
 }
 
-/// Returns nothing if the answer was truncated.
+/// Returns `None` if the answer was truncated.
 fn over_udp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Option<Vec<String>>> {
     let any: IpAddr = if server.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
     let socket = UdpSocket::bind((any, 0))?;
@@ -169,7 +170,8 @@ mod tests {
         Resolver { timeout: Duration::from_mins(1), ..Resolver::at(server) }
     }
 
-    /// A name server that sends one answer after one with a wrong id; over TCP if `truncate` is set.
+    /// Starts a name server that sends an answer with a wrong id and then the real one; if `truncate` is set,
+    /// the complete answer is sent over TCP.
     fn serve(texts: &[&str], code: RCODE, truncate: bool) -> SocketAddr {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         // A port may be free for only one of the two protocols.

@@ -9,15 +9,15 @@ const USUAL_SELECTORS: [&str; 12] =
 /// The result of one check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CheckResult {
-    /// No problem, with what was found.
+    /// No problem, with a description of the finding.
     Good(String),
-    /// A problem, with what to do.
+    /// A problem, with advice on how to solve it.
     Bad(String),
     /// The check was not possible, with the reason.
     Unknown(String),
 }
 
-/// Checks all three records.
+/// Checks all three records. Without a selector, looks for a DKIM key under [`USUAL_SELECTORS`].
 pub(super) fn examine(
     resolver: &Resolver,
     domain: &str,
@@ -30,7 +30,7 @@ pub(super) fn examine(
     let mut dkim = CheckResult::Unknown(match selector {
         Some(selector) => format!("there is no key at {selector}._domainkey.{domain}"),
         None => {
-            "no key under the usual names; `--dkim-selector NAME` looks under the one that your provider uses"
+            "no key under the usual names; pass the name that your provider uses with `--dkim-selector NAME`"
                 .to_owned()
         }
     });
@@ -56,6 +56,7 @@ pub(super) fn examine(
     [("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
 }
 
+/// Checks the SPF record among the text records of the domain.
 fn spf(domain: &str, texts: &[String]) -> CheckResult {
     let is_spf = |text: &&String| {
         let version = text.split(' ').next().unwrap_or_default();
@@ -77,12 +78,13 @@ fn spf(domain: &str, texts: &[String]) -> CheckResult {
             }
         }
         _ => CheckResult::Bad(format!(
-            "{domain} has {} SPF records, which counts as none: join them into one",
+            "{domain} has {} SPF records, which receivers treat as none: merge them into one",
             records.len()
         )),
     }
 }
 
+/// Checks the key under a selector. `None` if the text records contain no key.
 fn dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     let tag = |text: &str, name: &str| {
         let mut tags = text.split(';').filter_map(|tag| tag.split_once('='));
@@ -96,7 +98,7 @@ fn dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     })
 }
 
-/// The domain's policy, or that of the closest parent domain with one.
+/// Checks the DMARC record of the domain, or else of the closest parent domain that has one.
 fn dmarc_of(
     domain: &str,
     ask: &dyn Fn(String) -> Result<Vec<String>, String>,
@@ -115,7 +117,7 @@ fn dmarc_of(
         }
         if records.len() > 1 {
             return Ok(CheckResult::Bad(format!(
-                "_dmarc.{name} has {} records, which counts as none: join them into one",
+                "_dmarc.{name} has {} records, which receivers treat as none: merge them into one",
                 records.len()
             )));
         }

@@ -17,7 +17,7 @@ use crate::cli::output::with_hint;
 use crate::pages::file::fingerprint;
 
 pub(super) const MANIFEST: &str = "manifest.json";
-/// Marks a manifest as ours.
+/// Identifies a manifest that this command wrote.
 pub(super) const GENERATOR: &str = "frontdesk export";
 /// The version of the manifest's format.
 pub(super) const FORMAT: u32 = 1;
@@ -26,7 +26,7 @@ pub(super) const FILES: &str = "files";
 pub(super) const BYTES: &str = "bytes";
 pub(super) const BLAKE3: &str = "blake3";
 
-/// Folders of a site that are read when it is loaded.
+/// A site's folders whose files are loaded.
 const SOURCES: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 /// The output folder of an export.
@@ -51,12 +51,12 @@ impl ExportFolder {
         let path = resolve(output)?;
         if let Some(name) = SOURCES.iter().find(|name| is_within(&path, &site.join(name))) {
             bail!(
-                "{} is within the site's own {name}/, and would be part of the next export",
+                "{} is within the site's own {name}/, so it would be part of the next export",
                 output.display()
             );
         }
         if site.canonicalize().is_ok_and(|site| site.starts_with(&path)) {
-            bail!("{} is the site's own folder, or above it", output.display());
+            bail!("{} is the site's own folder, or contains it", output.display());
         }
         let folder = Self { path };
         folder.examine()?;
@@ -82,7 +82,7 @@ impl ExportFolder {
         }
         let listed = read_manifest(&self.path).ok_or_else(|| {
             with_hint(
-                anyhow!("{shown} is not empty and not an export"),
+                anyhow!("{shown} is not empty and is not an export"),
                 "name a folder that is empty or does not exist yet",
             )
         })?;
@@ -93,9 +93,7 @@ impl ExportFolder {
                 });
             if !is_ours {
                 return Err(with_hint(
-                    anyhow!(
-                        "{shown} holds `{name}`, which the earlier export did not write, or not with this content"
-                    ),
+                    anyhow!("{shown} contains `{name}`, which was added or changed after the earlier export"),
                     "move it away, or name another folder",
                 ));
             }
@@ -103,7 +101,8 @@ impl ExportFolder {
         Ok(ExistingContent::Export(files))
     }
 
-    /// Writes `files`, by name, in place of the existing content. Returns whether that was an export.
+    /// Replaces the existing content with `files`, keyed by name. Returns whether the folder contained an
+    /// export.
     pub fn fill(&self, files: &BTreeMap<String, Bytes>) -> anyhow::Result<bool> {
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("export");
         let parent = self.path.parent().unwrap_or(Path::new("/"));
@@ -174,7 +173,8 @@ fn is_within(path: &Path, folder: &Path) -> bool {
     folder.canonicalize().is_ok_and(|folder| path.starts_with(folder))
 }
 
-/// The names of all files below a folder. Names that are not UTF-8 are converted: an export has none.
+/// The names of all files below a folder. Names that are not UTF-8 are converted lossily; an export has no
+/// such names.
 fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -193,7 +193,7 @@ fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     Ok(files)
 }
 
-/// The files in a folder's manifest with their hashes. None without a manifest of ours.
+/// The files in a folder's manifest with their hashes. `None` if the folder has no manifest of an export.
 fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     let manifest: Value = serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()?;
     if manifest["generator"] != GENERATOR {
@@ -215,7 +215,7 @@ fn write(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Result<()> 
 }
 
 /// Exchanges two folders with one rename. If the file system cannot do that, moves the old folder away first,
-/// and the path does not exist for a moment.
+/// so the path does not exist for a moment.
 fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Result<()> {
     if *found == ExistingContent::Nothing {
         return Ok(renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE).or_else(
@@ -274,8 +274,8 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let output = place.path().join("new/site");
         let put = |text| {
-            let folder = ExportFolder::claim(&output, Path::new("/nowhere")).expect("it may be put there");
-            folder.fill(&export(text)).expect("it can be put there")
+            let folder = ExportFolder::claim(&output, Path::new("/nowhere")).expect("the folder is accepted");
+            folder.fill(&export(text)).expect("the export is written")
         };
         assert!(!put("one"));
         assert_eq!(names(&output), ["manifest.json", "public/one.txt"]);
@@ -285,8 +285,8 @@ mod tests {
         assert_eq!(beside.len(), 1, "{beside:?}");
         let empty = place.path().join("empty");
         fs::create_dir(&empty).expect("it can be created");
-        let folder = ExportFolder::claim(&empty, Path::new("/nowhere")).expect("it may be put there");
-        assert!(!folder.fill(&export("one")).expect("it can be put there"));
+        let folder = ExportFolder::claim(&empty, Path::new("/nowhere")).expect("the folder is accepted");
+        assert!(!folder.fill(&export("one")).expect("the export is written"));
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         let output = place.path().join("site");
         let claim = || ExportFolder::claim(&output, Path::new("/nowhere"));
         let refused = |words: &str| {
-            let said = claim().expect_err("it must not be put there").to_string();
+            let said = claim().expect_err("the folder is refused").to_string();
             assert!(said.contains(words), "{said}");
         };
         fs::create_dir(&output).expect("it can be created");
@@ -303,11 +303,11 @@ mod tests {
         refused("not an export");
         fs::remove_file(output.join("mine.txt")).expect("it can be removed");
         let folder = claim().expect("it is empty");
-        folder.fill(&export("one")).expect("it can be put there");
+        folder.fill(&export("one")).expect("the export is written");
         fs::write(output.join("public/mine.txt"), "mine").expect("it can be written");
         refused("`public/mine.txt`");
         // The file appeared during the export.
-        folder.fill(&export("two")).expect_err("it must not be put there");
+        folder.fill(&export("two")).expect_err("the folder is refused");
         assert_eq!(names(&output), ["manifest.json", "public/mine.txt", "public/one.txt"]);
         fs::remove_file(output.join("public/mine.txt")).expect("it can be removed");
         fs::write(output.join("public/one.txt"), "changed").expect("it can be written");

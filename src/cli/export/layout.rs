@@ -1,4 +1,4 @@
-//! Assigns file names to response bodies. Prefers names that a static server finds by itself.
+//! Assigns file names to response bodies. Prefers names that static servers find without extra rules.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::web::describe::{Description, EncodedResponses, RecordedResponse, UrlR
 /// The longest name of a file or folder that every common file system accepts, in bytes.
 const MAX_NAME: usize = 255;
 
-/// The folder for bodies whose URL cannot be the name of a file.
+/// The folder for bodies whose URL cannot be a file name.
 const ASIDE: &str = "frontdesk-files";
 
 /// Names with a special meaning for static hosts.
@@ -92,7 +92,7 @@ impl ExportLayout {
             let identities = match answers {
                 UrlResponses::Negotiated { html, .. } => {
                     let html = names.claim(&format!("{}index.html", &path[1..]), &html.identity().body);
-                    // The file of the page's Markdown is that of its twin.
+                    // The page's Markdown is stored in the file of the page's twin URL.
                     vec![html, own.get(&path::twin(path)).cloned().unwrap_or_default()]
                 }
                 UrlResponses::Single(_) => vec![own.get(path).cloned().unwrap_or_default()],
@@ -187,7 +187,7 @@ impl FileNames {
             && above.all(|folder| !self.files.contains_key(folder) && !RESERVED.contains(&folder))
     }
 
-    /// Names the files of the encodings: the name of the identity with an extension.
+    /// Names the files of the encodings: the name of the uncompressed file plus an extension.
     fn store(&mut self, of: EncodedResponses, identity: &str) -> StoredRepresentation {
         let coded = of.0.into_iter().map(|(encoding, reply)| {
             let name = match extension(encoding) {
@@ -213,7 +213,7 @@ impl FileNames {
     }
 }
 
-/// The extension under which static servers look for an encoding.
+/// The file extension under which static servers look for an encoding. `None` for the uncompressed file.
 fn extension(encoding: Encoding) -> Option<&'static str> {
     match encoding {
         Encoding::Identity => None,

@@ -12,7 +12,7 @@ use crate::pages::file::fingerprint;
 use crate::pages::path;
 use crate::web::describe::RecordedResponse;
 
-/// The manifest of all URLs and `files`.
+/// Composes the manifest of all URLs and `files` as JSON.
 pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<String, Bytes>) -> String {
     let urls: Map<String, Value> = layout
         .urls

@@ -33,7 +33,7 @@ const KNOWN_ACCEPT: [&str; 16] = [
     "application/rss+xml",
 ];
 
-/// Values of `Accept-Encoding` that they send.
+/// Values of `Accept-Encoding` that the same clients send.
 const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
     "",
     "gzip, deflate, br, zstd",
@@ -63,11 +63,12 @@ const OWS: &str = r"[ \t]*+";
 /// Where a member ends.
 const END: &str = r"(?=[,\n])";
 
-/// The rest of a member, and of a parameter: up to the next comma, or semicolon, that is not between quotes.
+/// Matches the rest of a list member: up to the next comma outside quotes.
 fn rest_of_member() -> String {
     format!(r#"(?:[^",\n]++|{QUOTED})*+"#)
 }
 
+/// Matches the rest of a parameter: up to the next comma or semicolon outside quotes.
 fn rest_of_parameter() -> String {
     format!(r#"(?:[^",;\n]++|{QUOTED})*+"#)
 }
@@ -100,7 +101,7 @@ fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap
     );
     let mut map = NginxMap::new(&format!("{source}\\n0123456789"), variable);
     map.default(otherwise);
-    // No weight is the greatest one.
+    // A member without a weight has the greatest one, 1.
     map.expression_of_any_case(
         &format!(r"^{member}(?:{q}1(?:\.0*+)?+{OWS}(?:;{})*+)?+{END}", rest_of_parameter()),
         "1000",
@@ -109,14 +110,14 @@ fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap
         &format!(r"^{member}{q}0?+\.(?=\d{{0,2}}[1-9])(?={rest}){greater}(\d{{1,3}}+)"),
         "0$400",
     );
-    // Digits past the third only tell a weight from none.
+    // Digits after the third matter only for weights below 0.001, which are not zero.
     map.expression_of_any_case(&format!(r"^{member}{q}0?+\.000\d*[1-9]{rest}"), "0001");
     map.expression_of_any_case(&format!(r"^{member}{q}(?:0(?:\.\d*+)?+|\.\d++){rest}"), "0000");
     map
 }
 
-/// Whether, of weights with spaces before them, this one is less than one further right: the digits that both
-/// begin with, and then one that is greater. The group in it must be the first one.
+/// Matches a weight if a later weight in the list, separated by spaces, is greater: both begin with the same
+/// digits, and then the later one has a greater digit. The caller must not put a capture group before it.
 fn less() -> String {
     let mut expression = String::from(r"(\d{0,3})(?:");
     for digit in 0..9 {
@@ -160,7 +161,7 @@ pub(super) fn media() -> Vec<NginxMap> {
     weighed.expression(&format!("^{}", less()), "markdown");
     weighed.expression(r"^(\d{4})\d* \1\d*/1\z", "markdown");
 
-    // Where no member can be read, the client has said nothing.
+    // A field without a valid member counts as absent.
     let token = "[!#$%&'*+.^_`|~0-9a-z-]++";
     let some_weight = format!(
         ";{OWS}q{OWS}={OWS}(?:1(?:\\.0*+)?+|0(?:\\.\\d*+)?+|\\.\\d++){OWS}(?:;{})*+",
@@ -189,8 +190,8 @@ pub(super) fn media() -> Vec<NginxMap> {
     ]
 }
 
-/// The chosen encoding of those whose letters `$frontdesk_has` holds, as `$frontdesk_encoding`: `br`, `zstd`,
-/// `gzip` or nothing.
+/// Chooses among the encodings whose letters are in `$frontdesk_has`. The result is `$frontdesk_encoding`:
+/// `br`, `zstd`, `gzip` or empty.
 pub(super) fn encoding() -> Vec<NginxMap> {
     let source = "$http_accept_encoding";
     let mut maps = vec![
@@ -228,7 +229,7 @@ pub(super) fn encoding() -> Vec<NginxMap> {
         let chosen = negotiate::Codings::parse([known.as_bytes()]).choose(|_| true);
         encoding.exactly(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
     }
-    // There is nothing to choose.
+    // The file has no other encodings.
     encoding.expression("^:", "");
     encoding.expression(&format!("^[^:]*:.{{{}}}", MAX_VALUE + 1), "");
     encoding.expression(&format!("^[^:]*:{}", &unclosed()[1..]), "");
@@ -236,7 +237,7 @@ pub(super) fn encoding() -> Vec<NginxMap> {
     maps
 }
 
-/// A field value with a quote that is never closed, which quotes nothing.
+/// Matches a field value with an unclosed quote, which does not begin a quoted string.
 fn unclosed() -> String {
     format!(r#"^(?!(?:[^"]++|{QUOTED})*+\z)"#)
 }

@@ -81,7 +81,7 @@ impl FileTable {
     /// The id of a file, such as `f7`. Adds the file on first use.
     fn id(&mut self, stored: &StoredRepresentation) -> String {
         let identity = stored.identity();
-        // The page for missing URLs has another status, and no validator.
+        // The page for missing URLs has a different status and no validator.
         let key = format!("{} {}", identity.reply.status, identity.name);
         let next = self.numbers.len();
         let number = *self.numbers.entry(key).or_insert(next);
@@ -278,7 +278,7 @@ fn answer() -> NginxMap {
     map
 }
 
-/// The response that nginx sends: the result, unless nginx has responded with an error itself.
+/// The response that nginx sends: the result, unless nginx itself has responded with an error.
 fn sent() -> NginxMap {
     let mut map = NginxMap::new("$frontdesk_answer/$status", "$frontdesk_said");
     map.default("trouble");
@@ -385,7 +385,7 @@ fn headers(layout: &ExportLayout) -> Vec<NginxMap> {
     vec![content_type, cache_control, link, encoding, etag, allow, query, location, file_vary, vary, policy]
 }
 
-/// The first response of a kind. Its headers are those of all.
+/// Returns the first response of a kind. All responses of that kind have the same headers.
 fn first<'a>(
     layout: &'a ExportLayout,
     of: impl Fn(&'a UrlContent) -> Option<&'a RecordedResponse>,
@@ -582,8 +582,8 @@ location = /.frontdesk/refused {
 }
 ";
 
-/// The location of a form, without the headers about the client. Its own `add_header` disables those of
-/// pages.
+/// The location of a form, without the headers about the client. Its own `add_header` disables the inherited
+/// headers of pages.
 const SERVER_FORM: &str = "    proxy_pass http://frontdesk_replicas;
     proxy_http_version 1.1;
     proxy_set_header Connection \"\";

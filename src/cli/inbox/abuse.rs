@@ -15,13 +15,13 @@ use crate::cli::output::counted;
 use crate::forms::text::visible;
 use crate::store::{Abuse, SignalCount};
 
-/// The most sources and agents in the text.
+/// Maximum number of sources and agents in the text.
 const MAX_SHOWN: usize = 10;
-/// The most sources and agents in the JSON object.
+/// Maximum number of sources and agents in the JSON object.
 const MAX_JSON: usize = 1000;
-/// The digits of a source's hash in the text: 48 bits, which distinguish millions of sources.
+/// Number of digits of a source's hash in the text: 48 bits, which distinguish millions of sources.
 const SOURCE_DIGITS: usize = 12;
-/// The least width of a column of numbers, with its gap.
+/// Minimum width of a column of numbers, including the gap before it.
 const MIN_NUMBER_WIDTH: usize = 10;
 
 /// Prints the figures as text, or as one JSON object.
@@ -108,7 +108,7 @@ fn write(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::R
     write_table(["AGENT", "SUBMISSIONS", "HELD"], agents.collect(), width, out)
 }
 
-/// Writes a table of names and numbers. Writes nothing without rows.
+/// Writes a table of names and numbers. Writes nothing if there are no rows.
 fn write_table<const N: usize>(
     head: [&str; N],
     rows: Vec<(String, Vec<String>)>,

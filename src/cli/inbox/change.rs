@@ -15,7 +15,7 @@ use crate::store::{Editor, Filter, InboxReader, Retry, StoreError};
 use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
 
-/// The reason of a hold if the operator gives none.
+/// The reason for a hold if the operator gives no reason.
 const NO_REASON: &str = "the operator decided so";
 
 /// Options that select deliveries. At least one is required, so that no operator retries everything by
@@ -45,7 +45,7 @@ pub struct RetryOptions {
 }
 
 impl RetryOptions {
-    /// The selected submissions, without regard to `ids`.
+    /// The filter for all options except `ids`.
     fn filter(&self, now: Timestamp) -> Filter {
         Filter {
             form: self.form.clone(),
@@ -56,7 +56,7 @@ impl RetryOptions {
     }
 }
 
-/// Makes deliveries due now, and prints how many. If there are none, prints why.
+/// Makes deliveries due now, and prints their number. If no delivery matches, prints why.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     let filter = options.filter(console.now);
@@ -90,18 +90,18 @@ fn explain_nothing_to_retry(
     console: &mut Console<'_>,
 ) -> anyhow::Result<()> {
     let channels = reader.channels()?;
-    let states = if options.parked { "is parked" } else { "waits or is parked" };
+    let states = if options.parked { "is parked" } else { "is waiting or parked" };
     let channel = match &options.channel {
         Some(name) => format!(" for channel \"{}\"", visible(name)),
         None => String::new(),
     };
-    writeln!(console.out, "Nothing to try again: no such delivery{channel} {states}.")?;
+    writeln!(console.out, "Nothing to retry: no such delivery{channel} {states}.")?;
     if let Some(name) = &options.channel
         && !channels.iter().any(|channel| channel.name == *name)
     {
         let names: Vec<_> = channels.iter().map(|channel| visible(&channel.name)).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        writeln!(console.err, "The inbox knows no channel of that name. Those with deliveries: {names}.")?;
+        writeln!(console.err, "The inbox has no channel of that name. Channels with deliveries: {names}.")?;
     }
     let held = |filter: &Filter| -> Result<usize, StoreError> {
         reader.count(&Filter { status: Some(Status::Held), ..filter.clone() })
@@ -116,10 +116,13 @@ fn explain_nothing_to_retry(
 
 fn describe_retried(count: usize) -> String {
     let verb = plural(count, "is", "are");
-    format!("{} {verb} tried now, or as soon as the server runs", counted(count, "delivery"))
+    format!(
+        "{} {verb} due now and will be attempted as soon as the server is running",
+        counted(count, "delivery")
+    )
 }
 
-/// Holds the deliveries of each submission that have not started.
+/// Holds each submission's deliveries that have not started yet.
 pub(super) fn hold(
     ids: &[String],
     because: Option<&str>,
@@ -134,9 +137,9 @@ pub(super) fn hold(
         let id = submission.id;
         if !editor.hold(id, because.unwrap_or(NO_REASON), console.now)? {
             let why = if submission.held.is_some() {
-                "is held already"
+                "is already held"
             } else {
-                "is delivered: there is nothing to hold"
+                "is already delivered: there is nothing to hold"
             };
             missing += report_unchanged(&inbox, id, why, console)?;
             continue;
@@ -153,7 +156,7 @@ pub(super) fn hold(
     Ok(exit_code(missing == 0))
 }
 
-/// Releases these held submissions, or all of them if `ids` is empty.
+/// Releases the held submissions with these ids, or all held submissions if `ids` is empty.
 pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.clone();
     let (found, mut missing) = if ids.is_empty() {
@@ -185,7 +188,7 @@ pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Resu
     Ok(exit_code(missing == 0))
 }
 
-/// Reports that a submission did not change. Returns 1 if it was removed since it was found.
+/// Reports that a submission did not change. Returns 1 if it was removed in the meantime, otherwise 0.
 fn report_unchanged(
     reader: &InboxReader,
     id: uuid::Uuid,
@@ -196,7 +199,7 @@ fn report_unchanged(
         writeln!(console.out, "{id} {already}.")?;
         Ok(0)
     } else {
-        writeln!(console.err, "error: {id} is not in the inbox any more")?;
+        writeln!(console.err, "error: {id} is no longer in the inbox")?;
         Ok(1)
     }
 }

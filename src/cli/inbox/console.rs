@@ -13,15 +13,15 @@ use crate::store::disk::MinFree;
 use crate::store::{DatabaseUrl, InboxReader};
 use crate::submission::delivery::Route;
 
-/// The width of a table if the terminal does not report its own, in columns.
+/// The width of a table in columns if the terminal does not report its width.
 const DEFAULT_WIDTH: usize = 100;
 
-/// The streams of a command, and what it knows of its surroundings.
+/// The streams and the environment of a command.
 pub(super) struct Console<'a> {
     pub(super) now: Timestamp,
     /// The inbox's database.
     pub(super) place: &'a DatabaseUrl,
-    /// The open inbox; none if nothing has been received yet.
+    /// The open inbox; `None` if nothing has been received yet.
     pub(super) inbox: Option<Rc<InboxReader>>,
     /// The space to keep free on the inbox's file system.
     pub(super) min_free: MinFree,
@@ -33,7 +33,7 @@ pub(super) struct Console<'a> {
     pub(super) is_terminal: bool,
     pub(super) has_colors: bool,
     pub(super) has_unicode: bool,
-    /// The operator's answers; none if standard input is not a terminal.
+    /// The operator's answers; `None` if standard input is not a terminal.
     pub(super) answers: Option<&'a mut dyn BufRead>,
     /// Standard output, for data.
     pub(super) out: &'a mut dyn Write,

@@ -15,7 +15,7 @@ use crate::submission::verdict::ScreeningReason;
 const AFTER: [&str; 5] = ["_repeats", "_source", "_score", "_reasons", "_agent"];
 
 /// Writes a header and one record per submission. Returns the number of submissions. Each field of each form
-/// has a column. Control characters are made visible for a terminal, and written unchanged to a file.
+/// has a column. Control characters are made visible on a terminal, but written unchanged to a file.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     to_terminal: bool,
@@ -53,7 +53,7 @@ fn reasons(reasons: &[ScreeningReason]) -> String {
     reasons.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
-/// The names of all fields, each once, in the order of the forms.
+/// The names of all fields in the order of the forms, without duplicates.
 fn fields() -> Vec<&'static str> {
     let mut names = Vec::new();
     for field in

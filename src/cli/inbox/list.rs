@@ -38,7 +38,7 @@ pub struct SubmissionExport {
 /// Prints a table.
 pub(super) fn table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let limit = which.limit.or(console.is_terminal.then_some(TERMINAL_LIMIT));
-    // Asks for one more than the limit, to find out whether there are more.
+    // Requests one more than the limit, to find out whether there are more.
     let ask = limit.map(|limit| limit.saturating_add(1));
     let inbox = console.inbox.as_deref();
     let mut selected = SelectedSubmissions::new(inbox, which, ask, console.now, &mut *console.err)?;
@@ -119,13 +119,13 @@ fn write_to_file(
     };
     match write() {
         Err(error) if file_exists(&error) => {
-            Err(with_hint(anyhow!("{} is there already", path.display()), "`--force` replaces it"))
+            Err(with_hint(anyhow!("{} already exists", path.display()), "`--force` replaces it"))
         }
         written => written.with_context(|| format!("cannot write {}", path.display())),
     }
 }
 
-/// Whether the error is that the file exists.
+/// Whether the error means that the file already exists.
 fn file_exists(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
 }

@@ -24,11 +24,11 @@ pub struct DiscardOptions {
     /// Ids of submissions, or unambiguous prefixes of them
     #[arg(required_unless_present = "held", value_name = "ID")]
     ids: Vec<String>,
-    /// Select all held submissions, or those that match all other options. Submissions that only a flood
-    /// holds stay, because they are released when it ends; `--reason form-rate` selects them
+    /// Select all held submissions, or those that match all other options. Submissions held only because of a
+    /// flood stay: they are released when it ends; `--reason form-rate` selects them
     #[arg(long, conflicts_with = "ids")]
     held: bool,
-    /// Only submissions for which screening gave this signal
+    /// Only submissions to which screening assigned this signal
     #[arg(
         long,
         value_name = "SIGNAL",
@@ -117,7 +117,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     Ok(report_removal(&erased, console)?)
 }
 
-/// Removes the submissions that are held, and reports why the others stay.
+/// Removes the submissions that are held, and reports why the others were not removed.
 fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     if console.inbox.is_none() {
@@ -160,7 +160,7 @@ fn question(count: usize, first: Timestamp, last: Timestamp) -> String {
     format!("Remove {held}, {received}, for good?")
 }
 
-/// The error for a submission that is not held, with a hint how to remove it.
+/// The error for a submission that is not held, with a hint on how to remove it.
 fn refusal(submission: &Submission) -> anyhow::Error {
     let id = submission.id;
     let erase = "`frontdesk inbox erase --email ADDRESS` removes everything that came from an address";
@@ -170,10 +170,7 @@ fn refusal(submission: &Submission) -> anyhow::Error {
     } else {
         erase.to_owned()
     };
-    with_hint(
-        anyhow!("{id} is not held ({}), and only held submissions are discarded", submission.status),
-        hint,
-    )
+    with_hint(anyhow!("{id} is not held ({}), so it cannot be discarded", submission.status), hint)
 }
 
 /// Removes all submissions from an address after a confirmation. Prints what was removed and which copies
@@ -199,7 +196,8 @@ pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow
 /// The exit code of wrong usage.
 const USAGE: u8 = 2;
 
-/// Refuses to remove anything without `--yes` if the operator cannot be asked. Returns the exit code.
+/// Refuses to remove anything without `--yes` if the operator cannot be asked. Returns the exit code of the
+/// refusal, or `None` if the command may continue.
 fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option<ExitCode>> {
     if yes || console.answers.is_some() {
         return Ok(None);
@@ -225,7 +223,8 @@ fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
     Ok(is_confirmed)
 }
 
-/// Prints what was removed and where copies may remain. Fails if the database's log could not be wiped.
+/// Prints the numbers of removed items, and where copies may remain. Returns failure if the database's log
+/// could not be wiped.
 fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<ExitCode> {
     if erased.submissions == 0 {
         writeln!(console.out, "nothing")?;
@@ -248,7 +247,7 @@ fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<Exit
              hint: run the same command again once that program has ended"
         )?;
     } else if erased.submissions > 0 {
-        writeln!(console.err, "The database's log was wiped: nothing of it is left in the inbox's files.")?;
+        writeln!(console.err, "The database's log was wiped: no removed data is left in the inbox's files.")?;
     }
     for kept in store::replaced_by_restores(file) {
         writeln!(

@@ -78,7 +78,8 @@ impl SelectionOptions {
     }
 }
 
-/// The id after which a listing continues. The submission of a complete id may have been removed.
+/// Resolves the id after which a listing continues. A complete id is valid even if its submission was
+/// removed.
 fn resolve_before(reader: &InboxReader, id: &str) -> anyhow::Result<Uuid> {
     if let Ok(id) = Uuid::try_parse(id) {
         return Ok(id);
@@ -129,7 +130,7 @@ impl<'a> SelectedSubmissions<'a> {
         if self.unsearched > 0 {
             writeln!(
                 self.err,
-                "{} sealed {} not searched: `--identity FILE` opens what is sealed.",
+                "{} sealed {} not searched: `--identity FILE` opens sealed submissions.",
                 self.unsearched,
                 plural(self.unsearched, "submission was", "submissions were")
             )?;
@@ -143,7 +144,7 @@ impl<'a> SelectedSubmissions<'a> {
             0 => Ok(()),
             n => writeln!(
                 self.err,
-                "{n} {} fields: `--identity FILE` opens what is sealed.",
+                "{n} {} fields: `--identity FILE` opens sealed submissions.",
                 plural(
                     n,
                     "submission is sealed and written without its",
@@ -203,7 +204,7 @@ impl Iterator for SelectedSubmissions<'_> {
     }
 }
 
-/// Opens the inbox. None if nothing has been received yet.
+/// Opens the inbox. `None` if nothing has been received yet.
 pub(super) fn open(place: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
     match InboxReader::open(place) {
         Ok(inbox) => Ok(Some(inbox)),
@@ -212,7 +213,8 @@ pub(super) fn open(place: &DatabaseUrl) -> Result<Option<InboxReader>, StoreErro
     }
 }
 
-/// Finds the submission whose id begins with `id`. The inner error says that there is none, or several.
+/// Finds the submission whose id begins with `id`. The inner error reports that no submission matches, or
+/// several do.
 pub(super) fn find(
     reader: Option<&InboxReader>,
     id: &str,
@@ -234,7 +236,7 @@ pub(super) fn find(
     })
 }
 
-/// Finds several submissions, each once. Reports and counts the ids without one.
+/// Finds several submissions without duplicates. Reports and counts ids that match no submission, or several.
 pub(super) fn find_all(
     ids: &[String],
     console: &mut Console<'_>,

@@ -111,7 +111,7 @@ fn describe_reason(reason: &ScreeningReason) -> String {
 fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
     let due = delivery.due_at.map(|due| time_and_distance(due, now));
     let due = match (delivery.state, due) {
-        // The next probe of the channel decides when the delivery is tried.
+        // The time of the next attempt depends on the next probe of the channel.
         (DeliveryState::Waiting, Some(_)) if delivery.obstacle.is_some() => " for the channel".to_owned(),
         (DeliveryState::Waiting, Some(due)) => format!(", next try {due}"),
         (DeliveryState::Sending, Some(due)) => format!(", until {due} at most"),
@@ -151,7 +151,7 @@ fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
 pub(super) fn describe_obstacle(obstacle: &Obstacle, now: Timestamp) -> String {
     let what = if obstacle.off { "switched off" } else { "paused and only probed" };
     let answer = Some(visible(&obstacle.answer)).filter(|answer| !answer.is_empty());
-    let answer = answer.map(|answer| format!("; it said: {answer}")).unwrap_or_default();
+    let answer = answer.map(|answer| format!("; last reply: {answer}")).unwrap_or_default();
     format!("the channel has been {what} since {}{answer}", time_and_distance(obstacle.since, now))
 }
 
@@ -277,7 +277,7 @@ mod tests {
                 ..delivery(DeliveryState::Delivered, None)
             },
             "box: delivered\n  the channel has been paused and only probed since 2026-11-20T13:10:00.000Z (1 \
-               h ago); it said: 410 Gone\\u{7}\n  1. 2026-11-20T14:09:00.000Z  delivered after 1.5 s\n",
+               h ago); last reply: 410 Gone\\u{7}\n  1. 2026-11-20T14:09:00.000Z  delivered after 1.5 s\n",
         );
     }
 

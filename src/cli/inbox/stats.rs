@@ -18,7 +18,7 @@ use crate::forms::text::visible;
 use crate::store::{ChannelState, DailyCount, InboxReader};
 use crate::submission::delivery::DeliveryState;
 
-/// The greatest width of a bar, in columns.
+/// Maximum width of a bar, in columns.
 const MAX_BAR: usize = 40;
 
 /// Prints counts by day, form, status and channel, as text or as one JSON object.
@@ -189,7 +189,8 @@ pub(super) fn write_wrapped(
     Ok(())
 }
 
-/// A bar for `count`, if the bar for `most` is `width` columns wide. A count of 1 or more is always visible.
+/// Draws a bar for `count` on a scale where `most` is `width` columns wide. A count of 1 or more is always
+/// visible.
 fn bar(count: usize, most: usize, width: usize, has_unicode: bool) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (count * width * 8).div_ceil(most.max(1));
@@ -238,7 +239,7 @@ mod tests {
              \n\
              box   2 waiting, 1 delivered\n\
              hook  no deliveries\n      the channel has been switched off since 2026-11-20T10:00:00.000Z (4 \
-                   h ago); it said: 410\\u{1b}\n"
+                   h ago); last reply: 410\\u{1b}\n"
         );
         for width in [60, 80] {
             for is_terminal in [false, true] {

@@ -15,13 +15,13 @@ use crate::submission::{Screening, Status, Submission};
 pub(super) const GAP: &str = "  ";
 /// Shown instead of the fields of a sealed submission.
 pub(super) const SEALED: &str = "(sealed: --identity FILE opens it)";
-/// The characters of an id with its time of arrival in milliseconds.
+/// Length of the prefix of an id that contains the time of arrival in milliseconds.
 const SHORT_ID: usize = 13;
-/// The characters of an id with its time and 14 further bits, which are unique in practice.
+/// Length of the prefix of an id that contains the time and 14 further bits, which is unique in practice.
 const LONGER_ID: usize = 18;
-/// The least width of the last column, in columns of the terminal.
+/// Minimum width of the last column, in columns of the terminal.
 const MIN_DETAILS: usize = 10;
-/// The least width of the e-mail addresses, in columns of the terminal.
+/// Minimum width of the e-mail addresses, in columns of the terminal.
 const MIN_EMAIL: usize = 16;
 
 /// The titles of the columns.
@@ -29,7 +29,7 @@ const TITLES: [&str; 6] = ["ID", "RECEIVED (UTC)", "FORM", "STATUS", "E-MAIL", "
 
 struct TableRow {
     cells: [String; 6],
-    /// None in the row of titles.
+    /// `None` in the row of titles.
     status: Option<Status>,
 }
 

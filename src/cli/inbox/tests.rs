@@ -1,4 +1,4 @@
-//! The commands, over a database that a store has written.
+//! Tests of the commands on a database that a store has written.
 
 mod changes;
 mod choices;
@@ -171,7 +171,7 @@ fn only_its_owner_can_read_an_exported_file() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(&file, "mine").unwrap();
     let refused = inbox.try_run(&format!("export --output {}", file.display()), &mut Vec::new()).unwrap_err();
-    assert_eq!(refused.to_string(), format!("{} is there already", file.display()));
+    assert_eq!(refused.to_string(), format!("{} already exists", file.display()));
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     inbox.run(&format!("export --output {} --force", file.display()));
     assert_eq!(fs::read_to_string(&file).unwrap(), inbox.run("export").1);
@@ -223,7 +223,7 @@ fn contradictory_options_are_refused() {
     }
 }
 
-/// Keeps these, one after the other.
+/// Stores these submissions one after another.
 fn keep(store: &TestInbox, runtime: &Runtime, bodies: &[(&'static Form, &str)]) {
     for (form, body) in bodies {
         keep_at(store, runtime, form, body, "2026-11-20T14:03:05.12Z");
@@ -261,7 +261,7 @@ impl Inbox {
         inbox
     }
 
-    /// There is no database yet.
+    /// An inbox whose database does not exist yet.
     fn empty() -> Inbox {
         let folder = TempDir::new().unwrap();
         let database = folder.path().join("inbox.db");
@@ -283,7 +283,8 @@ impl Inbox {
         self.run_as(arguments, false, None)
     }
 
-    /// As if standard output were a terminal, or not, and an operator gave this answer if asked.
+    /// Runs a command with standard output as a terminal or not, and with the operator's answer to a
+    /// question; with `None`, standard input is not a terminal.
     fn run_as(&self, arguments: &str, is_terminal: bool, answer: Option<&str>) -> (ExitCode, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut answer = answer.map(str::as_bytes);

@@ -18,7 +18,7 @@ use crate::store::{DatabaseUrl, Filter, InboxReader, StoreError};
 use crate::submission::Submission;
 use crate::submission::encryption::AgeIdentity;
 
-/// The longest time between two queries. A restored inbox may have new submissions without a notification.
+/// Maximum time between two queries. A restored inbox may have new submissions without a notification.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 /// The time between two queries while there is no inbox.
 const POLL_MISSING: Duration = Duration::from_secs(1);
@@ -29,14 +29,14 @@ pub(super) struct InboxWatch {
     form: Option<String>,
     /// The newest submission so far.
     newest: Option<Uuid>,
-    /// Recent submissions. Of several servers, one may commit a submission with an earlier id later.
+    /// Recent submissions: with several servers, a submission with an earlier id may be committed later.
     seen: HashSet<Uuid>,
     /// The error of the last query. A repeated error is reported once.
     last_error: Option<String>,
 }
 
 impl InboxWatch {
-    /// Submissions since the last query, in order of arrival. None if there is no inbox.
+    /// Submissions since the last query, in order of arrival. `None` if there is no inbox.
     pub(super) fn query(&mut self, place: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
         let Some(reader) = open(place)? else { return Ok(None) };
         let mut new = self.list(&reader)?;
@@ -70,7 +70,7 @@ impl InboxWatch {
         Ok(())
     }
 
-    /// Prints new submissions. Returns the longest time until the next query.
+    /// Prints new submissions. Returns the maximum wait before the next query.
     fn show(
         &mut self,
         as_json: bool,
@@ -106,7 +106,7 @@ impl InboxWatch {
     }
 }
 
-/// The least id of the minute before this one. Ids begin with the time of arrival in milliseconds (RFC 9562
+/// The lowest id of one minute before this id. Ids begin with the time of arrival in milliseconds (RFC 9562
 /// §5.7), in the upper 48 bits.
 fn minute_before(id: Uuid) -> Uuid {
     const MINUTE: u128 = 60_000 << 80;
@@ -139,7 +139,7 @@ fn exit_on_closed_output() -> std::io::Result<()> {
     let wait = || {
         let stdout = std::io::stdout();
         loop {
-            // poll(2) reports a hang-up and an error without being asked.
+            // poll(2) reports a hang-up and an error even if no events are requested.
             let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
             match poll(&mut watched, None) {
                 Ok(_) if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {

@@ -2,8 +2,8 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// The width of a text, as the sum over its characters, which is how most terminals count: two columns for
-/// East Asian characters and emoji, none for combining marks.
+/// The width of a text as the sum over its characters, which is how most terminals count: two columns for
+/// East Asian characters and emoji, zero for combining marks.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
 }
@@ -13,7 +13,7 @@ fn char_columns(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 
-/// Fills the text up with blanks.
+/// Pads the text with spaces to `width` columns.
 pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
@@ -36,10 +36,10 @@ pub(super) fn shorten(text: &str, width: usize) -> String {
     short
 }
 
-/// The least width of a wrapped line, in columns.
+/// Minimum width of a wrapped line, in columns.
 const MIN_WRAPPED: usize = 12;
 
-/// Wraps pieces into lines, with a blank between two pieces. Divides pieces that are wider than a line.
+/// Wraps pieces into lines, with a space between two pieces. Splits pieces that are wider than a line.
 pub(super) fn wrap(pieces: &[String], width: usize) -> Vec<String> {
     let width = width.max(MIN_WRAPPED);
     let mut lines = Vec::new();

@@ -4,7 +4,7 @@
 //! enough, the queue fills up, and further lines are dropped and counted. Lines that cannot be written, for
 //! example to a full disk, are dropped too. Logging never blocks a request.
 
-#![expect(clippy::disallowed_methods, reason = "a log line has the time")]
+#![expect(clippy::disallowed_methods, reason = "a log line contains the time")]
 
 use std::any::Any;
 use std::io::{self, IsTerminal as _, Write};
@@ -26,7 +26,8 @@ use crate::config;
 use crate::fault::{Fault, Severity};
 use crate::web;
 
-/// The most lines in the queue. Most lines have about 200 bytes, so a full queue takes less than 2 MB.
+/// Maximum number of lines in the queue. Most lines have about 200 bytes, so a full queue uses less than 2
+/// MB.
 const MAX_QUEUED: usize = 8192;
 
 /// Lines are joined into writes of up to this many bytes, the default capacity of a pipe.
@@ -45,7 +46,7 @@ pub(super) struct ServerLog {
 impl ServerLog {
     /// Installs the log for this process, including panics.
     ///
-    /// Drops events of libraries, because at lower levels these may quote requests.
+    /// Drops events from libraries, because at lower levels they may quote requests.
     pub(super) fn start(options: config::LogOptions) -> Self {
         let is_terminal = io::stderr().is_terminal();
         let is_json = match options.format {
@@ -67,13 +68,13 @@ impl ServerLog {
         } else {
             layer.with_ansi(colours).boxed()
         };
-        // A second call, in tests, leaves the first one in place.
+        // A log that is already installed stays in place, as in tests.
         let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
         let last = queue.clone();
         std::panic::set_hook(Box::new(move |panic| {
             log_panic(panic);
             last.flush();
-            // A panic in a worker affects one connection. The work of any other thread would stop, so the
+            // A panic in a worker affects one connection. Any other thread would stop doing its work, so the
             // process aborts, and the service manager restarts it without loss.
             if !std::thread::current().name().is_some_and(|name| name.starts_with(web::WORKER)) {
                 std::process::abort();
@@ -142,7 +143,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 /// contain a visitor's data.
 fn describe_panic(payload: &(dyn Any + Send)) -> String {
     let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));
-    format!("this is a bug, a thread has panicked{}", reason.unwrap_or_default())
+    format!("this is a bug: a thread panicked{}", reason.unwrap_or_default())
 }
 
 enum LogMessage {
@@ -210,7 +211,7 @@ fn write(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU64, is
 
 /// The line that reports dropped lines.
 fn lost_lines(count: u64, is_json: bool, now: jiff::Timestamp) -> String {
-    let message = "lines of the log were lost: standard error does not take them fast enough";
+    let message = "log lines were lost: standard error is not read fast enough";
     let now = format!("{now:.6}");
     if is_json {
         format!(
@@ -316,7 +317,7 @@ mod tests {
             let text = pipe.text();
             let count = |words: &str| text.lines().filter(|line| line.contains(words)).count();
             assert_eq!(count("{\"n\":"), 12, "{text}");
-            assert_eq!(count("lines of the log were lost"), 1, "{text}");
+            assert_eq!(count("log lines were lost"), 1, "{text}");
             assert!(text.contains("89"), "{text}");
             if is_json {
                 let is_object =
@@ -329,9 +330,9 @@ mod tests {
     #[test]
     fn a_panic_logs_only_constant_messages() {
         let known = describe_panic(&"the inbox's writer is gone");
-        assert_eq!(known, "this is a bug, a thread has panicked: the inbox's writer is gone");
+        assert_eq!(known, "this is a bug: a thread panicked: the inbox's writer is gone");
         let composed = format!("no place for {}", "Ada Lovelace");
-        assert_eq!(describe_panic(&composed), "this is a bug, a thread has panicked");
-        assert_eq!(describe_panic(&7), "this is a bug, a thread has panicked");
+        assert_eq!(describe_panic(&composed), "this is a bug: a thread panicked");
+        assert_eq!(describe_panic(&7), "this is a bug: a thread panicked");
     }
 }

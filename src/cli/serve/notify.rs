@@ -39,22 +39,22 @@ impl ServiceManager {
             }
         };
         let socket = UnixDatagram::unbound()?;
-        // A manager that does not read must not block the server.
+        // A service manager that does not read its socket must not block the server.
         socket.set_nonblocking(true)?;
         Ok(Self { manager: Some((socket, address)) })
     }
 
-    /// The server answers requests. `systemctl status` shows `status`.
+    /// Reports that the server is serving requests. `systemctl status` shows `status`.
     pub(super) fn ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
     }
 
-    /// A reload has begun. [`ServiceManager::ready`] ends it, even if it fails.
+    /// Reports that a reload has begun. Call [`ServiceManager::ready`] when it ends, even if it failed.
     pub(super) fn reloading(&self) {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading the site", monotonic()));
     }
 
-    /// The server accepts no more connections and will exit.
+    /// Reports that the server accepts no more connections and will exit.
     pub(super) fn stopping(&self) {
         self.send("STOPPING=1\nSTATUS=Finishing open requests");
     }
@@ -87,7 +87,7 @@ mod tests {
     fn check(manager: &UnixDatagram, name: &OsStr) {
         let hear = || {
             let mut text = [0; 512];
-            let length = manager.recv(&mut text).expect("something was said");
+            let length = manager.recv(&mut text).expect("a notification was sent");
             String::from_utf8(text[..length].to_vec()).expect("it is text")
         };
         let notify = ServiceManager::to(name).expect("it can be reached");

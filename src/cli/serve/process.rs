@@ -9,9 +9,9 @@ use crate::config::Config;
 /// Descriptors that are reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
 
-/// Raises the soft limit of open files, usually 1,024, to what `server.max_connections` needs. If the hard
-/// limit is lower, reduces the number of connections: they must not use up the descriptors that storing and
-/// delivering submissions needs.
+/// Raises the soft limit of open files, usually 1,024, to the number that `server.max_connections` needs. If
+/// the hard limit is lower, reduces the number of connections: they must not use up the descriptors that
+/// storing and delivering submissions needs.
 pub(super) fn raise_descriptor_limit(config: &mut Config) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let wanted = config.web.max_connections as u64 + RESERVED_DESCRIPTORS;
@@ -46,7 +46,7 @@ pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Allocations of this many bytes and more are mapped one by one, and unmapped when they are freed. This is
+/// Allocations of this many bytes and more are mapped separately, and unmapped when they are freed. This is
 /// glibc's initial value, which glibc raises up to 32 MiB unless it is set. Loading a site allocates and
 /// frees tens of megabytes, and glibc would keep most of them.
 #[cfg(target_env = "gnu")]
@@ -56,14 +56,15 @@ const MMAP_THRESHOLD: libc::c_int = 128 * 1024;
 /// with other C libraries.
 pub(super) fn configure_allocator() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: mallopt(3) accepts any value for any parameter, may be called at any time, and refuses what it
-    // cannot use.
+    // SAFETY: mallopt(3) accepts any value for any parameter, may be called at any time, and rejects values
+    // that it does not support.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD)
     };
 }
 
-/// Returns the free pages of all heaps to the system. Threads that allocate may wait meanwhile.
+/// Returns the free pages of all heaps to the system. Meanwhile, threads that allocate memory may have to
+/// wait.
 pub(super) fn release_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim(3) accepts any padding, may be called at any time by any thread, and moves nothing
@@ -79,13 +80,13 @@ pub(super) fn release_memory() {
 pub(super) fn enter_idle_class() {
     // SAFETY: all fields are integers, and this class requires 0.
     let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0 it concerns the
-    // calling thread alone. Not every C library has a function for it that does so.
+    // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0 it affects
+    // the calling thread alone. The C library's own function does not do that everywhere.
     let _ =
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters) };
 }
 
-/// Other systems have no such class for a single thread.
+/// Does nothing: other systems have no idle class for a single thread.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn enter_idle_class() {}
 

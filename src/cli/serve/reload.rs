@@ -1,6 +1,6 @@
 //! Reloads site and configuration: replaces both at once, or keeps serving the previous ones and logs why.
 
-#![expect(clippy::disallowed_methods, reason = "a reload has a time")]
+#![expect(clippy::disallowed_methods, reason = "reloads are timed")]
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use crate::web::{AppState, Snapshot};
 /// How long a folder must be unchanged before it is read. Editors and copies change files in several steps.
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
 
-/// The longest wait for a quiet period. A folder may change all the time.
+/// Maximum wait for a quiet period: some folders change continuously.
 const MAX_SETTLE: Duration = Duration::from_secs(5);
 
 /// The trigger of a reload.
@@ -110,13 +110,13 @@ impl Reloader {
     }
 
     /// Compresses the served site in the background, at first quickly and then as strongly as possible.
-    /// Setting the result stops it.
+    /// Setting the returned flag stops it.
     fn encode(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         let (site, encodings) = (self.desk.snapshot.load().site.clone(), self.encodings.clone());
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
         let work = move || {
-            // Runs at normal priority, because other threads may wait for it.
+            // Runs at normal priority, because other threads may have to wait for it.
             process::release_memory();
             process::enter_idle_class();
             site.compress(usize::MAX, Some(&encodings));
@@ -209,7 +209,7 @@ impl Reloader {
         site.adopt(&before.site);
         site.compress(COMPRESSED_AT_RELOAD, Some(&self.encodings));
 
-        // Nothing below can fail.
+        // The steps below cannot fail.
         for key in waiting {
             tracing::warn!("`{key}` takes effect when the server is started again");
         }
@@ -314,7 +314,7 @@ pub(super) fn watch(
         !of_database && !of_encodings && (root_is_data || !path.starts_with(&data))
     };
     let trigger = move |event: notify::Result<notify::Event>| {
-        // Reading a file changes nothing. An event without a path means that the kernel has dropped events.
+        // Reading a file is not a change. An event without a path means that the kernel has dropped events.
         let changed = event.as_ref().map_or(true, |event| {
             !matches!(event.kind, EventKind::Access(_))
                 && (event.paths.is_empty() || event.paths.iter().any(&concerns))

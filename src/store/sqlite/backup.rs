@@ -47,7 +47,7 @@ pub struct Restored {
 /// Why a backup could not be made, verified or restored. The previous files are unchanged.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackupError {
-    #[error("{} is there already", .0.display())]
+    #[error("{} already exists", .0.display())]
     Exists(PathBuf),
     #[error("{} is the inbox itself", .0.display())]
     IsTheInbox(PathBuf),

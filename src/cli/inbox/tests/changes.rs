@@ -38,17 +38,20 @@ fn parked_deliveries_can_be_retried() {
         inbox.run("retry --parked"),
         (
             ExitCode::SUCCESS,
-            "2 deliveries are tried now, or as soon as the server runs.\n".into(),
+            "2 deliveries are due now and will be attempted as soon as the server is running.\n".into(),
             String::new()
         )
     );
     assert_eq!(states(&inbox), [DeliveryState::Waiting, DeliveryState::Waiting]);
-    assert_eq!(inbox.run("retry --parked").1, "Nothing to try again: no such delivery is parked.\n");
+    assert_eq!(inbox.run("retry --parked").1, "Nothing to retry: no such delivery is parked.\n");
     let id = &ids(&inbox)[0];
     let (code, out, _) = inbox.run(&format!("retry {id}"));
     assert_eq!(
         (code, out.as_str()),
-        (ExitCode::SUCCESS, "1 delivery is tried now, or as soon as the server runs.\n")
+        (
+            ExitCode::SUCCESS,
+            "1 delivery is due now and will be attempted as soon as the server is running.\n"
+        )
     );
     assert_eq!(
         inbox.run("retry --channel box --form contact --since 1d").1.split(' ').next(),
@@ -62,12 +65,12 @@ fn a_retry_without_deliveries_explains_why() {
     let inbox = parked(1);
     let (code, out, err) = inbox.run("retry --channel bax");
     assert_eq!(code, ExitCode::SUCCESS);
-    assert_eq!(out, "Nothing to try again: no such delivery for channel \"bax\" waits or is parked.\n");
-    assert_eq!(err, "The inbox knows no channel of that name. Those with deliveries: box.\n");
+    assert_eq!(out, "Nothing to retry: no such delivery for channel \"bax\" is waiting or parked.\n");
+    assert_eq!(err, "The inbox has no channel of that name. Channels with deliveries: box.\n");
     let id = &ids(&inbox)[0];
     inbox.run(&format!("hold {id}"));
     let (_, out, err) = inbox.run(&format!("retry {id}"));
-    assert_eq!(out, "Nothing to try again: no such delivery waits or is parked.\n");
+    assert_eq!(out, "Nothing to retry: no such delivery is waiting or parked.\n");
     assert_eq!(err, "1 submission is held: `frontdesk inbox release` delivers them.\n");
     let (code, out, err) = inbox.run("retry ffff");
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
@@ -78,7 +81,7 @@ fn a_retry_without_deliveries_explains_why() {
 fn commands_without_a_selection_change_nothing() {
     for arguments in ["retry", "hold", "release", "release --all 01", "erase", "erase --yes"] {
         let typed = Typed::try_parse_from(format!("inbox {arguments}").split(' '));
-        let error = typed.err().unwrap_or_else(|| panic!("`{arguments}` was taken"));
+        let error = typed.err().unwrap_or_else(|| panic!("`{arguments}` was accepted"));
         assert_eq!(error.exit_code(), 2, "{arguments}");
     }
     let error = Typed::try_parse_from(["inbox", "retry"]).err().unwrap().to_string();
@@ -98,7 +101,7 @@ fn held_submissions_wait_for_their_release() {
     );
     assert!(err.starts_with("error: no submission has an id that begins with `ffff`\n"), "{err}");
     let (code, out, _) = inbox.run(&format!("hold {}", ids[0]));
-    assert_eq!((code, out), (ExitCode::SUCCESS, format!("{} is held already.\n", ids[0])));
+    assert_eq!((code, out), (ExitCode::SUCCESS, format!("{} is already held.\n", ids[0])));
 
     let (_, out, _) = inbox.run("list --json --status held");
     let held: Value = serde_json::from_str(&out).unwrap();
@@ -115,7 +118,7 @@ fn held_submissions_wait_for_their_release() {
     assert_eq!(
         out,
         format!(
-            "{} is released: 1 delivery is tried now, or as soon as the server runs.\n{} is not held.\n",
+            "{} is released: 1 delivery is due now and will be attempted as soon as the server is running.\n{} is not held.\n",
             ids[0], ids[1]
         )
     );
@@ -144,7 +147,7 @@ fn erased_submissions_are_counted_and_gone() {
     assert_eq!(out, "1 submission removed\n1 delivery removed\n1 attempt removed\n");
     assert!(err.contains("warning: earlier backups") && !err.contains("had arrived"), "{err}");
     assert!(
-        err.ends_with("The database's log was wiped: nothing of it is left in the inbox's files.\n"),
+        err.ends_with("The database's log was wiped: no removed data is left in the inbox's files.\n"),
         "{err}"
     );
     assert_eq!(ids(&inbox).len(), 1);
@@ -189,7 +192,7 @@ fn a_missing_inbox_has_nothing_to_change() {
     assert!(!inbox.database.exists());
 }
 
-/// An inbox with so many submissions, each parked in the channel `box` after one attempt.
+/// An inbox with `count` submissions, each parked in the channel `box` after one attempt.
 fn parked(count: usize) -> Inbox {
     let inbox = Inbox::empty();
     inbox.work(channel, |store, runtime| {
@@ -220,7 +223,7 @@ fn listed(inbox: &Inbox) -> Vec<Submission> {
     reader.list(&Filter::default()).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// Of all submissions, the newest first.
+/// The ids of all submissions, newest first.
 fn ids(inbox: &Inbox) -> Vec<String> {
     listed(inbox).iter().map(|submission| submission.id.to_string()).collect()
 }

@@ -1,4 +1,4 @@
-//! Which submissions a listing has, and how they are counted and watched.
+//! Tests of `list` and `export` with options, and of `stats` and `watch`.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn a_listing_is_selected_by_time_and_text() {
     assert_eq!(names("list --json"), ["Cäsar", "Bob", "Ada"]);
     assert_eq!(names("list --json --since 2026-11-19"), ["Cäsar", "Bob"]);
     assert_eq!(names("list --json --until 2026-11-19T12:00:00Z"), ["Ada"]);
-    // It is 16:03 on the 20th.
+    // The current time is 16:03 on the 20th.
     assert_eq!(names("list --json --since 4h"), ["Cäsar"]);
     assert_eq!(names("list --json --since 2d --until 3h"), ["Bob"]);
     assert_eq!(names("list --json --text CÄSAR"), ["Cäsar"]);
@@ -32,7 +32,7 @@ fn a_listing_continues_where_another_ended() {
     };
     assert_eq!(names(&inbox, &format!("list --json --before {}", id(0))), ["Bob", "Ada"]);
     assert_eq!(names(&inbox, &format!("list --json --before {}", &id(1)[..13])), ["Ada"]);
-    // One that has been removed since still says where to go on.
+    // A listing can continue after the id of a submission that has been removed.
     assert_eq!(names(&inbox, &format!("list --json --before {}", Uuid::max())).len(), 3);
     let error = inbox.try_run("list --before 0", &mut Vec::new()).unwrap_err().to_string();
     assert!(error.starts_with("more than one submission has an id that begins with `0`\n"), "{error}");
@@ -63,7 +63,7 @@ fn a_terminal_shows_a_limited_table_and_how_to_continue() {
     let (_, out, err) = inbox.run_as("list --limit 51", true, None);
     assert_eq!((out.lines().count(), err.as_str()), (52, ""));
     let (_, out, err) = inbox.run("list");
-    assert_eq!((out.lines().count(), err.as_str()), (52, ""), "nobody pages through a pipe");
+    assert_eq!((out.lines().count(), err.as_str()), (52, ""), "output to a pipe has no limit");
     assert_eq!(inbox.run_as("list --json", true, None).1.lines().count(), 51);
 }
 

@@ -110,7 +110,7 @@ fn an_ambiguous_hash_selects_no_source() {
     inbox.work(
         |_| {},
         |store, runtime| {
-            // Of seventeen hashes two have the same first digit.
+            // Among seventeen hashes, at least two begin with the same hexadecimal digit.
             for n in 0..17 {
                 hold(store, runtime, &n.to_string(), n, 20, &[Signal::Links]);
             }
@@ -138,14 +138,14 @@ fn discard_refuses_only_submissions_that_are_not_held() {
     assert_eq!(out.lines().next(), Some("1 submission removed"));
     let refused = format!(
         "error: no submission has an id that begins with `ffff`\nhint: `frontdesk inbox list` shows the ids\n\
-         error: {not_held} is not held (kept), and only held submissions are discarded\n\
+         error: {not_held} is not held (kept), so it cannot be discarded\n\
          hint: `frontdesk inbox hold {not_held}` holds it, and then it can be discarded; \
          `frontdesk inbox erase --email ADDRESS` removes everything that came from an address\n\
          Remove 1 held submission, received at 2026-11-19T00:00:00.000Z, for good? [y/N] "
     );
     assert!(err.starts_with(&refused), "{err}");
     assert_eq!(texts(&inbox), ["not held", "links and honeypot", "links"]);
-    // Held by the operator it goes.
+    // A submission that the operator holds can be discarded.
     inbox.run(&format!("hold {not_held}"));
     let (code, out, _) = inbox.run(&format!("discard {not_held} --yes"));
     assert_eq!((code, out.lines().next()), (ExitCode::SUCCESS, Some("1 submission removed")));
@@ -166,7 +166,7 @@ fn delivered_submissions_can_only_be_erased() {
     assert_eq!(
         err,
         format!(
-            "error: {id} is not held (delivered), and only held submissions are discarded\n\
+            "error: {id} is not held (delivered), so it cannot be discarded\n\
              hint: `frontdesk inbox erase --email ADDRESS` removes everything that came from an address\n"
         )
     );
@@ -187,7 +187,7 @@ fn contradictory_options_of_discard_are_refused() {
         "--held --source 192.0.2.1",
     ] {
         let typed = Typed::try_parse_from(format!("inbox discard {arguments}").split_whitespace());
-        let error = typed.err().unwrap_or_else(|| panic!("`{arguments}` was taken"));
+        let error = typed.err().unwrap_or_else(|| panic!("`{arguments}` was accepted"));
         assert_eq!(error.exit_code(), 2, "{arguments}");
     }
     let error =
@@ -202,7 +202,7 @@ fn contradictory_options_of_discard_are_refused() {
     assert_eq!(Inbox::empty().run("discard 01 --yes").0, ExitCode::FAILURE);
 }
 
-/// Three that are held, from the 18th on, and one that is not.
+/// An inbox with held submissions from the 18th, 19th and 20th, and one that is not held.
 fn held() -> Inbox {
     let inbox = Inbox::empty();
     inbox.work(
@@ -232,7 +232,7 @@ fn hold(store: &TestInbox, runtime: &Runtime, message: &str, source: u8, day: u8
     runtime.block_on(store.keep(arrival.held_for(&reasons))).unwrap();
 }
 
-/// The newest first.
+/// All submissions, newest first.
 fn listed(inbox: &Inbox) -> Vec<Submission> {
     let reader = InboxReader::open(&inbox.database).unwrap();
     reader.list(&Filter::default()).unwrap().collect::<Result<_, _>>().unwrap()

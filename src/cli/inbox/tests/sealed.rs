@@ -1,4 +1,4 @@
-//! Submissions that only their recipient can read.
+//! Tests of sealed submissions, which only their recipient can read.
 
 use super::*;
 use crate::submission::encryption::{Recipient, generate_key_texts};
@@ -15,13 +15,13 @@ fn a_sealed_submission_names_the_command_that_opens_it() {
     let (_, out, err) = inbox.run("list --json --text ada");
     assert_eq!(
         (out.as_str(), err.as_str()),
-        ("", "1 sealed submission was not searched: `--identity FILE` opens what is sealed.\n")
+        ("", "1 sealed submission was not searched: `--identity FILE` opens sealed submissions.\n")
     );
     let (_, out, err) = inbox.run("export --csv");
     assert_eq!(out.lines().count(), 2);
     assert_eq!(
         err,
-        "1 submission is sealed and written without its fields: `--identity FILE` opens what is sealed.\n"
+        "1 submission is sealed and written without its fields: `--identity FILE` opens sealed submissions.\n"
     );
 }
 
@@ -64,14 +64,14 @@ fn a_wrong_identity_is_reported_for_each_submission() {
     assert!(error.starts_with("cannot read /nonexistent"), "{error}");
 }
 
-/// An inbox in which these addresses are sealed, and the path of the identity that opens them.
+/// An inbox with a sealed submission for each name, and the path of the identity that opens them.
 fn sealed(names: &[&str]) -> (Inbox, String) {
     let inbox = Inbox::empty();
     let identity = keep_sealed(&inbox, names, 20);
     (inbox, identity)
 }
 
-/// Seals these, which were received on that day, to a new key.
+/// Stores a sealed submission for each name, received on `day`. Returns the path of the new identity.
 fn keep_sealed(inbox: &Inbox, names: &[&str], day: u8) -> String {
     let at = format!("2026-11-{day}T00:00:00Z");
     let (secret, public) = generate_key_texts();
