@@ -5,7 +5,7 @@
 //! a restart. Environment variables, the check for unknown keys, `frontdesk config`, the starter file and the
 //! reload follow from the declarations.
 
-#![expect(clippy::disallowed_methods, reason = "drafts and dates are checked against the time")]
+#![expect(clippy::disallowed_methods, reason = "drafts and dates are compared with the current time")]
 
 mod channel;
 mod limits;
@@ -41,13 +41,13 @@ use crate::submission::verdict::Signal;
 use crate::web::{Address, agent};
 use crate::{resources, web};
 
-/// Folders of a site whose files are served, so that neither inbox nor Maildir may be in them.
+/// Folders of a site whose files are served. Neither an inbox nor a Maildir may be inside them.
 const PUBLISHED: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
-/// The longest period after which submissions are removed: about a century.
+/// Maximum retention period of submissions: about a century.
 const MAX_RETENTION: Duration = Duration::from_hours(24 * 36_500);
 
-/// The greatest threshold and the most points of a signal; the default thresholds are 50 and 100.
+/// Maximum of a threshold and of a signal's points; the default thresholds are 50 and 100.
 const MAX_POINTS: i64 = 1000;
 
 /// The options of every module, from one configuration.
@@ -82,7 +82,7 @@ pub struct Config {
     pub limits: crate::limits::LimitOptions,
     /// Daily byte budgets of the forms.
     pub byte_limits: crate::limits::ByteOptions,
-    /// The Redis server that shares the limits; none if this server counts alone.
+    /// The Redis server that shares the limits; `None` if this server counts alone.
     pub shared_limits: Option<rate_limiter::RedisOptions>,
     /// Agents whose signatures are verified. [`Config::at`] fills in the site's origin.
     pub agents: agent::AgentOptions,
@@ -117,8 +117,8 @@ impl Config {
     /// overrides the file, and the file overrides the default. An invalid value is replaced by its default;
     /// with an error among the faults the configuration must not be used to serve.
     ///
-    /// Keys that need a restart keep the values of the `running` server's configuration, and so do all
-    /// options that follow from them.
+    /// Keys that need a restart keep the values of the `running` server's configuration, as do all options
+    /// derived from them.
     pub fn load(
         folder: &Path,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -132,7 +132,7 @@ impl Config {
         if let Err(error) = text {
             let hint = match error.kind() {
                 std::io::ErrorKind::NotFound => format!(
-                    "is {} a site's folder? `frontdesk init DIR` writes a small site to begin with",
+                    "is {} a site's folder? `frontdesk init DIR` writes a small site to start from",
                     folder.display()
                 ),
                 _ => "it must be a text file in UTF-8 that this user may read".to_owned(),
@@ -290,13 +290,13 @@ impl Config {
             r.refuse_if(
                 !store.channels.iter().any(|channel| channel.takes(form)),
                 &format!("forms.{form}.accept"),
-                "is \"delivered\", and no `[[channel]]` takes this form",
+                "is \"delivered\", but no `[[channel]]` accepts this form",
             );
         }
         r.refuse_if(
             !web.confirmed_forms.is_empty() && web.exchange_timeout <= web.confirm_timeout + web.body_timeout,
             "server.exchange_timeout",
-            "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or a client that waits for a confirmation gets no answer",
+            "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or a client waiting for a confirmation gets no response",
         );
         let resources = resources::ResourceOptions {
             security_email: if security_email.is_empty() {
@@ -336,8 +336,9 @@ impl Config {
         (config, faults)
     }
 
-    /// The database that a URL such as `store.url` names. An error says what would be right.
-    pub fn place(&self, url: &str) -> Result<DatabaseUrl, String> {
+    /// Parses a URL such as `store.url`; a relative SQLite path is relative to the data directory. The error
+    /// describes the expected value.
+    pub fn database_url(&self, url: &str) -> Result<DatabaseUrl, String> {
         value::place(&Raw::Text(url.to_owned())).map(|place| in_folder(&self.data_dir, place))
     }
 
@@ -357,7 +358,7 @@ impl Config {
     /// Warns if a configured `server.max_memory` is less than the server needs for a site with this many
     /// bytes of bodies.
     pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
-        // No warning about the default: the operator has set nothing to correct.
+        // Does not warn about the default: the operator has not set a value that could be corrected.
         let is_set =
             |setting: &Setting| matches!(setting.origin, ValueOrigin::File(_) | ValueOrigin::Environment(_));
         let needed = web::NEEDED_MEMORY + site as u64;
@@ -366,24 +367,24 @@ impl Config {
             return Vec::new();
         }
         let message = "`server.max_memory` is less than this server needs for its site".to_owned();
-        let hint = format!("{}MB, plus the memory that connections may take", needed.div_ceil(1_000_000));
+        let hint = format!("{}MB, plus the memory that connections may use", needed.div_ceil(1_000_000));
         vec![fault_of(&self.settings, "server.max_memory", Fault::warning, message).hint(hint)]
     }
 
-    /// Faults of the TLS files. Needs the base URL, see [`Config::at`]. Only commands that serve or check the
-    /// site call it: other commands need no permission to read the private key.
+    /// Returns the faults of the TLS files. Needs the base URL, see [`Config::at`]. Only commands that serve
+    /// or check the site call it, so that other commands need no permission to read the private key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
         tls::certificate_faults(&self.web.tls, &self.pages.base_url, &self.settings)
     }
 
-    /// A warning for each file that holds a secret and that every user of this machine can read.
+    /// Returns a warning for each file that holds a secret and that every user of this machine can read.
     pub fn exposed_secrets(&self) -> Vec<Fault> {
         self.secret_files.iter().filter_map(SecretFile::exposure).collect()
     }
 
-    /// Whether deliveries have the same destinations and contents.
+    /// Whether both configurations deliver to the same destinations, with the same contents.
     pub fn delivers_like(&self, other: &Self) -> bool {
-        // These keys concern requests alone; a message may contain the value of any other key.
+        // These keys affect only requests. A message may contain the value of any other key.
         const OF_REQUESTS: [&str; 8] = [
             "server.",
             "limits.",
@@ -409,8 +410,8 @@ impl Config {
             && ours.zip(theirs).all(|(our, their)| our.equals(their))
     }
 
-    /// Fills in the base URL. If `base_url` is not set, the first ACME domain is used, and without one the
-    /// address `listening_on`, or the first configured address if there is none.
+    /// Fills in the base URL: `base_url`, or else the first ACME domain, or else the address `listening_on`.
+    /// With `None`, the first configured TCP address replaces `listening_on`.
     #[must_use]
     pub fn at(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.tls.source.is_some();
@@ -441,7 +442,7 @@ fn in_folder(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
     }
 }
 
-/// Reads `[operator]` and `[site]`. Returns the address for security.txt as well.
+/// Reads `[operator]` and `[site]`. Also returns the contact address for security.txt.
 fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
     let operator = Operator {
         name: r.get(
@@ -684,7 +685,7 @@ fn read_content_signals(r: &mut Reader<'_>) -> resources::ContentSignals {
     }
 }
 
-/// An absolute path without `..`. Resolves symbolic links in the part of the path that exists.
+/// Returns an absolute path without `..`. Resolves symbolic links in the part of the path that exists.
 fn resolve_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
@@ -701,7 +702,8 @@ fn resolve_path(path: &Path) -> PathBuf {
     known.map_or_else(|| plain.clone(), |(known, rest)| known.join(rest))
 }
 
-/// `[[site.footer]]` with `title` and `links`, each a path or `{ title, href }`, and nothing else.
+/// Parses `[[site.footer]]`: groups with exactly `title` and `links`, where each link is a path or `{ title,
+/// href }`.
 fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     let expected = || {
         "groups `[[site.footer]]` with a `title` and `links`, each a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
@@ -844,11 +846,11 @@ mod tests {
         );
         check(
             "name = \"a-b\"\nkind = \"maildir\"\npath = \"m\"\n[[channel]]\nname = \"a_b\"",
-            &["frontdesk.toml:6: a `[[channel]]` has a `name` that another one has"],
+            &["frontdesk.toml:6: a `[[channel]]` has the same `name` as another one"],
         );
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"https://169.254.169.254/\"\nallow_private = true",
-            &["frontdesk.toml:4: `channel.a.url` leads nowhere: 169.254.169.254 gives out"],
+            &["frontdesk.toml:4: `channel.a.url` points to a forbidden address: 169.254.169.254 gives out"],
         );
         check("name = \"a\"\nkind = \"pigeon\"", &["frontdesk.toml:3: `channel.a.kind` must be \"smtp\""]);
         check(
@@ -876,13 +878,13 @@ mod tests {
         );
         check(
             "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\n[[channel]]\nname = \"a\"",
-            &["frontdesk.toml:6: a `[[channel]]` has a `name` that another one has"],
+            &["frontdesk.toml:6: a `[[channel]]` has the same `name` as another one"],
         );
         refuse("[channel]\nname = \"a\"", &[], &["frontdesk.toml:1: `channel` must be a list of tables"]);
         refuse(
             "[forms.contact]\naccept = \"delivered\"",
             &[],
-            &["frontdesk.toml:2: `forms.contact.accept` is \"delivered\", and no `[[channel]]`"],
+            &["frontdesk.toml:2: `forms.contact.accept` is \"delivered\", but no `[[channel]]`"],
         );
     }
 
@@ -982,7 +984,7 @@ mod tests {
             let faults = accept(text, &[], &[]).memory_faults(site);
             assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{text}");
         };
-        let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: 88MB, plus the memory that connections may take";
+        let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: 88MB, plus the memory that connections may use";
         check("[server]\nmax_memory = \"64MiB\"\n", 4_000_000, &[warning]);
         check("[server]\nmax_memory = \"128MB\"\n", 4_000_000, &[]);
         check("[server]\nmax_memory = \"off\"\n", usize::MAX / 2, &[]);
@@ -1081,7 +1083,7 @@ mod tests {
             &format!("[limits]\nshared_url = \"redis://:x@redis.example.com\"\nshared_ca_file = {pem:?}\n"),
             &[],
             &[
-                "frontdesk.toml:3: `limits.shared_ca_file` is set, and `limits.shared_url` is no `rediss://` address",
+                "frontdesk.toml:3: `limits.shared_ca_file` is set, but `limits.shared_url` is not a `rediss://` URL",
             ],
         );
     }
@@ -1100,7 +1102,7 @@ mod tests {
         assert_eq!(setting.expect("it is there").value, "\"…\"");
         assert!(!format!("{config:?} {said:?}").contains(secret));
         assert_eq!(config.secret_files[0].keys, ["limits.shared_secret"]);
-        // A reload must notice that another secret changes the limits.
+        // A reload must notice that the secret has changed.
         let other = accept(&text.replace("horse", "house"), &[], &[]);
         assert_ne!(other.shared_limits, config.shared_limits);
         refuse(
@@ -1137,7 +1139,7 @@ mod tests {
         check("directories = [7]", fault);
         check(
             "directories = [\"192.168.1.2\"]",
-            "frontdesk.toml:2: `agents.directories` leads nowhere: 192.168.1.2",
+            "frontdesk.toml:2: `agents.directories` points to a forbidden address: 192.168.1.2",
         );
         check("ca_file = \"none.pem\"", "frontdesk.toml:2: `agents.ca_file` cannot be read");
         accept("[agents]\ndirectories = [\"192.168.1.2\"]\nallow_private = true", &[], &[]);

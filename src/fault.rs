@@ -64,8 +64,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The known word closest to `word`, if it is close enough to be a typing error: one edit, plus one for every
-/// four characters.
+/// The known word closest to `word`. `None` if no known word is close enough for a typo: one edit, plus one
+/// for every four characters.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     known

@@ -61,7 +61,7 @@ impl Field {
         if self.required { 1 } else { 0 }
     }
 
-    /// An ECMA-262 regular expression, which matches exactly the accepted texts of any length. `None` for
+    /// An ECMA-262 regular expression that matches exactly the accepted texts of any length. `None` for
     /// [`FieldKind::Email`], where `format: email` replaces it.
     ///
     /// The expressions of required fields match blank characters, one character that is neither blank nor
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Whether a class is negated, and its code points.
+    /// Returns whether a class is negated, and its code points.
     fn members(class: &str) -> (bool, Vec<RangeInclusive<u32>>) {
         let (negated, members) = match class.strip_prefix("[^") {
             Some(members) => (true, members),

@@ -35,7 +35,7 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
         }
         StoreCommand::Move { to } => {
             let url = read_url(to)?;
-            let to = config.place(&url).map_err(|expected| anyhow!("`--to` must be {expected}"))?;
+            let to = config.database_url(&url).map_err(|expected| anyhow!("`--to` must be {expected}"))?;
             let began = Instant::now();
             let copied = store::copy_inbox(place, &to).map_err(add_hint)?;
             let (submissions, rows, took) = (copied.submissions, copied.rows, began.elapsed().as_millis());

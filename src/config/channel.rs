@@ -15,10 +15,10 @@ use crate::fetch::url::Host;
 use crate::fetch::{ExtraRoots, Url, address};
 use crate::forms::FORMS;
 
-/// The largest `concurrency` of a channel.
+/// Maximum `concurrency` of a channel.
 const MAX_CONCURRENCY: i64 = 64;
 
-/// Values of other sections that a channel uses where its own keys are empty.
+/// Values from other sections that a channel uses if its own keys are empty.
 pub(super) struct ChannelDefaults<'a> {
     /// The site's folder. Paths are relative to it.
     pub(super) folder: &'a Path,
@@ -67,7 +67,7 @@ impl ChannelReader<'_, '_> {
         self.r.refuse_if(is_wrong, &name, message);
     }
 
-    /// The channel, or nothing after a fault.
+    /// Reads the channel. `None` if it has a fault.
     fn channel(mut self) -> Option<ChannelOptions> {
         // `Reader::tables` has checked the name already.
         let _: String = self.get("name", "", "", value::text);
@@ -123,7 +123,7 @@ impl ChannelReader<'_, '_> {
         self.refuse_if(
             username.is_empty() != password.is_none(),
             "password",
-            "and `username` belong together: neither or both",
+            "and `username` belong together: set both or neither",
         );
         let login = password
             .filter(|_| !username.is_empty())
@@ -162,7 +162,7 @@ impl ChannelReader<'_, '_> {
         let allow_private =
             self.get("allow_private", "false", "whether it may be in a private network", value::flag);
         let extra_roots = self.certificate_file();
-        self.refuse_if(url.is_none(), "url", "is missing: where submissions are posted to");
+        self.refuse_if(url.is_none(), "url", "is missing: the URL that submissions are posted to");
         if let Some(url) = &url {
             let name = self.name_of("url");
             refuse_unreachable(self.r, &name, url, allow_private);
@@ -192,7 +192,7 @@ impl ChannelReader<'_, '_> {
         Some(MaildirOptions { path: path?, from, from_name, to })
     }
 
-    /// The sender's address and name, and the recipients.
+    /// Reads the sender's address and name, and the recipients.
     fn correspondents(&mut self, operator: &str) -> (String, String, Vec<String>) {
         let from = self.get(
             key("from").example("\"desk@example.com\""),
@@ -220,8 +220,8 @@ impl ChannelReader<'_, '_> {
     }
 }
 
-/// Reads a PEM file with the certificates of a private authority. Returns its bytes as well, because the
-/// Redis client parses them itself.
+/// Reads a PEM file with the certificates of a private authority. Also returns its bytes, because the Redis
+/// client parses them itself. `None` if the key is empty or the file is unusable.
 pub(super) fn pem(
     r: &mut Reader<'_>,
     name: impl Into<Cow<'static, str>>,
@@ -241,11 +241,11 @@ pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow
     if let Host::Address(address) = url.host()
         && let Err(why) = address::permitted(url.host(), &[*address], allow_private)
     {
-        r.refuse_if(true, key, &format!("leads nowhere: {why}"));
+        r.refuse_if(true, key, &format!("points to a forbidden address: {why}"));
     }
 }
 
-/// Hosts, or URLs without a path, at which agents publish their keys.
+/// Parses the hosts, or URLs without a path, at which agents publish their keys.
 pub(super) fn directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     let expected = "a list of hosts such as [\"agent.example.com\"], or of URLs without a path";
     let read = |text: &str| {
@@ -268,7 +268,7 @@ fn tls(raw: &Raw) -> ParseResult<SmtpTls> {
     value::one_of(&modes)(raw).map_err(|_| expected.to_owned())
 }
 
-/// A name or an address, without a port.
+/// Parses a host name or an IP address, without a port.
 fn host(raw: &Raw) -> ParseResult<String> {
     let text = value::text(raw)?;
     let plain = text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b'_' | b':'));

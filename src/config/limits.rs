@@ -13,7 +13,7 @@ use crate::limits::{self, Quota};
 pub(super) struct LimitValues {
     pub(super) requests: limits::LimitOptions,
     pub(super) bytes: limits::ByteOptions,
-    /// The Redis server that shares the counts; none if this server counts alone.
+    /// The Redis server that shares the counts; `None` if this server counts alone.
     pub(super) shared: Option<rate_limiter::RedisOptions>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
         ),
         per_hour: r.get("limits.network_per_hour", "3000", "", quota()),
     };
-    // The least budget admits the longest body.
+    // The smallest possible budget still admits a body of maximum size.
     let budget = || value::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
     let bytes = limits::ByteOptions {
         enabled,
@@ -90,7 +90,7 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
     r.refuse_if(
         ca.is_some() && !shared.as_ref().is_some_and(rate_limiter::RedisOptions::is_tls),
         "limits.shared_ca_file",
-        "is set, and `limits.shared_url` is no `rediss://` address",
+        "is set, but `limits.shared_url` is not a `rediss://` URL",
     );
     r.warn_if(
         shared.as_ref().is_some_and(|shared| shared.password().is_empty()),
@@ -111,7 +111,7 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
         shared.as_ref().is_some_and(|shared| shared.hash_secret() == HashSecret::Missing),
         "limits.shared_secret",
         "`limits.shared_secret` is not set, and `limits.shared_url` has no password",
-        "anyone who can read that server can find out which addresses have sent: set the same secret on all servers, such as the output of `openssl rand -base64 24`",
+        "anyone who can read that server's data can find out which addresses have sent requests: set the same secret on all servers, such as the output of `openssl rand -base64 24`",
     );
     shared
 }

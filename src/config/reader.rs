@@ -18,7 +18,7 @@ pub const FILE_NAME: &str = "frontdesk.toml";
 /// Prefix of every environment variable that sets a key.
 const PREFIX: &str = "FRONTDESK_";
 
-/// The longest name of a channel.
+/// Maximum length of a channel's name, in characters.
 const MAX_NAME: usize = 32;
 
 /// The declaration of a configuration key, written where the key is read.
@@ -26,9 +26,9 @@ const MAX_NAME: usize = 32;
 pub struct ConfigKey {
     /// `server.listen`, or `channel.crm.url` for the channel `crm`.
     pub name: Cow<'static, str>,
-    /// The comment above the key in the starter file. Empty if the key before it has a comment for both.
+    /// The comment above the key in the starter file. Empty if the comment of the key before it covers both.
     pub(super) documentation: &'static str,
-    /// The value in TOML that the starter file shows, if that is not the default.
+    /// The value in TOML that the starter file shows; `None` if that is the default.
     pub(super) example: Option<&'static str>,
     /// Whether the starter file sets the key to the example instead of showing it in a comment.
     pub(super) is_preset: bool,
@@ -73,7 +73,7 @@ impl ConfigKey {
         Self { is_secret: true, ..self }
     }
 
-    /// Whether a value is secret or has a password in it.
+    /// Whether a value is secret or contains a password.
     fn holds_secret(&self, raw: &Raw) -> bool {
         match raw {
             Raw::Text(text) => !text.is_empty() && (self.is_secret || without_password(text) != *text),
@@ -83,7 +83,7 @@ impl ConfigKey {
     }
 }
 
-/// A flag of the command line that sets a key.
+/// A command-line flag that sets a key.
 #[derive(Debug, Clone)]
 pub struct Flag {
     /// The key that it sets.
@@ -108,7 +108,7 @@ pub enum ValueOrigin {
 }
 
 impl ValueOrigin {
-    /// The place and line that a fault of the value names.
+    /// The place and line of a fault about the value.
     fn location(&self) -> (String, Option<usize>) {
         match self {
             Self::File(line) => (FILE_NAME.to_owned(), Some(*line)),
@@ -149,7 +149,7 @@ impl Setting {
     }
 }
 
-/// A fault of the value of `key`, with its origin as the place.
+/// A fault about the value of `key`. Its place is the origin of the value.
 pub(super) fn fault_of(
     settings: &[Setting],
     key: &str,
@@ -168,7 +168,7 @@ impl fmt::Debug for Setting {
 }
 
 pub(super) struct Reader<'a> {
-    /// The file's leaves and tables by dotted name, with their lines.
+    /// The file's values and tables by dotted name, with their lines.
     entries: BTreeMap<String, (Raw, usize)>,
     /// `FRONTDESK_…` variables.
     environment: BTreeMap<String, String>,
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
     }
 
     fn find(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
-        // Removed even if another origin wins: `finish` reports the remaining entries as unknown.
+        // Removed even if another origin takes precedence: `finish` reports the remaining entries as unknown.
         let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));
         self.record_secret(None, key, from_file.as_ref());
         let name = variable(&key.name);
@@ -266,7 +266,8 @@ impl<'a> Reader<'a> {
         from_flag.or(from_environment).or(from_named_file).or(from_file)
     }
 
-    /// The names of the tables `[[list]]` in order. Afterwards their keys can be read as `list.NAME.…`.
+    /// Returns the names of the tables `[[list]]` in order. Afterwards, their keys can be read as
+    /// `list.NAME.…`.
     pub(super) fn tables(&mut self, list: &str) -> Vec<String> {
         let Some((raw, line)) = self.entries.remove(list) else { return Vec::new() };
         let Raw::List(tables) = raw else {
@@ -284,11 +285,11 @@ impl<'a> Reader<'a> {
             let name = entries.iter().find(|(key, _)| key[prefix.len()..] == *"name").map(|(_, name)| name);
             let name = match name {
                 None => Err((first, "needs a `name`".to_owned())),
-                // Both would have the same environment variables.
+                // Two such channels would have the same environment variables.
                 Some((Raw::Text(name), line))
                     if names.iter().any(|other| variable(other) == variable(name)) =>
                 {
-                    let message = format!("has a `name` that another one has, {name:?} (`-` and `_` count as the same)");
+                    let message = format!("has the same `name` as another one, {name:?} (`-` and `_` count as the same)");
                     Err((*line, message))
                 }
                 Some((Raw::Text(name), _)) if is_name(name) => Ok(name.clone()),
@@ -330,7 +331,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records an error about `key` if `is_wrong`, unless its value already has one.
+    /// Records an error about `key` if `is_wrong`, unless an error about its value is already recorded.
     pub(super) fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
         if is_wrong && !self.unusable.iter().any(|unusable| unusable == key) {
             let fault = fault_of(&self.settings, key, Fault::error, format!("`{key}` {message}"));
@@ -380,7 +381,8 @@ impl<'a> Reader<'a> {
         for name in self.environment.keys() {
             let names: Vec<String> = known.iter().map(|key| variable(key)).collect();
             let known = closest(name, names.iter().map(String::as_str)).map(str::to_owned);
-            // Variables of other programs may have the same prefix. Ours have a table and a key.
+            // Variables of other programs may have the same prefix. Those of frontdesk name a table and a
+            // key.
             let last = name.trim_start_matches(PREFIX);
             let known =
                 known.or_else(|| names.iter().find(|known| known.rsplit("__").next() == Some(last)).cloned());
@@ -399,7 +401,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a channel's name can be part of a key, of a variable's name and of a command line.
+/// Whether a channel's name can be part of a key, a variable's name and a command line.
 fn is_name(name: &str) -> bool {
     let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()

@@ -11,20 +11,20 @@ pub(super) struct SecretFile {
     pub(super) path: PathBuf,
     /// The file's name in a fault.
     pub(super) place: String,
-    /// The keys whose secrets it holds, at least one.
+    /// The keys whose secrets the file holds; at least one.
     pub(super) keys: Vec<String>,
 }
 
-/// The permission bit of users who neither own the file nor are in its group.
+/// The read permission of users who neither own the file nor are in its group.
 const READABLE_BY_OTHERS: u32 = 0o004;
 
 impl SecretFile {
-    /// A warning if every user of this machine can read the file.
+    /// Returns a warning if every user of this machine can read the file.
     ///
-    /// A file that its group can read gets none, because a group is how the server reads a file of another
-    /// user: root and the group `frontdesk` in the Debian package, `fsGroup` in Kubernetes. The members of
-    /// the group are not checked: they depend on the machine's name services, and choosing a group for a file
-    /// is deliberate, unlike 0644, the usual mode of a new file.
+    /// A file that only its group can read causes no warning, because the server needs group permission to
+    /// read another user's file: root and the group `frontdesk` in the Debian package, `fsGroup` in
+    /// Kubernetes. The members of the group are not checked: they depend on the machine's name services, and
+    /// a file's group is usually set on purpose, while 0644 is the usual mode of a new file.
     pub(super) fn exposure(&self) -> Option<Fault> {
         let mode = std::fs::metadata(&self.path).ok()?.permissions().mode() & 0o7777;
         if mode & READABLE_BY_OTHERS == 0 {
@@ -94,7 +94,7 @@ mod tests {
             write(folder.path().join(FILE_NAME), text).expect("it can be written");
             assert_eq!(warnings(folder.path(), 0o644, &[]), [""; 0], "{text}");
         }
-        // The secrets are in the environment alone.
+        // The secrets are only in the environment.
         let environment = [("FRONTDESK_LIMITS__SHARED_URL", "redis://:secret@redis.example.com")];
         assert_eq!(warnings(folder.path(), 0o644, &environment), [""; 0]);
     }

@@ -9,16 +9,16 @@ use super::value;
 use crate::store::DatabaseUrl;
 use crate::web::{self, Address, ForwardedHeader};
 
-/// The least value of `server.max_memory`, in bytes.
+/// Minimum value of `server.max_memory`, in bytes.
 const MIN_MEMORY: u64 = 64 << 20;
 
-/// The greatest value of `server.max_memory`, in bytes: 1024 TiB, more than any machine has.
+/// Maximum value of `server.max_memory`, in bytes: 1024 TiB, more than any machine has.
 const MAX_MEMORY: u64 = 1 << 50;
 
-/// The greatest number of connections, far beyond what one machine holds.
+/// Maximum number of connections, far more than one machine can hold.
 const MAX_CONNECTIONS: i64 = 10_000_000;
 
-/// The greatest number of threads.
+/// Maximum number of worker threads.
 const MAX_WORKERS: i64 = 1024;
 
 /// The range of a timeout: from whole seconds to an hour.
@@ -30,7 +30,7 @@ pub(super) fn timeouts(least_seconds: u64) -> RangeInclusive<Duration> {
 pub(super) struct ServerValues {
     pub(super) listen: Vec<Address>,
     pub(super) ops_listen: Option<Address>,
-    /// Options of other sections have placeholders.
+    /// The options that other sections set have placeholder values.
     pub(super) web: web::WebOptions,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> ServerValues {
         "127.0.0.1:8081",
         "The private address for health checks and metrics (/livez, /readyz, /metrics), or \"off\". Keep it \
          off the public network.",
-        value::optional_address,
+        value::optional_listen_address,
     );
     for address in listen.iter_mut().chain(&mut ops_listen) {
         resolve(address, folder);
@@ -150,7 +150,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> ServerValues {
     r.refuse_if(
         web.exchange_timeout <= web.body_timeout,
         "server.exchange_timeout",
-        "must be longer than `server.body_timeout`, or a slow body would get no answer",
+        "must be longer than `server.body_timeout`, or a request with a slow body would get no response",
     );
     ServerValues { listen, ops_listen, web }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::reader::Setting;
 
-/// The width of comments.
+/// The maximum width of comments, in columns.
 const WIDTH: usize = 118;
 
 /// The column of the comments beside the keys of channels.
@@ -38,7 +38,7 @@ name: if you rename a channel, its pending deliveries wait for a channel with th
 receives the submissions from then on. In the environment, a channel's name is part of the variable: \
 FRONTDESK_CHANNEL__MAIL__PASSWORD, or …__PASSWORD_FILE.";
 
-/// The file's text from all settings of a configuration with [`CHANNELS`].
+/// Renders the file from all settings of a configuration with [`CHANNELS`].
 pub(super) fn render(settings: &[Setting]) -> String {
     let mut text = comment(HEADER) + "\n";
     let (channels, settings): (Vec<_>, Vec<_>) =
@@ -81,7 +81,8 @@ pub(super) fn render(settings: &[Setting]) -> String {
     text + "#\n# `frontdesk doctor DIR` sends a test message through each channel and reports problems.\n"
 }
 
-/// A comment of lines that are at most [`WIDTH`] wide, unless a word is longer. Paragraphs stay apart.
+/// Formats a text as a comment with lines of at most [`WIDTH`] columns, unless a word is longer. Keeps
+/// paragraphs separate.
 fn comment(text: &str) -> String {
     let mut comment = String::new();
     for paragraph in text.lines() {

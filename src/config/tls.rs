@@ -1,6 +1,6 @@
 //! `[tls]`: the HTTPS listener, its certificate, and redirects from plain HTTP.
 
-#![expect(clippy::disallowed_methods, reason = "a certificate is checked against the time")]
+#![expect(clippy::disallowed_methods, reason = "a certificate's validity depends on the current time")]
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -16,11 +16,11 @@ use crate::web::tls::{
     Acme, CertificateFiles, CertificateSource, Hsts, HttpsRedirect, TlsOptions, check_certificate,
 };
 
-/// The longest that browsers may be asked to remember HTTPS: about a century.
+/// Maximum `max-age` of HSTS: about a century.
 const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
-/// Reads `[tls]`. The first result is `tls.listen`. Whether the files can be used is the question of
-/// [`certificate_faults`].
+/// Reads `[tls]`. The first result is `tls.listen`. [`certificate_faults`] checks whether the files are
+/// usable.
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<Address>, TlsOptions) {
     let mut listen = r.get(
         key("tls.listen").needs_restart(),
@@ -81,17 +81,17 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
     r.refuse_if(
         certificate.is_none() && private_key.is_some(),
         "tls.key",
-        "is set, and `tls.certificate` is not",
+        "is set, but `tls.certificate` is not",
     );
     r.refuse_if(
         private_key.is_none() && certificate.is_some(),
         "tls.certificate",
-        "is set, and `tls.key` is not",
+        "is set, but `tls.key` is not",
     );
     r.refuse_if(
         !domains.is_empty() && certificate.is_some(),
         "tls.acme_domains",
-        "is set, and `tls.certificate` as well: a certificate comes from files or from an authority",
+        "is set together with `tls.certificate`: a certificate comes either from files or from an authority",
     );
     let source = match (certificate, private_key) {
         (Some(certificate), Some(key)) => {
@@ -113,7 +113,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
     (listen, TlsOptions { source, redirect, hsts })
 }
 
-/// The base URL of the first ACME domain.
+/// The base URL of the first ACME domain. `None` if the certificate does not come from ACME.
 pub(super) fn acme_base_url(options: &TlsOptions) -> Option<String> {
     let Some(CertificateSource::Acme(acme)) = &options.source else { return None };
     acme.domains.first().map(|domain| format!("https://{domain}"))
@@ -139,7 +139,7 @@ pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listen
     }
 }
 
-/// The host in a base URL, without its port; an IPv6 address with its brackets.
+/// The host of a base URL, without the port. An IPv6 address keeps its brackets.
 fn host(base_url: &str) -> &str {
     let authority = base_url.split_once("://").map_or(base_url, |(_, authority)| authority);
     let after = authority.rfind(']').map_or(0, |at| at + 1);
@@ -147,7 +147,7 @@ fn host(base_url: &str) -> &str {
     &authority[..end]
 }
 
-/// Faults of the certificate, its key and the base URL.
+/// Returns the faults of the certificate, its key and the base URL.
 pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings: &[Setting]) -> Vec<Fault> {
     let findings =
         check_certificate(options, host(base_url), jiff::Timestamp::now()).into_iter().map(|finding| {
@@ -158,15 +158,15 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
         });
     let mut faults: Vec<Fault> = findings.collect();
     if options.source.is_some() && base_url.starts_with("http://") {
-        let message = "`base_url` begins with http://, and the site is served over TLS";
+        let message = "`base_url` begins with http://, but the site is served over TLS";
         let fault = fault_of(settings, "base_url", Fault::warning, message.to_owned());
         faults.push(fault.hint("links in feeds, sitemaps and guides begin with it: https://"));
     }
     faults
 }
 
-/// Host names for a certificate. Addresses and wildcards are invalid, because the authority cannot validate
-/// them over a TLS connection.
+/// Parses the host names for a certificate. Addresses and wildcards are invalid, because the authority cannot
+/// validate them over a TLS connection.
 fn domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -187,7 +187,7 @@ fn domains(raw: &Raw) -> ParseResult<Vec<String>> {
     Ok(names)
 }
 
-/// The https URL of an ACME directory; RFC 8555 §6.1 requires https.
+/// Parses the URL of an ACME directory; RFC 8555 §6.1 requires https.
 fn directory(raw: &Raw) -> ParseResult<String> {
     let address = value::web_address(raw).ok();
     let address = address.filter(|address| address.starts_with("https://") && Url::parse(address).is_ok());
@@ -196,7 +196,7 @@ fn directory(raw: &Raw) -> ParseResult<String> {
     })
 }
 
-/// A duration with optional `includeSubDomains` and `preload` after it, or "off".
+/// Parses a duration, optionally followed by `includeSubDomains` and `preload`. `None` for "off".
 fn hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
     let year = Duration::from_hours(365 * 24);
     let expected = || {
@@ -220,7 +220,7 @@ fn hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
     }
     if preload && (!include_subdomains || max_age < year) {
         return Err(
-            "at least \"365d; includeSubDomains; preload\": the list of preloaded hosts takes nothing less"
+            "at least \"365d; includeSubDomains; preload\": the list of preloaded hosts accepts nothing less"
                 .to_owned(),
         );
     }
@@ -249,18 +249,20 @@ mod tests {
         assert_eq!(config.tls_listen.len(), 1);
         let config =
             accept("[tls]\nacme_domains = [\"WWW.example.com\", \"example.com\", \"www.example.com\"]\n");
-        let Some(CertificateSource::Acme(acme)) = config.web.tls.source else { panic!("it is asked for") };
+        let Some(CertificateSource::Acme(acme)) = config.web.tls.source else {
+            panic!("the certificate comes from ACME")
+        };
         assert_eq!(acme.domains, ["www.example.com", "example.com"]);
         assert_eq!(acme.cache, Path::new("/site/data/acme"));
 
-        refuse("[tls]\nkey = \"k\"\n", "frontdesk.toml:2: `tls.key` is set, and `tls.certificate` is not");
+        refuse("[tls]\nkey = \"k\"\n", "frontdesk.toml:2: `tls.key` is set, but `tls.certificate` is not");
         refuse(
             "[tls]\ncertificate = \"c\"\n",
-            "frontdesk.toml:2: `tls.certificate` is set, and `tls.key` is not",
+            "frontdesk.toml:2: `tls.certificate` is set, but `tls.key` is not",
         );
         refuse(
             "[tls]\ncertificate = \"c\"\nkey = \"k\"\nacme_domains = [\"example.com\"]\n",
-            "frontdesk.toml:4: `tls.acme_domains` is set, and `tls.certificate` as well",
+            "frontdesk.toml:4: `tls.acme_domains` is set together with `tls.certificate`",
         );
         refuse("[tls]\nlisten = \"[::]:443\"\n", "frontdesk.toml:2: `tls.listen` needs a certificate");
         for url in
@@ -350,7 +352,7 @@ mod tests {
         ] {
             let config = accept(&text).at(listening_on.parse().ok());
             assert_eq!(config.pages.base_url, base_url);
-            let redirect = config.web.tls.redirect.expect("plain requests are sent elsewhere");
+            let redirect = config.web.tls.redirect.expect("plain requests are redirected");
             assert_eq!(
                 (redirect.authority.as_str(), redirect.names),
                 (authority, names.into_iter().map(str::to_owned).collect())

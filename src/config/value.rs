@@ -1,4 +1,4 @@
-//! Parses the values of keys. An error says what the value must be.
+//! Parses the values of keys. An error describes what the value must be.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) enum Raw {
     Flag(bool),
     List(Vec<Raw>),
     Table(Vec<(String, Raw)>),
-    /// A type that no key has: a fraction or a date.
+    /// A value of a type that no key accepts: a fraction or a date.
     Other(String),
 }
 
@@ -50,7 +50,7 @@ impl Raw {
         }
     }
 
-    /// The members of a table that has exactly these names.
+    /// The members of a table. `None` unless the table has exactly these names.
     pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> Option<[&Self; N]> {
         let Self::Table(members) = self else { return None };
         if members.len() != N {
@@ -86,7 +86,7 @@ impl Raw {
         }
     }
 
-    /// Stands in for a secret value. Shows only whether it is empty.
+    /// A placeholder for a secret value. Shows only whether the value is empty.
     pub(super) fn redacted(&self) -> String {
         match self {
             Self::Text(text) if text.is_empty() => "\"\"".to_owned(),
@@ -95,7 +95,7 @@ impl Raw {
         }
     }
 
-    /// The members of a list, or of text with commas.
+    /// The items of a list, or of text separated by commas.
     pub(super) fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
@@ -131,7 +131,7 @@ pub(super) fn without_password(text: &str) -> String {
 /// The value, or a description of what it must be.
 pub(super) type ParseResult<T> = Result<T, String>;
 
-/// One of these words, each with its value.
+/// Parses one of these words into its value.
 pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let found = words.iter().find(|(word, _)| raw.as_text() == Some(word));
@@ -143,12 +143,12 @@ pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResu
     }
 }
 
-/// A value, or nothing if the text is empty.
+/// Parses a value. `None` if the text is empty.
 pub(super) fn optional<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| if raw.as_text() == Some("") { Ok(None) } else { parse(raw).map(Some) }
 }
 
-/// A value, or "off".
+/// Parses a value. `None` for "off".
 fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| match raw.as_text() {
         Some("off") => Ok(None),
@@ -156,7 +156,7 @@ fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseRe
     }
 }
 
-/// The items of a list. `expected` describes the list.
+/// Parses the items of a list. `expected` describes the list in an error.
 pub(super) fn list<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<Vec<T>> {
     let items = raw.items().and_then(|items| items.into_iter().map(parse).collect());
     items.ok_or_else(|| expected.to_owned())
@@ -169,12 +169,12 @@ pub(super) fn text(raw: &Raw) -> ParseResult<String> {
     }
 }
 
-/// The path of a file, relative to `folder`, or nothing.
+/// Parses the path of a file, relative to `folder`. `None` if it is empty.
 pub(super) fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     move |raw| text(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
 }
 
-/// An e-mail address, or nothing.
+/// Parses an e-mail address, which may be empty.
 pub(super) fn email(raw: &Raw) -> ParseResult<String> {
     let text = text(raw)?;
     if text.is_empty() || Mailbox::parse(&text).is_some() {
@@ -193,7 +193,7 @@ pub(super) fn flag(raw: &Raw) -> ParseResult<bool> {
     }
 }
 
-/// A whole number in a range.
+/// Parses a whole number in a range.
 pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let number = match raw {
@@ -214,7 +214,7 @@ fn in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
     unit.map_or_else(|| number.to_string(), |(name, unit)| format!("{}{name}", number / unit))
 }
 
-/// `500ms`, `10s`, `5m`, `24h` or `2d`.
+/// Parses a duration such as `500ms`, `10s`, `5m`, `24h` or `2d`, in a range.
 pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> ParseResult<Duration> {
     move |raw| {
         let expected = || {
@@ -240,7 +240,7 @@ pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Pars
     }
 }
 
-/// A duration, or "off".
+/// Parses a duration. `None` for "off".
 pub(super) fn optional_duration(
     range: RangeInclusive<Duration>,
 ) -> impl Fn(&Raw) -> ParseResult<Option<Duration>> {
@@ -260,7 +260,7 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// A number of bytes with its unit, such as `512MB` or `1GiB`.
+/// Parses a number of bytes with its unit, such as `512MB` or `1GiB`.
 fn size(text: &str) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit())?;
     let number: u64 = text[..split].parse().ok()?;
@@ -268,7 +268,7 @@ fn size(text: &str) -> Option<u64> {
     number.checked_mul(unit)
 }
 
-/// A number of bytes in a range.
+/// Parses a number of bytes in a range.
 pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<u64> {
     move |raw| {
         let bytes = raw.as_text().and_then(size).filter(|bytes| range.contains(bytes));
@@ -279,7 +279,7 @@ pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<
     }
 }
 
-/// A reserve of disk space: a size, "auto" or "off".
+/// Parses the disk space to keep free: a size, "auto" or "off".
 pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     match raw.as_text() {
         Some("auto") => Ok(MinFree::Auto),
@@ -290,7 +290,7 @@ pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     }
 }
 
-/// A time of the day, or "off".
+/// Parses a time of day in UTC. `None` for "off".
 pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
     let text = raw.as_text().unwrap_or_default();
     if text == "off" {
@@ -301,7 +301,7 @@ pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>>
     text.parse().ok().filter(|_| is_short).map(Some).ok_or_else(expected)
 }
 
-/// A limit of memory in bytes; "auto", which depends on the machine; or "off".
+/// Parses a memory limit in bytes, or "auto", which depends on the machine. `None` for "off".
 pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<Option<u64>> {
     let bytes = bytes(range);
     move |raw| match raw.as_text() {
@@ -311,25 +311,25 @@ pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parse
     }
 }
 
-/// A public key of age.
+/// Parses an age public key.
 pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
-    raw.as_text().map_or_else(|| Err("a public key of age such as \"age1…\"".to_owned()), Recipient::parse)
+    raw.as_text().map_or_else(|| Err("an age public key such as \"age1…\"".to_owned()), Recipient::parse)
 }
 
-/// One listening address or several.
+/// Parses one or more listening addresses.
 pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     let expected = "an address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::]:80\", \"unix:/PATH\", or a list of these";
     let found = list(raw, expected, |item| item.parse().ok())?;
     if found.is_empty() { Err(expected.to_owned()) } else { Ok(found) }
 }
 
-/// Any number of listening addresses.
+/// Parses any number of listening addresses.
 pub(super) fn addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
     if raw.items().is_some_and(|items| items.is_empty()) { Ok(Vec::new()) } else { addresses(raw) }
 }
 
-/// An address, or nothing.
-pub(super) fn optional_address(raw: &Raw) -> ParseResult<Option<Address>> {
+/// Parses a listening address. `None` for "off" or an empty text.
+pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>> {
     match raw.as_text() {
         Some("" | "off") => Ok(None),
         text => text.and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| {
@@ -348,28 +348,33 @@ pub(super) fn path(raw: &Raw) -> ParseResult<PathBuf> {
     text.map(PathBuf::from).ok_or_else(|| "the path of a folder".to_owned())
 }
 
-/// `sqlite:PATH`, or the URL of a PostgreSQL database.
+/// Parses `sqlite:PATH`, or the URL of a PostgreSQL database.
 pub(super) fn place(raw: &Raw) -> ParseResult<DatabaseUrl> {
     let text = raw.as_text().unwrap_or_default();
     match text.strip_prefix("sqlite:") {
         Some(path) if !path.is_empty() => Ok(DatabaseUrl::Sqlite(path.into())),
-        None if text.starts_with("postgres") => Server::parse(text)
-            .map(DatabaseUrl::Postgres)
-            .map_err(|error| format!("a URL such as \"postgres://frontdesk@db.example.com/frontdesk\"; this one {error}")),
-        _ => Err("\"sqlite:PATH\", the path being relative to the data folder, or \"postgres://USER@HOST/DATABASE\"".to_owned()),
+        None if text.starts_with("postgres") => {
+            Server::parse(text).map(DatabaseUrl::Postgres).map_err(|error| {
+                format!("a URL such as \"postgres://frontdesk@db.example.com/frontdesk\"; this one {error}")
+            })
+        }
+        _ => Err(
+            "\"sqlite:PATH\" with a path relative to the data folder, or \"postgres://USER@HOST/DATABASE\""
+                .to_owned(),
+        ),
     }
 }
 
-/// The Redis server that shares the limits. Reports a value of another type as an invalid address.
+/// Parses the URL of the Redis server that shares the limits. A value of another type is an invalid URL.
 pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
     rate_limiter::RedisOptions::parse(raw.as_text().unwrap_or_default().trim())
 }
 
-/// The fewest characters of the secret that addresses are hashed with: anyone who can read the hashes can
-/// test guesses of the secret against them.
+/// Minimum number of characters of the secret that addresses are hashed with: anyone who can read the hashes
+/// can test guesses of the secret against them.
 const MIN_SECRET_CHARS: usize = 16;
 
-/// The secret that sources are hashed with if limits are shared.
+/// Parses the secret that sources are hashed with if limits are shared.
 pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     let text = raw.as_text().filter(|text| text.chars().count() >= MIN_SECRET_CHARS);
     text.map(str::to_owned).ok_or_else(|| {
@@ -379,7 +384,7 @@ pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     })
 }
 
-/// Scheme and authority, with an optional slash after them.
+/// Parses a URL without a path. Removes trailing slashes.
 pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
     let address =
         web_address(raw).map_err(|_| "an address such as \"https://www.example.com\"".to_owned())?;
@@ -391,7 +396,7 @@ pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
     Ok(trimmed.to_owned())
 }
 
-/// An http or https address, or nothing.
+/// Parses an http or https URL, which may be empty.
 pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     let expected = || "an address such as \"https://console.example.com/\"".to_owned();
     let address = text(raw).map_err(|_| expected())?;
@@ -417,7 +422,7 @@ pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     if is_plain && authority.is_some_and(is_host) { Ok(address) } else { Err(expected()) }
 }
 
-/// A language tag. Checks the shape of BCP 47, not the registered subtags.
+/// Parses a language tag. Checks the syntax of BCP 47, but not whether the subtags are registered.
 pub(super) fn language(raw: &Raw) -> ParseResult<String> {
     let tag = text(raw)?;
     let mut parts = tag.split('-');

@@ -134,7 +134,7 @@ fn is_ipv6(text: &str) -> bool {
     }
 }
 
-/// The number of groups of one to four hexadecimal digits; `None` if the text contains anything else.
+/// Counts the groups of one to four hexadecimal digits. `None` if the text contains anything else.
 fn count_groups(text: &str) -> Option<usize> {
     let mut count = 0;
     for group in text.split(':') {

@@ -40,7 +40,7 @@ impl Entry {
         self.fields.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
-    /// The value of a field, unless it is empty.
+    /// The value of a field. `None` if it is empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields().find_map(|(field, value)| (field == name).then_some(value))
     }
@@ -52,7 +52,7 @@ impl serde::Serialize for Entry {
     }
 }
 
-/// Shows names only: logs may not contain visitors' values.
+/// Shows only the names of fields: logs must not contain visitors' values.
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.fields().map(|(name, _)| name).collect();
@@ -62,7 +62,7 @@ impl fmt::Debug for Entry {
 
 /// The name of the theme's hidden field. Only programs fill it in.
 pub const HONEYPOT: &str = "desk_note";
-/// The member with the time that the visitor took to fill in the form, in milliseconds. The theme's script
+/// The member that holds the time the visitor took to fill in the form, in milliseconds. The theme's script
 /// adds it.
 pub const TIME_TO_FILL: &str = "desk_ms";
 
@@ -86,14 +86,14 @@ pub struct ParsedForm {
 /// Why a body is invalid. `Display` writes one sentence for the visitor.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// No bytes except white space.
-    #[error("The body must be a JSON object with {}, and it is empty.", required_fields(.0))]
+    /// The body is empty or consists of white space.
+    #[error("The body must be a JSON object with {}, but is empty.", required_fields(.0))]
     Empty(&'static Form),
     /// The position of the first invalid byte, counted from 1.
-    #[error("The body must be JSON in UTF-8, and its byte {0} is not UTF-8.")]
+    #[error("The body must be JSON in UTF-8, but its byte {0} is not UTF-8.")]
     NotUtf8(usize),
-    /// The reason, with line and column.
-    #[error("The body must be JSON, and it is not: {0}.")]
+    /// The syntax error, with line and column.
+    #[error("The body must be JSON, but is not: {0}.")]
     NotJson(String),
     /// The type of the JSON value.
     #[error("The body must be a JSON object with {}, not {}.", required_fields(.0), .1)]
@@ -102,7 +102,7 @@ pub enum Rejection {
     Fields(Vec<InvalidField>),
 }
 
-/// A field with its problems, at least one.
+/// A field with its problems; at least one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidField {
     pub field: &'static Field,
@@ -127,7 +127,7 @@ pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
     parse_with_extras(form, body).map(|parsed| parsed.entry)
 }
 
-/// Like [`parse`], with the members for screening.
+/// Like [`parse`], but also returns the members for screening.
 pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm, Rejection> {
     let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
     let (members, extras) = read_object(form, text)?;
@@ -160,7 +160,7 @@ fn json_type(first: u8) -> &'static str {
 }
 
 /// Syntax errors of serde_json consist of fixed phrases, line and column. Data errors may quote the input, so
-/// this replaces their text. They are unexpected, because our visitors accept every type.
+/// this replaces their text. They are not expected, because this module's [`Visitor`]s accept every type.
 fn not_json(error: &serde_json::Error) -> Rejection {
     Rejection::NotJson(if error.is_data() {
         format!("unexpected data at line {} column {}", error.line(), error.column())
@@ -169,8 +169,8 @@ fn not_json(error: &serde_json::Error) -> Rejection {
     })
 }
 
-/// Chooses the second shape if the body has a member that only this shape has, and none that only the first
-/// has.
+/// Chooses the second shape if the body has a member that exists only in that shape, and no member that
+/// exists only in the first.
 fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     let Some(alternative) = form.alternative else { return form.fields };
     let is_sent = |shape: &[Field], other: &[Field]| {
@@ -204,6 +204,7 @@ fn check_fields(
     if faults.is_empty() { Ok(Entry { form, fields }) } else { Err(Rejection::Fields(faults)) }
 }
 
+/// Returns a field's text, or `None` if it is absent or empty.
 fn check_field(field: &'static Field, given: Option<MemberValue>) -> Result<Option<String>, Vec<Problem>> {
     let text = match given {
         Some(MemberValue::Text(text)) => text,
@@ -231,7 +232,7 @@ fn check_field(field: &'static Field, given: Option<MemberValue>) -> Result<Opti
     if problems.is_empty() { Ok((!is_empty).then_some(text)) } else { Err(problems) }
 }
 
-/// The members with a field of the form, each once.
+/// The members that are fields of the form, without duplicates.
 type Members = Vec<(&'static str, MemberValue)>;
 
 /// A member's value, reduced to what a form can use.
@@ -488,7 +489,7 @@ mod tests {
                 ("message", "Hi"),
             ],
         );
-        // A `name` makes it the first, and then the others are unknown members.
+        // `name` selects the first shape, so the members of the second are unknown.
         accepted(
             &CONTACT,
             r#"{"name":"Ada","firstname":7,"company":null,"email":"a@b","message":"Hi"}"#,
@@ -623,7 +624,7 @@ mod tests {
         for name in ["\u{3164}", "\u{115f}\u{1160}", " \u{ffa0}\u{34f} ", "\u{200b}\u{feff}", "\u{fe0f}"] {
             rejected(&CONTACT, &body(name), "`name` is required and must not be empty.");
         }
-        // Beside a letter, invisible characters are kept.
+        // Invisible characters next to a visible one are kept.
         for name in ["a\u{3164}", "\u{1100}\u{1160}", "❤\u{fe0f}"] {
             accepted(&CONTACT, &body(name), &[("name", name), ("email", "a@b"), ("message", "m")]);
         }
@@ -646,25 +647,22 @@ mod tests {
     #[test]
     fn invalid_json_is_refused_with_line_and_column() {
         let cases = [
-            ("{", "The body must be JSON, and it is not: EOF while parsing an object at line 1 column 1."),
+            ("{", "The body must be JSON, but is not: EOF while parsing an object at line 1 column 1."),
             (
                 "{\n \"email\" \"a@b\"}",
-                "The body must be JSON, and it is not: expected `:` at line 2 column 10.",
+                "The body must be JSON, but is not: expected `:` at line 2 column 10.",
             ),
-            ("email=a@b", "The body must be JSON, and it is not: expected value at line 1 column 1."),
+            ("email=a@b", "The body must be JSON, but is not: expected value at line 1 column 1."),
             (
                 r#"{"email":"a@b"} x"#,
-                "The body must be JSON, and it is not: trailing characters at line 1 column 17.",
+                "The body must be JSON, but is not: trailing characters at line 1 column 17.",
             ),
-            (
-                r#"{"email":"a@b",}"#,
-                "The body must be JSON, and it is not: trailing comma at line 1 column 16.",
-            ),
+            (r#"{"email":"a@b",}"#, "The body must be JSON, but is not: trailing comma at line 1 column 16."),
             (
                 r#"{"email":"\ud800"}"#,
-                "The body must be JSON, and it is not: unexpected end of hex escape at line 1 column 17.",
+                "The body must be JSON, but is not: unexpected end of hex escape at line 1 column 17.",
             ),
-            ("\u{feff}{}", "The body must be JSON, and it is not: expected value at line 1 column 1."),
+            ("\u{feff}{}", "The body must be JSON, but is not: expected value at line 1 column 1."),
         ];
         for (body, sentence) in cases {
             rejected(&WAITLIST, body, sentence);
@@ -674,8 +672,8 @@ mod tests {
     #[test]
     fn a_body_that_is_no_object_is_refused_in_one_sentence() {
         let cases = [
-            ("", "The body must be a JSON object with `email`, and it is empty."),
-            (" \r\n\t", "The body must be a JSON object with `email`, and it is empty."),
+            ("", "The body must be a JSON object with `email`, but is empty."),
+            (" \r\n\t", "The body must be a JSON object with `email`, but is empty."),
             ("[]", "The body must be a JSON object with `email`, not an array."),
             ("\"a@b\"", "The body must be a JSON object with `email`, not a string."),
             ("null", "The body must be a JSON object with `email`, not null."),
@@ -695,7 +693,7 @@ mod tests {
     #[test]
     fn a_body_that_is_not_utf8_is_refused_in_one_sentence() {
         let error = parse(&WAITLIST, b"{\"email\":\"\xff\"}").unwrap_err();
-        assert_eq!(error.to_string(), "The body must be JSON in UTF-8, and its byte 11 is not UTF-8.");
+        assert_eq!(error.to_string(), "The body must be JSON in UTF-8, but its byte 11 is not UTF-8.");
     }
 
     #[test]

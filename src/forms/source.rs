@@ -1,4 +1,4 @@
-//! The source of a request, as far as limits and submissions distinguish senders, and its network.
+//! The source of a request, by which limits and submissions distinguish senders, and its network.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 /// A sender: an IPv4 address, or the /64 network of an IPv6 subscriber.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// An IPv4 address, also from the form `::ffff:a.b.c.d`.
+    /// An IPv4 address, which may have been written as `::ffff:a.b.c.d`.
     V4([u8; 4]),
     /// The first 64 bits of an IPv6 address.
     V6([u8; 8]),
@@ -49,7 +49,7 @@ impl Source {
     }
 }
 
-/// Only the address family: logs must not contain addresses.
+/// Shows only the address family: logs must not contain addresses.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -59,8 +59,8 @@ impl fmt::Debug for Source {
     }
 }
 
-/// The network of a source: an IPv4 /24 or an IPv6 /48, which one customer of a provider usually has at most.
-/// A sender can easily change its address within one.
+/// The network of a source: an IPv4 /24 or an IPv6 /48, which is usually the most that a provider assigns to
+/// one customer. A sender can easily change its address within its network.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SourceNetwork {
     V4([u8; 3]),

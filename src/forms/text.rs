@@ -1,9 +1,9 @@
-//! Makes invisible and control characters visible, which could mislead a terminal, a mail program or a
-//! reader, and escapes text for HTML.
+//! Makes invisible and control characters visible, because they could mislead a terminal, a mail program or a
+//! reader. Escapes text for HTML.
 
 use std::fmt::Write as _;
 
-/// The text on one line. Replaces line breaks by `⏎`, and unsafe characters by `\u{…}`.
+/// Returns the text on one line, with line breaks replaced by `⏎` and unsafe characters by `\u{…}`.
 pub fn visible(text: &str) -> String {
     show(text, '⏎', false)
 }

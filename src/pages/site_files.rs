@@ -170,7 +170,7 @@ impl SiteFiles {
         if !folder.join("pages").is_dir() {
             faults.push(
                 Fault::error("pages/", None, "the site's folder has no folder `pages`")
-                    .hint("`frontdesk init DIR` writes a small site to begin with"),
+                    .hint("`frontdesk init DIR` writes a small site to start from"),
             );
         }
         let before = std::mem::take(known);
