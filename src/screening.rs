@@ -1,15 +1,15 @@
-//! Scores submissions, with reasons: a submission is delivered, delivered with a mark, or held for the
-//! operator to look at.
+//! Scores submissions, with reasons. A submission is delivered, delivered with a mark, or held for the
+//! operator's review.
 //!
 //! [`screen()`] is a pure function of the submission, of facts about its request and of the operator's
-//! options. Each [`Signal`] adds points, never more than the operator gives it. A submission with
+//! options. Each [`Signal`] adds points, up to its configured maximum. A submission with
 //! [`ScreeningOptions::suspicious_threshold`] points or more is marked as suspicious and delivered, and one
 //! with [`ScreeningOptions::threshold`] or more is held. Nothing is dropped: held submissions are kept until
 //! the operator releases or discards them.
 //!
-//! No signal is a proof, and most hold a submission only together with others. Signals that only browsers
-//! send (`Origin`, the time to fill in the form) count only if they are present, because programs are
-//! welcome. The `User-Agent` is never read.
+//! No signal is proof, and most signals hold a submission only together with others. Signals that only
+//! browsers send (`Origin`, the time to fill in the form) count only if they are present, because programs
+//! may use the forms too. The `User-Agent` is never read.
 
 mod content;
 mod domains;
@@ -39,9 +39,11 @@ use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreeningOptions {
     pub enabled: bool,
-    /// From how many points on a submission is held; 0 counts as 1. Points of [`Signal::Rate`] do not count.
+    /// Minimum number of points at which a submission is held; 0 counts as 1. Points of [`Signal::Rate`] do
+    /// not count.
     pub threshold: u32,
-    /// From how many points on a submission that is not held is marked as suspicious; 0 counts as 1.
+    /// Minimum number of points at which a submission that is not held is marked as suspicious; 0 counts as
+    /// 1.
     pub suspicious_threshold: u32,
     pub points: Points,
     /// The operator's additions to the built-in list of disposable domains, and exceptions from it.
@@ -63,7 +65,7 @@ impl Default for ScreeningOptions {
     }
 }
 
-/// The most points that each signal can add.
+/// Maximum number of points that each signal can add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Points([u32; Signal::ALL.len()]);
 
@@ -74,19 +76,20 @@ impl Default for Points {
 }
 
 impl Points {
-    /// The points of a signal; none for signals that reach the threshold by themselves.
+    /// Maximum number of points of a signal; 0 for signals that always reach the threshold on their own.
     pub fn get(&self, signal: Signal) -> u32 {
         self.0[signal as usize]
     }
 
-    /// Gives a signal another weight; 0 switches it off.
+    /// Sets the maximum number of points of a signal; 0 disables it.
     pub fn set(&mut self, signal: Signal, points: u32) {
         self.0[signal as usize] = points;
     }
 }
 
 impl Signal {
-    /// The default weight; none for a signal that reaches the threshold by itself.
+    /// The default maximum number of points. `None` for a signal that always reaches the threshold on its
+    /// own.
     pub fn default_points(self) -> Option<u32> {
         match self {
             Signal::FormRate | Signal::Listed => None,
@@ -108,11 +111,11 @@ impl Signal {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestSignals<'a> {
     pub rate: Rate,
-    /// From how many other sources the same content came lately; see [`Repeats::observe`].
+    /// Number of other sources that sent the same content within a day; see [`Repeats::observe`].
     pub repeats: u32,
     pub origin: Origin,
-    /// The agent whose signature was verified (Web Bot Auth). Signals that only browsers send do not apply to
-    /// it.
+    /// The agent whose signature was verified (Web Bot Auth), if any. Signals that only browsers send do not
+    /// apply to agents.
     pub agent: Option<&'a str>,
 }
 
@@ -124,8 +127,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The fullest of several windows, each as what remains of it and what it holds; nothing used if there
-    /// are none.
+    /// Returns the window with the greatest share used. Each window is a pair of remaining requests and
+    /// quota. Without windows, nothing is used.
     pub fn of(windows: impl IntoIterator<Item = (u32, u32)>) -> Rate {
         let rates = windows
             .into_iter()
@@ -146,7 +149,7 @@ impl Rate {
 pub struct RequestFacts {
     pub rate: Rate,
     pub origin: Origin,
-    /// Values that were sent besides the form's fields.
+    /// Values that were sent in addition to the form's fields.
     pub extras: Extras,
 }
 
@@ -154,15 +157,15 @@ pub struct RequestFacts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
-    /// It is screened when it is processed.
+    /// The submission is screened when it is processed.
     Facts(RequestFacts),
-    /// It is screened already.
+    /// The submission has already been screened.
     Verdict(ScreeningVerdict),
 }
 
 impl Evidence {
-    /// The verdict, where there is one. Otherwise the submission is screened, and counted among those with
-    /// the same message; `source` as for [`Repeats::observe`].
+    /// Returns the earlier verdict if there is one. Otherwise screens the submission, and counts its source
+    /// among the senders of the message; `source` is the argument of [`Repeats::observe`].
     pub fn judge(
         &self,
         entry: &Entry,
@@ -187,7 +190,7 @@ impl Evidence {
     }
 }
 
-/// Scores a submission. The same arguments give the same verdict, always.
+/// Scores a submission. The same arguments always give the same verdict.
 pub fn screen(
     text: &TokenizedText<'_>,
     extras: &Extras,
@@ -213,7 +216,7 @@ fn verdict(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
         (points > 0).then_some(ScreeningReason { signal, points, detail })
     };
     let mut reasons: Vec<ScreeningReason> = findings.0.into_iter().filter_map(reason).collect();
-    // Stable, so that those with as many points stay in the order of the documentation.
+    // The sort is stable, so reasons with equal points stay in the order of the documentation.
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.points));
     let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
     let of_rate =
@@ -229,12 +232,12 @@ fn share(points: u32, percent: u32) -> u32 {
 
 /// Adds the signals of the request.
 fn request_findings(entry: &Entry, extras: &Extras, signals: &RequestSignals<'_>, findings: &mut Findings) {
-    // From half of the quota on, growing to all of it.
+    // The points grow from zero at half of the quota to the maximum at the full quota.
     let rate = signals.rate;
     findings.add(Signal::Rate, rate.percent().saturating_sub(50) * 2, || {
         format!("{} of the {} requests that the source may send", rate.used, rate.quota)
     });
-    // Two people may have the same text from somewhere; more are a campaign.
+    // Two people may have copied the same text from somewhere; more senders are a campaign.
     let repeats = signals.repeats;
     let percent = match repeats {
         0 | 1 => 0,
@@ -242,14 +245,14 @@ fn request_findings(entry: &Entry, extras: &Extras, signals: &RequestSignals<'_>
         3 => 75,
         _ => 100,
     };
-    findings.add(Signal::Repeated, percent, || format!("the same from {repeats} or more other senders"));
+    findings.add(Signal::Repeated, percent, || format!("same message from {repeats} or more other senders"));
     findings.add_if(Signal::Honeypot, extras.honeypot, || "hidden field filled in");
     if signals.agent.is_some() {
         return;
     }
     if let Some(taken) = extras.time_to_fill {
-        // A person with a password manager needs a second for an address, and more for a message that is
-        // pasted.
+        // A person with a password manager needs a second to fill in an address, and longer to paste a
+        // message.
         let (no_person, hardly_a_person) = if entry.form() == &WAITLIST { (500, 1000) } else { (1500, 3000) };
         let percent = match taken.as_millis() {
             milliseconds if milliseconds < no_person => 100,
@@ -260,12 +263,12 @@ fn request_findings(entry: &Entry, extras: &Extras, signals: &RequestSignals<'_>
     }
     match signals.origin {
         Origin::NotABrowser | Origin::Same => {}
-        Origin::Missing => findings.add(Signal::Origin, 50, || "a browser's request without its origin"),
-        Origin::Foreign => findings.add(Signal::Origin, 100, || "a browser's request from another site"),
+        Origin::Missing => findings.add(Signal::Origin, 50, || "browser request without an origin"),
+        Origin::Foreign => findings.add(Signal::Origin, 100, || "browser request from another site"),
     }
 }
 
-/// Adds the signals of the domain of the address that answers would go to.
+/// Adds the signals of the domain in the visitor's e-mail address.
 fn sender(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
     let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
     let domain = mailbox.domain();

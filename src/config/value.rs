@@ -365,7 +365,8 @@ pub(super) fn place(raw: &Raw) -> ParseResult<DatabaseUrl> {
     }
 }
 
-/// Parses the URL of the Redis server that shares the limits. A value of another type is an invalid URL.
+/// Parses the URL of the Redis server that shares the limits. A value of another type is reported as an
+/// invalid URL.
 pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
     rate_limiter::RedisOptions::parse(raw.as_text().unwrap_or_default().trim())
 }

@@ -1,4 +1,4 @@
-//! The signals that a submission's own text gives: its links, its words, its writing and its names.
+//! The signals in a submission's own text: links, words, spelling and names.
 
 use std::sync::LazyLock;
 
@@ -8,17 +8,17 @@ use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::forms::parse::Entry;
 use crate::submission::verdict::Signal;
 
-/// Minimum weight of an offer. Single words of the lexicon also occur in enquiries.
+/// Minimum score of a mass offer: single words of the lexicon also occur in enquiries.
 const LEAST_OFFER: u32 = 3;
-/// Number of links that is not suspicious.
+/// Maximum number of links that are not suspicious.
 const FEW_LINKS: usize = 3;
-/// Minimum number of capital letters of shouting.
+/// Minimum number of capital letters that count as shouting.
 const LOUD: u32 = 30;
 
 /// Minimum length of a word in letters for the gibberish check: shorter words of real languages look random.
 const LONG: usize = 9;
 
-/// URL shorteners, which hide the destination of a link: sorted, one a line.
+/// URL shorteners, which hide the destination of a link: sorted, one per line.
 const SHORTENERS: &str = include_str!("shorteners.txt");
 
 /// Domains whose links open a chat in a messenger.
@@ -42,7 +42,7 @@ pub(super) struct SignalFinding {
 pub(super) struct Findings(pub(super) Vec<SignalFinding>);
 
 impl Findings {
-    /// Adds a signal, at most at its full strength. If `percent` is 0, adds nothing and does not evaluate
+    /// Adds a signal, at no more than 100 percent. If `percent` is 0, adds nothing and does not evaluate
     /// `detail`.
     pub(super) fn add<D: Into<String>>(&mut self, signal: Signal, percent: u32, detail: impl FnOnce() -> D) {
         if percent > 0 {
@@ -76,16 +76,16 @@ pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings
     if let Some(domain) = &scan.blocked {
         findings.add(Signal::Listed, 100, || format!("link to {domain}, which is blocked"));
     }
-    let offer = scan.offer.sum();
+    let offer = scan.offer.score();
     let is_offer = offer >= LEAST_OFFER;
     findings.add(Signal::Offer, if is_offer { offer * 13 } else { 0 }, || {
         format!("words of mass offers: {}", scan.offer.named())
     });
     let lure = if scan.offer.money() >= 2 { 100 } else { 50 * u32::from(is_offer) };
     let lure = if scan.messenger { lure } else { 0 };
-    findings.add(Signal::Lure, lure, || "asks to go on in a messenger");
+    findings.add(Signal::Lure, lure, || "asks to continue in a messenger");
     if entry.get("message").is_some_and(is_random) {
-        findings.add(Signal::Disguise, 100, || "nothing but letters at random");
+        findings.add(Signal::Disguise, 100, || "only random letters");
     } else {
         let disguises = scan.disguises();
         findings.add(Signal::Disguise, [0, 40, 80, 100][disguises.min(3)], || {
@@ -98,13 +98,15 @@ pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings
     findings.add(Signal::Name, percent, || detail);
 }
 
-/// The strength of [`Signal::Links`], in percent. Reports also contain links, but more words around them.
+/// The strength of [`Signal::Links`], in percent. Genuine reports also contain links, but with more words
+/// around them.
 fn link_percent(links: usize, words: usize) -> u32 {
     if links == 0 {
         return 0;
     }
     let many = links.saturating_sub(FEW_LINKS) * 5;
-    // Links per hundred words: 6 is a short enquiry with one link, 20 is a link with one to four words.
+    // Links per hundred words, after adding four words to the text: one link gives 6 in a short enquiry of
+    // twelve words, and 20 beside a single word.
     let dense = (links * 100 / (words + 4)).saturating_sub(6) * 3;
     u32::try_from(many.min(50) + dense).unwrap_or(100)
 }
@@ -147,7 +149,7 @@ impl TextScan {
                 Token::Break => words.end_sentence(),
             }
         }
-        // One word with digits may be a model number; three are a disguise.
+        // One word with digits may be a model number; three words count as one disguise.
         scan.disguised = words.disguised + words.doubtful / 3;
         scan.offer = words.weigh();
         scan
@@ -169,26 +171,26 @@ impl TextScan {
         }
     }
 
-    /// Number of disguised words. The counts overlap, so this is their maximum.
+    /// Number of disguised words. The kinds of disguise overlap, so this is the maximum of their counts.
     fn disguises(&self) -> usize {
         self.disguised.max(self.hidden.max(self.mixed).max(self.decorative))
     }
 }
 
-/// The strength and the description of the strongest signal of the name fields.
+/// The strength, in percent, and the description of the strongest signal in the name fields.
 fn name_finding(entry: &Entry) -> (u32, &'static str) {
     let names = ["name", "firstname", "lastname"].map(|field| entry.get(field));
     let any_name = |is_odd: fn(&str) -> bool| names.iter().flatten().any(|name| is_odd(name));
     let same = |a: Option<&str>, b: Option<&str>| a.is_some() && a.map(str::trim) == b.map(str::trim);
     let is_one_word = same(names[1], names[2]);
     if any_name(has_link) {
-        (100, "web address for a name")
+        (100, "web address as a name")
     } else if is_one_word && same(names[1], entry.get("company")) {
-        (100, "one word for first name, last name and company")
+        (100, "same word as first name, last name and company")
     } else if any_name(|name| name.split_whitespace().any(is_gibberish)) {
-        (100, "letters at random for a name")
+        (100, "random letters as a name")
     } else {
-        (if is_one_word { 50 } else { 0 }, "one word for first name and last name")
+        (if is_one_word { 50 } else { 0 }, "same word as first name and last name")
     }
 }
 
@@ -202,8 +204,8 @@ fn is_random(text: &str) -> bool {
     words.peek().is_some() && words.all(is_gibberish)
 }
 
-/// Whether an ASCII word has fewer vowels than one in seven letters, or capitals in several places inside it.
-/// Slavic and Germanic names have long runs of consonants, but not more than this.
+/// Whether fewer than one in seven letters of an ASCII word are vowels, or capitals follow small letters at
+/// least three times. Slavic and Germanic names have long runs of consonants, but not that long.
 fn is_gibberish(word: &str) -> bool {
     if word.len() < LONG || !word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return false;
@@ -280,7 +282,7 @@ mod tests {
         check(&json!({"name": "bcdfghajkl"}), 100);
         check(&json!({"name": "bcdfgae"}), 0);
         check(&json!({"name": "qwrtzplkj"}), 100);
-        // A vowel for seven letters is enough, and one for eight is not.
+        // One vowel in seven letters is enough, but one in eight is not.
         check(&json!({"name": "bcdfghajklmnop"}), 0);
         check(&json!({"name": "bcdfghajklmnopq"}), 100);
         check(&json!({"name": "abCdeFghIjk"}), 100);

@@ -1,13 +1,13 @@
-//! Lists of domains: the built-in one of throw-away addresses, and the operator's own.
+//! Lists of domains: the built-in list of throw-away addresses, and the operator's lists.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-/// Sorted by byte, one a line, below a head of comments.
+/// Domains sorted by byte, one per line, after comments.
 const BUILT_IN: &str = include_str!("disposable.txt");
 
-/// Whether a domain offers disposable addresses: the domain or a parent is on the built-in list or one of the
-/// operator's additions, and not one of the operator's exceptions.
+/// Whether a domain offers disposable addresses: the domain or a parent domain is on the built-in list or
+/// among the operator's additions, and is not one of the operator's exceptions.
 pub(super) fn is_disposable(domain: &str, own: &Domains) -> bool {
     let is_built_in = |name: &str| SIEVE.may_hold(name) && is_line_of(BUILT_IN, name);
     !own.excepts(domain) && (own.lists(domain) || parents(domain).any(is_built_in))
@@ -19,8 +19,8 @@ static SIEVE: LazyLock<Sieve> = LazyLock::new(|| Sieve::of(BUILT_IN));
 struct Sieve(Vec<u64>);
 
 impl Sieve {
-    /// About twelve bits for each line of the built-in list, so that one in a dozen names is looked for in
-    /// vain.
+    /// Binary logarithm of the number of bits: about twelve bits for each line of the built-in list, so that
+    /// one in twelve unlisted names needs a search.
     const BITS: u32 = 17;
 
     fn of(text: &str) -> Sieve {
@@ -32,7 +32,7 @@ impl Sieve {
         sieve
     }
 
-    /// Always true for a line of the list, in any case.
+    /// Whether the list may contain a name. Always true for a line of the list, ignoring case.
     fn may_hold(&self, name: &str) -> bool {
         let (word, bit) = Sieve::place(name);
         self.0[word] & bit > 0
@@ -48,7 +48,7 @@ impl Sieve {
     }
 }
 
-/// The domain and those that it is below, down to two labels.
+/// The domain and its parent domains with at least two labels.
 fn parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
     std::iter::successors(Some(domain.trim_end_matches('.')), |name: &&'a str| {
         let (_, parent) = name.split_once('.')?;
@@ -56,11 +56,11 @@ fn parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Searches sorted lines for a name, ignoring case.
+/// Searches sorted lower-case lines for a name, ignoring case.
 pub(super) fn is_line_of(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
-    // The line begins at `low` or later and before `high`; both are beginnings of lines.
+    // If the name is listed, its line begins between `low` and `high`. Both are beginnings of lines.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);
@@ -74,7 +74,7 @@ pub(super) fn is_line_of(text: &str, name: &str) -> bool {
     false
 }
 
-/// A line, which is in lower case, with a name that need not be.
+/// Compares a line in lower case with a name in any case.
 fn compare(line: &[u8], name: &[u8]) -> Ordering {
     line.iter().copied().cmp(name.iter().map(u8::to_ascii_lowercase))
 }
@@ -86,14 +86,14 @@ pub struct Domains {
     excepted: Vec<String>,
 }
 
-/// A line that is neither a domain, nor one with `-` before it, nor a comment; its number, from 1.
+/// The number of an invalid line, counted from 1. Valid lines are domains, domains after `-`, and comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("has no domain such as \"example.com\" in line {0}")]
 pub struct NotADomain(pub usize);
 
 impl Domains {
-    /// Reads one domain a line. `#` begins a comment, and `-example.com` is an exception: it, and what is
-    /// below it, is not on the list.
+    /// Parses one domain per line. `#` begins a comment. `-example.com` is an exception: the domain and its
+    /// subdomains are not on the list.
     pub fn parse(text: &str) -> Result<Domains, NotADomain> {
         let mut domains = Domains::default();
         for (at, line) in text.lines().enumerate() {
@@ -119,7 +119,7 @@ impl Domains {
         Ok(domains)
     }
 
-    /// Whether it lists the domain or one that the domain is below, and does not except it.
+    /// Whether the domain or a parent domain is listed, and neither is an exception.
     pub fn lists(&self, domain: &str) -> bool {
         !self.listed.is_empty() && !self.excepts(domain) && holds(&self.listed, domain)
     }
@@ -146,7 +146,7 @@ mod tests {
         assert!(names.iter().all(|name| is_line_of(BUILT_IN, name)));
         assert!(names.iter().all(|name| !is_line_of(BUILT_IN, &name[1..]) || names.contains(&&name[1..])));
         let said = BUILT_IN.lines().filter(|line| line.starts_with('#')).any(|line| line.contains("CC0"));
-        assert!(said, "the head of the list names its licence");
+        assert!(said, "the comments of the list name its licence");
     }
 
     #[test]

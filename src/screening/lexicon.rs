@@ -1,18 +1,18 @@
 //! The words of mass offers: phrases with weights, by topic, found in one pass over a text's words.
 //!
-//! `lexicon.txt` explains how they are written. A phrase counts once, however often it is there, and a topic
-//! for no more than [`MOST_OF_A_TOPIC`], so that a long text about search engines is not held for its length.
+//! `lexicon.txt` explains the format. A phrase counts once, however often it occurs, and a topic counts for
+//! [`MOST_OF_A_TOPIC`] at most, so that a long text about search engines is not held for its length.
 
 use std::sync::LazyLock;
 
 use super::text::{Token, Tokenizer, Word, mix};
 
-/// How much one topic can contribute.
+/// Maximum weight of one topic.
 const MOST_OF_A_TOPIC: u32 = 10;
-/// How many words may stand where the lexicon has a `~`.
+/// Maximum number of words that a `~` in the lexicon matches.
 const GAP: usize = 3;
 
-/// The topics of the lexicon, with what the operator reads.
+/// The topics of the lexicon, with the titles that the operator sees.
 pub(super) const TOPICS: [(&str, &str); 13] = [
     ("pitch", "cold pitch"),
     ("search", "search ranking"),
@@ -29,40 +29,41 @@ pub(super) const TOPICS: [(&str, &str); 13] = [
     ("goods", "dubious goods"),
 ];
 
-/// The lexicon's part with the words of those who write to a company like this one, which take weight off.
+/// The lexicon's section with the words of enquiries to a company like this one. They reduce the score.
 const OURS: &str = "ours";
-/// How much they can take off: enough for what an enquiry touches in passing, too little to bring a mass
-/// offer through.
+/// Maximum reduction by words of enquiries: enough for topics that an enquiry mentions in passing, but too
+/// little for a mass offer to pass.
 const MOST_OF_OURS: u32 = 5;
-/// From how much of them on a topic is taken for the writer's trade, and for [`MOST_OF_A_TRADE`] at most:
-/// bookmakers and brokers write software too.
+/// Minimum weight of enquiry words from which a text is clearly an enquiry. Topics are then assumed to be the
+/// writer's trade, and each counts for [`MOST_OF_A_TRADE`] at most: bookmakers and brokers also buy software.
 const CLEARLY_OURS: u32 = 3;
 const MOST_OF_A_TRADE: u32 = 4;
 
 const MONEY: [&str; 3] = ["money", "loans", "gambling"];
 
-/// A word's number in the lexicon; 0 for all that are not in it.
+/// A word's number in the lexicon; 0 for all words that are not in it.
 type Id = u16;
 const UNKNOWN: Id = 0;
 const BREAK: Id = Id::MAX;
 
-/// How many places the table of words has: enough to be mostly free, few enough to stay in the nearest cache.
+/// Number of slots in the hash table of words: enough to be mostly free, few enough to stay in the CPU's
+/// nearest cache.
 const SLOTS: usize = 8192;
 
 struct Step {
-    /// Whether up to [`GAP`] words may come before it.
+    /// Whether up to [`GAP`] other words may precede the step.
     gap: bool,
     words: Vec<Id>,
 }
 
 struct Phrase {
-    /// Its place in [`TOPICS`]; none for the words of [`OURS`].
+    /// The index in [`TOPICS`]; `None` for phrases of [`OURS`].
     topic: Option<usize>,
     weight: u32,
     steps: Vec<Step>,
 }
 
-/// A phrase that begins with a word.
+/// A phrase that begins with a given word.
 #[derive(Clone, Copy)]
 struct Lead {
     phrase: u16,
@@ -72,14 +73,15 @@ struct Lead {
 }
 
 struct Lexicon {
-    /// Open addressing: hashes of words and their numbers, a power of two of them, most of them free.
+    /// Hash table with open addressing: parts of words' hashes, and the words' numbers. Most slots are free,
+    /// and their count is a power of two.
     table: Vec<(u32, Id)>,
     phrases: Vec<Phrase>,
-    /// By the number of the first word.
+    /// Phrases by the number of their first word.
     first: Vec<Vec<Lead>>,
-    /// Words that say enough alone to be looked for in disguise.
+    /// Whether a word, by its number, is significant enough alone to be recognised in disguise.
     telling: Vec<bool>,
-    /// The token of all numbers, written `0`.
+    /// The number of the word `0`, which represents any number in a text.
     any_number: Id,
 }
 
@@ -179,16 +181,16 @@ pub(super) fn words(text: &str) -> Vec<Word> {
         .collect()
 }
 
-/// The words of a text as the lexicon numbers them, in their order.
+/// The words of a text in order, by their numbers in the lexicon.
 #[derive(Default)]
 pub(super) struct Words {
     ids: Vec<Id>,
-    /// Letters that stand alone, put together: `c a s i n o`.
+    /// Consecutive words of one letter, such as `c a s i n o`: their count, and the hash of the joined word.
     spelled: (usize, u64),
-    /// How many words of the lexicon were disguised.
+    /// Number of disguised words that are significant alone.
     pub disguised: usize,
-    /// How many words of the lexicon that say nothing alone were written with digits or foreign letters:
-    /// `serv1ces`.
+    /// Number of words of the lexicon that are not significant alone, but were written with digits or foreign
+    /// letters: `serv1ces`.
     pub doubtful: usize,
 }
 
@@ -211,7 +213,7 @@ impl Words {
             }
         }
         if word.letters == 1 && word.digits == 0 {
-            // A word's hash is that of its letters, one after another.
+            // A word's hash is computed letter by letter.
             let letter = ('a'..='z').find(|c| mix(0, *c) == word.hash);
             self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| mix(self.spelled.1, c)));
         } else {
@@ -238,7 +240,7 @@ impl Words {
         }
     }
 
-    /// The weight of each topic's phrases.
+    /// Ends the text, and returns the weights of the phrases found, by topic.
     pub fn weigh(&mut self) -> Weights {
         self.end_sentence();
         let lexicon = &*LEXICON;
@@ -266,8 +268,8 @@ impl Words {
     }
 }
 
-/// Adds words as bits, many words to a bit: where two sets of words have no bit in common, they have no word
-/// in common.
+/// Adds the bits of words to a bit mask. Several words share a bit: sets of words whose masks have no common
+/// bit have no common word.
 fn near<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
     ids.into_iter().fold(bits, |bits, id| bits | 1 << (id % 64))
 }
@@ -275,7 +277,8 @@ fn near<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
 /// The bit of a step that matches any next token.
 const ALWAYS_NEAR: u64 = 1;
 
-/// Phrases have few steps and fewer gaps, so that the work for each word of a text is bounded.
+/// Whether `ids` begin with these steps. Phrases have few steps and fewer gaps, so the work for each word of
+/// a text is bounded.
 fn follows(steps: &[Step], ids: &[Id]) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
     for (at, id) in ids.iter().take(if step.gap { GAP + 1 } else { 1 }).enumerate() {
@@ -289,7 +292,7 @@ fn follows(steps: &[Step], ids: &[Id]) -> bool {
     false
 }
 
-/// The points found, by topic.
+/// The weights of the phrases found, by topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weights {
     topics: [u32; TOPICS.len()],
@@ -304,9 +307,10 @@ impl Weights {
         }
     }
 
-    /// The weights of all topics, and one more for each topic but the first: an enquiry may be about one, but
-    /// rarely touches two. Words that belong to enquiries are taken off, never to below nothing.
-    pub fn sum(&self) -> u32 {
+    /// The score: the weight of each topic up to a cap, plus one for each further topic, minus the weight of
+    /// enquiry words; never below zero. The cap is lower for a text that is clearly an enquiry. An enquiry
+    /// may mention one topic, but rarely mentions two.
+    pub fn score(&self) -> u32 {
         let most = if self.ours >= CLEARLY_OURS { MOST_OF_A_TRADE } else { MOST_OF_A_TOPIC };
         let topics = self.topics.iter().filter(|weight| **weight > 0).count();
         let weights: u32 = self.topics.iter().map(|weight| (*weight).min(most)).sum();
@@ -314,13 +318,13 @@ impl Weights {
         offer.saturating_sub(self.ours)
     }
 
-    /// Whether it is about money to be had.
+    /// The weight of the topics about money.
     pub fn money(&self) -> u32 {
         let topics = self.topics.iter().zip(TOPICS);
         topics.filter(|(_, (name, _))| MONEY.contains(name)).map(|(weight, _)| weight).sum()
     }
 
-    /// The topics by weight: `cold pitch 4, search ranking 3`.
+    /// The topics with their weights, in descending order: `cold pitch 4, search ranking 3`.
     pub fn named(&self) -> String {
         let topics = self.topics.iter().zip(TOPICS).map(|(weight, (_, title))| (*weight, title));
         let mut topics: Vec<(u32, &str)> = topics.filter(|(weight, _)| *weight > 0).collect();
@@ -360,7 +364,7 @@ mod tests {
             assert_eq!(leads, begins, "{word}");
             assert_eq!(lexicon.telling[id(word)], word == "casino", "{word}");
         }
-        assert!(!lexicon.telling[id("single")], "it weighs too little to be looked for in disguise");
+        assert!(!lexicon.telling[id("single")], "its weight is too low to be recognised in disguise");
         assert_eq!(id("unheard"), usize::from(UNKNOWN));
     }
 
@@ -438,15 +442,15 @@ mod tests {
     #[test]
     fn topics_add_up_and_each_further_one_counts_one_more() {
         let mut weights = Weights::default();
-        assert_eq!((weights.sum(), weights.money(), weights.named()), (0, 0, String::new()));
+        assert_eq!((weights.score(), weights.money(), weights.named()), (0, 0, String::new()));
         weights.topics[0] = 3;
-        assert_eq!((weights.sum(), weights.money()), (3, 0));
+        assert_eq!((weights.score(), weights.money()), (3, 0));
         for (at, (name, _)) in TOPICS.iter().enumerate() {
             if MONEY.contains(name) {
                 weights.topics[at] = 4;
             }
         }
-        assert_eq!((weights.sum(), weights.money()), (3 + 12 + 3, 12));
+        assert_eq!((weights.score(), weights.money()), (3 + 12 + 3, 12));
         assert_eq!(weights.named(), "quick money 4, loans 4, gambling 4, cold pitch 3");
     }
 
@@ -466,7 +470,7 @@ mod tests {
                 14 - MOST_OF_OURS,
             ),
         ] {
-            assert_eq!(weights(text).sum(), sum, "{text}");
+            assert_eq!(weights(text).score(), sum, "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Where a browser says that a request was sent from: `Origin` (RFC 6454 §7) and `Sec-Fetch-Site` (Fetch
+//! The origin of a request according to the browser: `Origin` (RFC 6454 §7) and `Sec-Fetch-Site` (Fetch
 //! Metadata).
 
 use serde::{Deserialize, Serialize};
@@ -7,20 +7,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// Neither is there: a program, which has no origin to name.
+    /// Neither field is present: the client is a program, which has no origin.
     #[default]
     NotABrowser,
     Same,
-    /// A browser sends `Origin` with each POST, and this one did not, or would not say which.
+    /// The client is a browser, but `Origin` is missing, empty or `null`. Browsers send `Origin` with each
+    /// POST.
     Missing,
-    /// Another site. Browsers ask for permission before they send JSON across sites and are refused, so no
-    /// such request should arrive.
+    /// The request comes from another site. Browsers ask for permission before they send JSON across sites,
+    /// and the server refuses it, so such a request should not arrive.
     Foreign,
 }
 
 impl Origin {
-    /// Reads the values of `Origin` and `Sec-Fetch-Site`. `own` are this site's names: its base URL, and the
-    /// value of the request's `Host`, each with or without scheme and port.
+    /// Evaluates the values of `Origin` and `Sec-Fetch-Site`. `own` contains this site's names: its base URL
+    /// and the value of the request's `Host`, each with or without scheme and port.
     pub fn of(origin: Option<&str>, sec_fetch_site: Option<&str>, own: &[&str]) -> Origin {
         let site = sec_fetch_site.map(str::trim);
         let says = |value: &str| site.is_some_and(|site| site.eq_ignore_ascii_case(value));
@@ -30,7 +31,7 @@ impl Origin {
         match origin.map(str::trim) {
             None if site.is_none() => Origin::NotABrowser,
             None | Some("" | "null") => Origin::Missing,
-            // The browser compares what it sees, where a proxy may have changed the names that we see.
+            // The browser compares the names that it sees. A proxy may have changed the names that we see.
             Some(_) if says("same-origin") => Origin::Same,
             Some(origin) if own.iter().any(|own| authority(own).eq_ignore_ascii_case(authority(origin))) => {
                 Origin::Same
@@ -40,7 +41,7 @@ impl Origin {
     }
 }
 
-/// `www.example.com` of `https://www.example.com:443/`: without what stands for the same anyway.
+/// Returns `www.example.com` for `https://www.example.com:443/`: the authority without a default port.
 fn authority(url: &str) -> &str {
     let rest = url.trim().split_once("://").map_or(url.trim(), |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Counts from how many senders near-identical messages came lately, in a fixed amount of memory.
+//! Counts the recent senders of near-identical messages, in a fixed amount of memory.
 //!
 //! Each run of [`RUN`] words of a text (without case, digits, punctuation and paths of links) is hashed, and
 //! the [`KEPT`] smallest hashes represent the text (MinHash): a changed name or greeting changes only a few
-//! of them. A text counts as repeated if most of its hashes came from other sources before.
+//! of them. A text counts as repeated if most of its hashes were seen from other sources before.
 //!
-//! The hash has a random key, so an attacker cannot choose texts that collide. Texts of less than
+//! The hash has a random key, so an attacker cannot choose texts that collide. Texts of fewer than
 //! [`MIN_WORDS`] words are ignored: many people ask to be called back, and an attacker must not make that
 //! look like a campaign.
 
@@ -16,31 +16,32 @@ use std::time::{Duration, Instant};
 
 use super::text::{Token, TokenizedText};
 
-/// For how long a text is remembered after it came last.
+/// How long a text is remembered after it was last seen.
 pub const WINDOW: Duration = Duration::from_hours(24);
 /// Maximum number of senders that are counted for a text.
 pub const MAX_SENDERS: usize = 5;
-/// How many words (or characters, in scripts that do not part words) a text must have.
+/// Minimum number of words of a text, or of characters in scripts that do not separate words.
 const MIN_WORDS: usize = 20;
-/// Minimum number of letters of a text. Texts in such scripts reach it later than the number of words.
+/// Minimum number of letters of a text. Texts in scripts that do not separate words reach it with more than
+/// [`MIN_WORDS`] characters.
 const MIN_LETTERS: u32 = 80;
-/// How many words in a row are hashed together.
+/// Number of consecutive words that are hashed together.
 const RUN: usize = 6;
-/// How many hashes stand for a text.
+/// Number of hashes that represent a text.
 const KEPT: usize = 5;
-/// How many of them must have come from another source for the text to count as its.
+/// Number of a text's hashes that other sources must have sent for the text to count as theirs.
 const AGREEING: usize = 3;
-/// 4,096 sets of eight places of 32 bytes: 1 MiB.
+/// 4,096 sets of eight slots of 32 bytes: 1 MiB.
 const SETS: usize = 4096;
 const WAYS: usize = 8;
 
-/// One hash of a text and who sent it.
+/// One hash of a text, and its senders.
 #[derive(Clone, Copy, Default)]
 struct SenderSlot {
     hash: u64,
-    /// Seconds since the start; 0 if the place is free.
+    /// When the hash was last seen, in seconds since the start; 0 if the slot is free.
     seen: u32,
-    /// Keyed hashes of the senders; 0 for none.
+    /// Keyed hashes of the senders; 0 for an unused entry.
     senders: [u32; MAX_SENDERS],
 }
 
@@ -53,10 +54,10 @@ impl SenderSlot {
 /// Recent texts. Shared by all workers.
 pub struct Repeats {
     key: RandomState,
-    /// Drawn from the key, one for each word of a run and two for what comes of them.
+    /// Derived from `key`: one for each word of a run, and two for combining the products.
     keys: [u64; RUN + 2],
     start: Instant,
-    /// A megabyte; empty until the first text comes.
+    /// Takes 1 MiB; empty until the first text is observed.
     places: Mutex<Vec<[SenderSlot; WAYS]>>,
 }
 
@@ -67,7 +68,7 @@ impl fmt::Debug for Repeats {
 }
 
 impl Repeats {
-    /// Nothing seen yet. `now` is when time begins: nothing may be observed before it.
+    /// Creates an empty counter. No text may be observed before `now`.
     pub fn new(now: Instant) -> Repeats {
         let key = RandomState::new();
         Repeats {
@@ -78,13 +79,13 @@ impl Repeats {
         }
     }
 
-    /// Records a text of `source`, and returns from how many other sources the same text came within a day,
-    /// up to `MAX_SENDERS`. `source` is an address or a keyed hash of it.
+    /// Records a text from `source`. Returns the number of other sources that sent the same text within a
+    /// day, up to `MAX_SENDERS`. `source` is an address or a keyed hash of it.
     pub fn observe(&self, text: &TokenizedText<'_>, source: impl Hash, now: Instant) -> u32 {
         let Some(hashes) = self.sketch(text.message()) else { return 0 };
         let sender = self.hash(&(0u8, source)).to_le_bytes();
         let sender = u32::from_le_bytes([sender[0], sender[1], sender[2], sender[3]]).max(1);
-        // From 1, so that 0 stands for a free place.
+        // Starts at 1, because 0 marks a free slot.
         let seconds = now.saturating_duration_since(self.start).as_secs().saturating_add(1);
         let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +99,7 @@ impl Repeats {
         u32::try_from(others[AGREEING - 1]).unwrap_or_default()
     }
 
-    /// The smallest hashes of a text's runs of words; nothing if it is too short to tell anything.
+    /// The smallest hashes of a text's runs of words. `None` if the text is too short.
     fn sketch(&self, text: &[Token<'_>]) -> Option<[u64; KEPT]> {
         let mut words = 0;
         let mut letters = 0;
@@ -128,8 +129,8 @@ impl Repeats {
         self.key.hash_one(value)
     }
 
-    /// Hashes a run of words. Multiplies pairs of words with secret keys, which is quicker than
-    /// [`Repeats::hash`]: a text has about as many runs as words.
+    /// Hashes a run of words. Multiplies pairs of words with secret keys, which is faster than
+    /// [`Repeats::hash`]. Speed matters because a text has about as many runs as words.
     fn hash_of_run(&self, run: [u64; RUN]) -> u64 {
         let keyed: [u64; RUN] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
         let [first, second, third] = [0, 2, 4].map(|at| fold(keyed[at], keyed[at + 1]));
@@ -138,7 +139,7 @@ impl Repeats {
     }
 }
 
-/// Both halves of a product as one.
+/// Multiplies two numbers, and combines both halves of the product.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     let bytes = product.to_le_bytes();
@@ -147,7 +148,7 @@ fn fold(a: u64, b: u64) -> u64 {
     half(low) ^ half(high)
 }
 
-/// Puts a hash among the smallest, unless it is there.
+/// Adds a hash to the smallest hashes if it is one of them and not already there.
 fn keep(smallest: &mut [u64; KEPT], hash: u64) {
     if hash >= smallest[KEPT - 1] || smallest.contains(&hash) {
         return;
@@ -156,8 +157,8 @@ fn keep(smallest: &mut [u64; KEPT], hash: u64) {
     smallest.sort_unstable();
 }
 
-/// Adds `sender` to the senders of a hash, and returns the number of the others. A full set drops the hash
-/// with the fewest senders, and among these the one that was not seen for the longest time.
+/// Adds `sender` to the senders of a hash, and returns the number of its other senders. A full set drops the
+/// hash with the fewest senders; of several such hashes, the one that was not seen for the longest time.
 fn observe_hash(set: &mut [SenderSlot; WAYS], hash: u64, sender: u32, seconds: u32) -> usize {
     let window = u32::try_from(WINDOW.as_secs()).unwrap_or(u32::MAX);
     let is_live = |place: &SenderSlot| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!(
             observe(&repeats, &message(CAMPAIGN), source(1), now),
             0,
-            "who repeats himself is no campaign"
+            "repetitions by one sender are not a campaign"
         );
         assert_eq!(observe(&repeats, &message(CAMPAIGN), source(2), now), 1);
         assert_eq!(observe(&repeats, &message(CAMPAIGN), source(1), now), 1);
@@ -210,10 +211,11 @@ mod tests {
         }
     }
 
-    /// Of how many counters with keys of their own is asked what depends on the key.
+    /// Number of counters with different keys in tests whose result depends on the key.
     const COUNTERS: usize = 200;
 
-    /// How many of [`COUNTERS`] counters take the second text for a repetition of the first.
+    /// The number of counters, out of [`COUNTERS`], that recognise the second text as a repetition of the
+    /// first.
     fn recognised(first: &str, second: &str) -> usize {
         let [first, second] = [first, second].map(message);
         let is_recognised = || {
@@ -224,9 +226,9 @@ mod tests {
         (0..COUNTERS).filter(|_| is_recognised()).count()
     }
 
-    /// A changed text is recognised if three of five of its hashes are still there, which depends on the key.
-    /// Each of these is with nineteen keys of twenty at least, so that a counter misses it with a chance of
-    /// 1/20. That 60 of 200 miss it has a chance below 1e-25.
+    /// A changed text is recognised if three of its five hashes are unchanged, which depends on the key. Each
+    /// of these variants is recognised with at least 19 of 20 keys, so a counter misses it with a probability
+    /// of 1/20. The probability that 60 of 200 counters miss it is below 1e-25.
     #[test]
     fn campaigns_are_recognised_in_spite_of_variations() {
         for variant in [
@@ -245,9 +247,9 @@ mod tests {
         assert!(found > COUNTERS * 7 / 10, "{found}");
     }
 
-    /// Four of the about forty runs of words are the same in both. That three of them are among the five
-    /// smallest hashes of either text has a chance below 4/1000, and that it is so with 20 of 200 keys one
-    /// below 1e-19.
+    /// Four of about forty runs of words are the same in both texts. The probability that three of them are
+    /// among the five smallest hashes of both texts is below 4/1000, and the probability that this happens
+    /// with 20 of 200 keys is below 1e-19.
     #[test]
     fn texts_that_only_resemble_each_other_are_not_the_same() {
         let other = "Hello, I was looking at your website today and wondered whether the second plan allows us to keep all of \
@@ -286,7 +288,7 @@ mod tests {
         for n in 1..4 {
             observe(&repeats, &message(CAMPAIGN), source(n), now);
         }
-        // 20,000 texts of one sender each have four hashes for each place there is.
+        // 20,000 texts of one sender have about three hashes for each slot.
         for n in 0..20_000u32 {
             let word: String = n.to_string().bytes().map(|digit| char::from(b'a' + digit - b'0')).collect();
             let text = format!("{word} ").repeat(10) + &format!("x{word} ").repeat(15);
@@ -316,7 +318,11 @@ mod tests {
             assert_eq!(observe_hash(&mut set, hash.into(), 100, hash), 0, "{hash}");
         }
         assert_eq!(observe_hash(&mut set, 1, 101, 10), 1);
-        assert_eq!(observe_hash(&mut set, 3, 100, 11), 0, "it was seen again, which makes it younger");
+        assert_eq!(
+            observe_hash(&mut set, 3, 100, 11),
+            0,
+            "the hash was seen again, so it is no longer the oldest"
+        );
         let hashes = |set: &[SenderSlot; WAYS]| set.map(|place| place.hash);
         observe_hash(&mut set, 9, 100, 12);
         assert_eq!(hashes(&set), [1, 9, 3, 4, 5, 6, 7, 8]);

@@ -96,7 +96,7 @@ fn a_foreign_origin_weighs_more_than_a_missing_one() {
             "{origin:?}"
         );
         let agent = RequestSignals { origin, agent: Some("agent.example.com"), ..RequestSignals::default() };
-        assert_eq!(with_signals(&agent).score, 0, "a verified agent is no browser");
+        assert_eq!(with_signals(&agent).score, 0, "a verified agent is not a browser");
     }
 }
 
@@ -306,8 +306,8 @@ fn reasons_come_by_their_points_and_quote_nobody() {
     assert!(!verdict.because().to_lowercase().contains("sesame"), "{}", verdict.because());
 }
 
-/// Hardly any enquiry may be marked or held, and most spam must be marked by its content alone. The output
-/// has the counts for both thresholds (docs/screening.md).
+/// Hardly any enquiry may be marked or held, and most spam must be marked for its content alone. The test
+/// prints the counts for both thresholds (docs/screening.md).
 #[test]
 fn hardly_any_enquiry_is_marked_and_most_spam_is() {
     // Part, minimum texts, minimum percentage of spam marked, and maximum enquiries [marked or held, held].
@@ -341,7 +341,7 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
 
 type IsCaught = fn(&ScreeningVerdict) -> bool;
 
-/// The effect of each threshold.
+/// The results of each threshold: a name, and whether a verdict has that result.
 const CAUGHT: [(&str, IsCaught); 2] =
     [("marked or held", |verdict| verdict.suspicious || verdict.hold), ("held", |verdict| verdict.hold)];
 
@@ -368,7 +368,7 @@ fn corpus(name: &str) -> Vec<(Value, ScreeningVerdict)> {
         .collect()
 }
 
-/// Texts of pieces that mean something, and of anything.
+/// Generates texts from pieces that trigger signals and from arbitrary text.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(vec![

@@ -13,7 +13,8 @@ use crate::forms::text::is_invisible;
 /// The text of a submission, tokenized once for the lexicon and for the detection of repeated texts.
 pub struct TokenizedText<'a> {
     pub(super) entry: &'a Entry,
-    /// The tokens of all fields with a person's own words, with a break after each, the message last.
+    /// The tokens of all fields that contain a person's own words, with a break after each field. The message
+    /// comes last.
     pub(super) tokens: Vec<Token<'a>>,
     /// The index of the message's first token.
     message: usize,
@@ -35,7 +36,7 @@ impl<'a> TokenizedText<'a> {
         TokenizedText { entry, tokens, message }
     }
 
-    /// The tokens of the message; none if there is no message.
+    /// The tokens of the message; empty if there is no message.
     pub(super) fn message(&self) -> &[Token<'a>] {
         &self.tokens[self.message..]
     }
@@ -65,9 +66,9 @@ pub(super) struct Word {
     pub digits: u32,
     pub upper: u32,
     pub lower: u32,
-    /// Characters that cannot be seen, between letters of scripts that do not need them.
+    /// Number of invisible characters between letters of scripts that do not need them.
     pub hidden: u32,
-    /// Letters that are pictures of letters.
+    /// Number of mathematical or enclosed letters, which look like plain ones.
     pub decorative: u32,
     latin: bool,
     cyrillic: bool,
@@ -79,12 +80,12 @@ impl Word {
         self.letters == 0
     }
 
-    /// Whether letters of several alphabets make up one word, as no language does.
+    /// Whether the word mixes letters of several alphabets, which no language does.
     pub fn is_mixed(self) -> bool {
         self.letters > 3 && u8::from(self.latin) + u8::from(self.cyrillic) + u8::from(self.greek) > 1
     }
 
-    /// Whether it may look like another word than it is.
+    /// Whether the word may look like a different one.
     pub fn is_disguised(self) -> bool {
         self.is_mixed() || self.hidden > 0 || self.decorative > 0 || (self.digits > 0 && self.letters > 1)
     }
@@ -92,18 +93,18 @@ impl Word {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextLink<'a> {
-    /// The host's name as it is written, without `www.`.
+    /// The host name as written, without `www.`.
     pub domain: &'a str,
-    /// Whether it is written as forums or HTML want a link.
+    /// The markup around the link; `None` for plain text.
     pub markup: Option<Markup>,
 }
 
-/// How a link is written where software makes links of it.
+/// The markup of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Markup {
-    /// `<a href="…">`, which people who write about web pages quote.
+    /// `<a href="…">`, which people may quote when they write about web pages.
     Html,
-    /// `[url=…]`, which is for forums alone.
+    /// `[url=…]`, which only forums use.
     Forum,
 }
 
@@ -122,9 +123,9 @@ impl<'a> Tokenizer<'a> {
 enum ByteClass {
     Letter,
     Digit,
-    /// Ends a sentence where white space follows.
+    /// Ends a sentence unless an ASCII letter or digit follows.
     Stop,
-    /// Is left out of words: `'` and `` ` ``.
+    /// Ignored inside words: `'`.
     Nothing,
     Other,
     NotAscii,
@@ -162,7 +163,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                 ByteClass::Letter | ByteClass::Digit => {
                     let start = self.at;
                     let word = self.word();
-                    // The beginning of a link is followed by one of these.
+                    // The first word of a link is followed by one of these.
                     if matches!(bytes.get(self.at), Some(b'.' | b'-' | b':'))
                         && let Some((link, end)) = link(self.text, start)
                     {
@@ -173,7 +174,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                 }
                 ByteClass::Stop => {
                     self.at += 1;
-                    // `example.com` and `v.i.a` go on.
+                    // The sentence continues in `example.com` and `v.i.a`.
                     if bytes.get(self.at).is_none_or(|next| !next.is_ascii_alphanumeric()) {
                         return Some(Token::Break);
                     }
@@ -182,7 +183,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                 ByteClass::NotAscii => {
                     let c = self.text[self.at..].chars().next()?;
                     match folded(c) {
-                        // Nothing to belong to.
+                        // Between words, these characters are ignored.
                         Folded::Other | Folded::Mark | Folded::Unseen => self.at += c.len_utf8(),
                         Folded::Stop => {
                             self.at += c.len_utf8();
@@ -207,7 +208,8 @@ impl<'a> Iterator for Tokenizer<'a> {
 }
 
 impl Tokenizer<'_> {
-    /// The same for a word of ASCII letters alone, as most are, which is quicker.
+    /// A fast path of [`Tokenizer::word`] for words that consist of ASCII letters, as most do. `None` for any
+    /// other word.
     fn plain_word(&mut self) -> Option<Word> {
         let rest = &self.text.as_bytes()[self.at..];
         let (mut before, mut hash) = (0, 0);
@@ -243,18 +245,18 @@ impl Tokenizer<'_> {
         })
     }
 
-    /// Reads on to the end of the word that begins here.
+    /// Reads the word that begins at the current position.
     fn word(&mut self) -> Word {
         let bytes = self.text.as_bytes();
         if let Some(word) = self.plain_word() {
             return word;
         }
         let mut word = Word::default();
-        // The hashes before the last letter, where it may be a plural's.
+        // Each hash without and with the last letter, which may be a plural's `s`.
         let (mut hash, mut looks) = ((0, 0), (0, 0));
         let mut last = ['\0'; 2];
         let mut unseen = 0;
-        // Whether the letter before is of another script than those that are counted.
+        // Whether the previous letter belongs to a script other than Latin, Cyrillic and Greek.
         let mut after_other_script = false;
         while let Some(&byte) = bytes.get(self.at) {
             let (c, length) = match byte_class(byte) {
@@ -309,8 +311,8 @@ impl Tokenizer<'_> {
                         }
                         Folded::Unseen => {
                             self.at += length;
-                            // Persian joins with these, and Hebrew marks the direction of a Latin word with
-                            // them.
+                            // Persian uses these as joiners, and Hebrew to mark the direction of a Latin
+                            // word.
                             unseen += u32::from(!after_other_script);
                             continue;
                         }
@@ -319,7 +321,7 @@ impl Tokenizer<'_> {
                 }
                 ByteClass::Stop | ByteClass::Other => break,
             };
-            // Between two letters: what stands at a word's end may have come with the paste.
+            // Counts only between letters: invisible characters at the end of a word may result from pasting.
             if unseen > 0 {
                 if word.latin || word.cyrillic || word.greek {
                     word.hidden += unseen;
@@ -337,8 +339,8 @@ impl Tokenizer<'_> {
     }
 }
 
-/// Adds a character to a hash. It need not resist attackers: a collision with a word of the lexicon only
-/// looks like spam.
+/// Adds a character to a hash. The hash need not resist attackers: a collision with a word of the lexicon
+/// only makes a text look more like spam.
 pub(super) fn mix(hash: u64, c: char) -> u64 {
     (hash.rotate_left(5) ^ u64::from(u32::from(c))).wrapping_mul(0x517c_c1b7_2722_0a95)
 }
@@ -359,11 +361,11 @@ enum Case {
 /// The role of a non-ASCII character in a word.
 enum Folded {
     Letter(char, Script, Case),
-    /// A mathematical or encircled letter.
+    /// A mathematical or enclosed letter.
     Decorative(char),
-    /// A word by itself.
+    /// A character that is a word on its own.
     Sign(char),
-    /// Belongs to the letter before it.
+    /// Belongs to the previous letter.
     Mark,
     Unseen,
     /// Ends a sentence.
@@ -371,7 +373,7 @@ enum Folded {
     Other,
 }
 
-/// The letters from U+00C0 to U+017F without their accents; `*` stands for what is no letter.
+/// The letters from U+00C0 to U+017F without their accents; `*` marks characters that are not letters.
 const LATIN: &[u8; 192] = b"aaaaaaaceeeeiiiidnooooo*ouuuuytsaaaaaaaceeeeiiiidnooooo*ouuuuyty\
 aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkklllllll\
 lllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
@@ -392,18 +394,18 @@ fn folded(c: char) -> Folded {
                 base => Folded::Letter(char::from(base), Script::Latin, case()),
             }
         }
-        // Apostrophes belong to their words, and the soft hyphen comes along with texts from the web.
+        // Apostrophes belong to their words, and texts copied from the web contain soft hyphens.
         0xad | 0x2bc | 0x300..=0x34e | 0x350..=0x36f | 0x483..=0x489 | 0x2019 | 0xfe00..=0xfe0f => {
             Folded::Mark
         }
         0x180..=0x24f | 0x1e00..=0x1eff => Folded::Letter(lower(c), Script::Latin, case()),
         0x370..=0x3ff | 0x1f00..=0x1fff if c.is_alphabetic() => {
-            // Units and names of constants are written with these among Latin letters.
+            // Units and names of constants combine these with Latin letters.
             let script =
                 if matches!(c, 'μ' | 'Ω' | 'Δ' | 'π' | 'β') { Script::Other } else { Script::Greek };
             Folded::Letter(lower(c), script, case())
         }
-        // Russian and its like, without looking anything up.
+        // A fast path for the basic Cyrillic letters.
         0x410..=0x42f => {
             Folded::Letter(char::from_u32(code + 0x20).unwrap_or(c), Script::Cyrillic, Case::Upper)
         }
@@ -417,10 +419,10 @@ fn folded(c: char) -> Folded {
         0x1d400..=0x1d6a3 => Folded::Decorative(alphabet((code - 0x1d400) % 26)),
         0x24b6..=0x24e9 => Folded::Decorative(alphabet((code - 0x24b6) % 26)),
         0x1f130..=0x1f189 => Folded::Decorative(alphabet((code - 0x1f130) % 32 % 26)),
-        // After the scripts that most messages are in, before the letters: Hangul fillers are letters by
-        // their category.
+        // Checked after the most common scripts, but before other letters, because the category of Hangul
+        // fillers is letter.
         _ if is_invisible(c) => Folded::Unseen,
-        // Kana, ideographs and the scripts of South-East Asia, which write words together.
+        // Kana, ideographs and the scripts of South-East Asia, which do not separate words.
         0xe00..=0xeff
         | 0x1000..=0x109f
         | 0x1780..=0x17ff
@@ -438,7 +440,7 @@ fn alphabet(at: u32) -> char {
     char::from_u32(u32::from('a') + at).unwrap_or('a')
 }
 
-/// The Latin letter that a digit, or a Cyrillic or Greek letter, can be taken for.
+/// The Latin letter that a digit, or a Cyrillic or Greek letter, resembles. Other characters stay unchanged.
 fn like(c: char) -> char {
     match c {
         '0' | 'о' | 'ο' | 'σ' => 'o',
@@ -462,7 +464,7 @@ fn like(c: char) -> char {
     }
 }
 
-/// How a link is written, from what stands right before it.
+/// Detects the markup of a link from the text immediately before it.
 fn markup(before: &[u8]) -> Option<Markup> {
     let unquoted = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'"));
     let before = unquoted.unwrap_or(before);
@@ -479,14 +481,14 @@ fn markup(before: &[u8]) -> Option<Markup> {
     }
 }
 
-/// Domains that are links wherever they stand, without a scheme; others are where a path follows.
+/// Top-level domains that make a name a link without a scheme. Names with others need `www.` or a path.
 const COMMON_ENDINGS: [&str; 24] = [
     "com", "net", "org", "info", "biz", "xyz", "top", "site", "online", "shop", "store", "club", "live",
     "click", "link", "icu", "vip", "win", "bet", "casino", "ru", "cn", "ly", "me",
 ];
 
-/// The link that begins here, and where it ends: with a scheme, with `www.`, or a domain. None that is part
-/// of an address or a word.
+/// Returns the link that begins at `at`, and its end. A link begins with a scheme, `www.` or a domain. `None`
+/// if no link begins there, as in an e-mail address or in the middle of a word.
 fn link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let bytes = text.as_bytes();
     let rest = &bytes[at..];
@@ -496,11 +498,11 @@ fn link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let scheme = ["https://", "http://"].into_iter().find(|scheme| begins(scheme));
     let mut host = at + scheme.map_or(0, str::len);
     if scheme.is_none() {
-        // Start at the beginning of a name only. Otherwise `a-a-a-…` would take quadratic time.
+        // A link begins only at the beginning of a name. Otherwise `a-a-a-…` would take quadratic time.
         if at > 0 && matches!(bytes[at - 1], b'@' | b'/' | b'.' | b'-' | b'_') {
             return None;
         }
-        // Most words end here: nothing in them is a dot.
+        // Returns early for most words: no dot follows them.
         let word = rest.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'-').unwrap_or(rest.len());
         if rest.get(word) != Some(&b'.') || rest.get(word + 1).is_none_or(|b| !b.is_ascii_alphanumeric()) {
             return None;
@@ -664,7 +666,7 @@ mod tests {
 
     #[test]
     fn the_time_that_reading_takes_grows_with_the_text_and_no_faster() {
-        // With its square, the first of these would take more than an hour.
+        // In quadratic time, the first piece would take more than an hour.
         for piece in [
             "a-",
             "a.",
@@ -908,7 +910,7 @@ mod tests {
         assert_eq!(tokens("don't 'one' two '"), "w w w");
     }
 
-    /// `w` for a word, `.` for a sentence's end, and a link's domain.
+    /// Shows tokens: `w` for a word, `.` for the end of a sentence, and a link's domain in brackets.
     fn tokens(text: &str) -> String {
         let shown = Tokenizer::new(text).map(|token| match token {
             Token::Word(_) => "w".to_owned(),

@@ -151,7 +151,7 @@ fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
 pub(super) fn describe_obstacle(obstacle: &Obstacle, now: Timestamp) -> String {
     let what = if obstacle.off { "switched off" } else { "paused and only probed" };
     let answer = Some(visible(&obstacle.answer)).filter(|answer| !answer.is_empty());
-    let answer = answer.map(|answer| format!("; last reply: {answer}")).unwrap_or_default();
+    let answer = answer.map(|answer| format!("; reply: {answer}")).unwrap_or_default();
     format!("the channel has been {what} since {}{answer}", time_and_distance(obstacle.since, now))
 }
 
@@ -267,8 +267,8 @@ mod tests {
             |off| Some(Obstacle { off, since: at("13:10:00"), answer: "410 Gone\u{7}".to_owned() });
         check_delivery(
             &Delivery { obstacle: obstacle(true), ..delivery(DeliveryState::Parked, None) },
-            "box: parked\n  the channel has been switched off since 2026-11-20T13:10:00.000Z (1 h ago); it \
-               said: 410 Gone\\u{7}\n",
+            "box: parked\n  the channel has been switched off since 2026-11-20T13:10:00.000Z (1 h ago); \
+               reply: 410 Gone\\u{7}\n",
         );
         check_delivery(
             &Delivery {
@@ -277,7 +277,7 @@ mod tests {
                 ..delivery(DeliveryState::Delivered, None)
             },
             "box: delivered\n  the channel has been paused and only probed since 2026-11-20T13:10:00.000Z (1 \
-               h ago); last reply: 410 Gone\\u{7}\n  1. 2026-11-20T14:09:00.000Z  delivered after 1.5 s\n",
+               h ago); reply: 410 Gone\\u{7}\n  1. 2026-11-20T14:09:00.000Z  delivered after 1.5 s\n",
         );
     }
 

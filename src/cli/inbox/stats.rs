@@ -239,7 +239,7 @@ mod tests {
              \n\
              box   2 waiting, 1 delivered\n\
              hook  no deliveries\n      the channel has been switched off since 2026-11-20T10:00:00.000Z (4 \
-                   h ago); last reply: 410\\u{1b}\n"
+                   h ago); reply: 410\\u{1b}\n"
         );
         for width in [60, 80] {
             for is_terminal in [false, true] {
