@@ -403,6 +403,7 @@ impl Config {
         self.agrees(other, |key| key.starts_with(prefix))
     }
 
+    /// Whether both configurations have the same values of the keys for which `concerns` returns true.
     fn agrees(&self, other: &Self, concerns: impl Fn(&str) -> bool) -> bool {
         let ours = self.settings.iter().filter(|setting| concerns(&setting.key.name));
         let theirs = other.settings.iter().filter(|setting| concerns(&setting.key.name));
@@ -702,8 +703,8 @@ fn resolve_path(path: &Path) -> PathBuf {
     known.map_or_else(|| plain.clone(), |(known, rest)| known.join(rest))
 }
 
-/// Parses `[[site.footer]]`: groups with exactly `title` and `links`, where each link is a path or `{ title,
-/// href }`.
+/// Parses `[[site.footer]]`: groups with exactly `title` and `links`. Each link is a path or has `title` and
+/// `href`.
 fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     let expected = || {
         "groups `[[site.footer]]` with a `title` and `links`, each a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"

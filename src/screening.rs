@@ -42,8 +42,7 @@ pub struct ScreeningOptions {
     /// Minimum number of points at which a submission is held; 0 counts as 1. Points of [`Signal::Rate`] do
     /// not count.
     pub threshold: u32,
-    /// Minimum number of points at which a submission that is not held is marked as suspicious; 0 counts as
-    /// 1.
+    /// Minimum number of points at which a submission is marked as suspicious, unless held; 0 counts as 1.
     pub suspicious_threshold: u32,
     pub points: Points,
     /// The operator's additions to the built-in list of disposable domains, and exceptions from it.
@@ -88,8 +87,7 @@ impl Points {
 }
 
 impl Signal {
-    /// The default maximum number of points. `None` for a signal that always reaches the threshold on its
-    /// own.
+    /// The default maximum number of points. `None` for a signal that reaches the threshold on its own.
     pub fn default_points(self) -> Option<u32> {
         match self {
             Signal::FormRate | Signal::Listed => None,
@@ -136,6 +134,7 @@ impl Rate {
         rates.max_by_key(|rate| rate.percent()).unwrap_or_default()
     }
 
+    /// The used part of the quota, in percent.
     fn percent(self) -> u32 {
         let percent = u64::from(self.used) * 100 / u64::from(self.quota.max(1));
         u32::try_from(percent).unwrap_or(100).min(100)
@@ -206,6 +205,7 @@ pub fn screen(
     verdict(findings, options)
 }
 
+/// Converts findings to points, and compares their sum with the thresholds.
 fn verdict(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
     let reason = |SignalFinding { signal, percent, detail }| {
@@ -226,6 +226,7 @@ fn verdict(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     ScreeningVerdict { score, reasons, hold, suspicious, threshold }
 }
 
+/// This percentage of the points.
 fn share(points: u32, percent: u32) -> u32 {
     u32::try_from(u64::from(points) * u64::from(percent) / 100).unwrap_or(points)
 }

@@ -173,6 +173,7 @@ struct DoctorReport<W> {
 }
 
 impl<W: Write> DoctorReport<W> {
+    /// Reports the outcome of a test message.
     fn channel(&mut self, channel: &ChannelOptions, outcome: &Outcome, took: Duration) -> anyhow::Result<()> {
         let what = format!("channel {}", channel.name);
         match outcome {
@@ -196,17 +197,19 @@ impl<W: Write> DoctorReport<W> {
         }
     }
 
+    /// Reports a note, such as a check that was not possible.
     fn note(&mut self, what: &str, words: &str) -> anyhow::Result<()> {
         self.finding(what, &CheckResult::Unknown(words.to_owned()))
     }
 
+    /// Reports the result of a check, and counts problems.
     fn finding(&mut self, what: &str, finding: &CheckResult) -> anyhow::Result<()> {
         let (word, style, text) = match finding {
             CheckResult::Good(text) => ("ok", GOOD, text),
             CheckResult::Unknown(text) => ("note", DIM, text),
             CheckResult::Bad(text) => {
                 self.bad += 1;
-                ("mend", ERROR, text)
+                ("fix", ERROR, text)
             }
         };
         writeln!(self.out, "{style}{word:<5}{} {}: {}", style.render_reset(), visible(what), visible(text))?;
@@ -214,6 +217,7 @@ impl<W: Write> DoctorReport<W> {
     }
 }
 
+/// Where the operator finds a test message.
 fn destination(kind: &TransportOptions) -> String {
     match kind {
         TransportOptions::Smtp(smtp) => format!("in the mailbox of {}", smtp.to.join(", ")),

@@ -440,6 +440,7 @@ struct Progress {
 }
 
 impl Progress {
+    /// Shows the line if standard error is a terminal and the log is text.
     fn begin(what: &str, log: &ServerLog) -> Self {
         let mut stderr = std::io::stderr();
         let shown = !log.is_json()

@@ -49,12 +49,14 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the URL as typed, or the content of the file after `@`.
 fn read_url(typed: &str) -> anyhow::Result<String> {
     let Some(file) = typed.strip_prefix('@') else { return Ok(typed.to_owned()) };
     let text = std::fs::read_to_string(Path::new(file)).with_context(|| format!("cannot read {file}"))?;
     Ok(text.trim().to_owned())
 }
 
+/// Adds advice on how to resolve the error.
 fn add_hint(error: CopyError) -> anyhow::Error {
     let hint = match &error {
         CopyError::InUse(_) => {

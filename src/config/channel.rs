@@ -46,6 +46,7 @@ struct ChannelReader<'a, 'r> {
 }
 
 impl ChannelReader<'_, '_> {
+    /// The full name of a key of this channel: `channel.NAME.KEY`.
     fn name_of(&self, key: &str) -> String {
         format!("channel.{}.{key}", self.name)
     }

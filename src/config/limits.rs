@@ -67,6 +67,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
     LimitValues { requests: limits::LimitOptions { enabled, source, network, form }, bytes, shared }
 }
 
+/// Reads the keys about the Redis server. `None` if no URL is set.
 fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisOptions> {
     let mut shared = r.get(
         "limits.shared_url",

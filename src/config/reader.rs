@@ -248,6 +248,7 @@ impl<'a> Reader<'a> {
         value
     }
 
+    /// Finds the value with the highest precedence: flag, environment, file named by the environment, file.
     fn find(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
         // Removed even if another origin takes precedence: `finish` reports the remaining entries as unknown.
         let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));
@@ -407,6 +408,7 @@ fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()
 }
 
+/// Adds the known name as a hint, if there is one.
 fn suggest(fault: Fault, known: Option<String>) -> Fault {
     match known {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),

@@ -250,7 +250,7 @@ mod tests {
         let config =
             accept("[tls]\nacme_domains = [\"WWW.example.com\", \"example.com\", \"www.example.com\"]\n");
         let Some(CertificateSource::Acme(acme)) = config.web.tls.source else {
-            panic!("the certificate comes from ACME")
+            panic!("the certificate is not from ACME")
         };
         assert_eq!(acme.domains, ["www.example.com", "example.com"]);
         assert_eq!(acme.cache, Path::new("/site/data/acme"));

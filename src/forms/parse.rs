@@ -136,6 +136,7 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
     Ok(ParsedForm { entry, extras })
 }
 
+/// Reads the known members of the JSON object.
 fn read_object(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let first = text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
@@ -149,6 +150,7 @@ fn read_object(form: &'static Form, text: &str) -> Result<(Members, Extras), Rej
     members.and_then(|members| reader.end().map(|()| members)).unwrap_or_else(|error| Err(not_json(&error)))
 }
 
+/// The type of a JSON value, from its first byte.
 fn json_type(first: u8) -> &'static str {
     match first {
         b'[' => "an array",
@@ -186,6 +188,7 @@ fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     }
 }
 
+/// Checks the fields of a shape, and collects the problems of all fields.
 fn check_fields(
     form: &'static Form,
     shape: &'static [Field],

@@ -61,6 +61,7 @@ impl Findings {
     }
 }
 
+/// Adds the signals of the text to `findings`.
 pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
     let entry = text.entry;
     let scan = TextScan::new(text, blocked);

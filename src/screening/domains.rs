@@ -38,6 +38,7 @@ impl Sieve {
         self.0[word] & bit > 0
     }
 
+    /// The word and the bit of a name in the filter.
     fn place(name: &str) -> (usize, u64) {
         let mix = |hash: u64, byte: u8| {
             (hash ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
@@ -129,6 +130,7 @@ impl Domains {
     }
 }
 
+/// Whether a sorted list contains the domain or a parent domain.
 fn holds(sorted: &[String], domain: &str) -> bool {
     parents(domain)
         .any(|name| sorted.binary_search_by(|line| compare(line.as_bytes(), name.as_bytes())).is_ok())

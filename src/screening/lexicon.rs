@@ -88,6 +88,7 @@ struct Lexicon {
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(include_str!("lexicon.txt")));
 
 impl Lexicon {
+    /// Parses `lexicon.txt`. Skips lines that are not valid.
     fn read(text: &str) -> Lexicon {
         let mut lexicon = Lexicon {
             table: vec![(0, UNKNOWN); SLOTS],
@@ -112,6 +113,7 @@ impl Lexicon {
         lexicon
     }
 
+    /// Parses and adds a phrase.
     fn add(&mut self, topic: Option<usize>, weight: u32, phrase: &str) {
         let mut steps: Vec<Step> = Vec::new();
         let mut gap = false;
@@ -142,12 +144,14 @@ impl Lexicon {
         self.phrases.push(Phrase { topic, weight, steps });
     }
 
+    /// The slot that contains the hash, or else the first free slot for it.
     fn slot(&self, hash: u64) -> usize {
         let (place, tag) = split(hash);
         let fits = |at: &usize| matches!(self.table[*at], (known, id) if id == UNKNOWN || known == tag);
         (place..SLOTS).chain(0..place).find(fits).unwrap_or(place)
     }
 
+    /// The number of a word. Adds a new word.
     fn number(&mut self, hash: u64) -> Id {
         let slot = self.slot(hash);
         if self.table[slot].1 == UNKNOWN {
@@ -163,6 +167,7 @@ impl Lexicon {
         if word.is_number() { self.any_number } else { self.number(word.hash) }
     }
 
+    /// The number of a word; [`UNKNOWN`] if it is not in the lexicon.
     fn find(&self, hash: u64) -> Id {
         self.table[self.slot(hash)].1
     }
@@ -175,6 +180,7 @@ fn split(hash: u64) -> (usize, u32) {
     (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
 }
 
+/// The words of a text, without links and breaks.
 pub(super) fn words(text: &str) -> Vec<Word> {
     Tokenizer::new(text)
         .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
@@ -199,6 +205,7 @@ impl Words {
         Words { ids: Vec::with_capacity(words), ..Words::default() }
     }
 
+    /// Adds a word, and recognises disguised words.
     pub fn push(&mut self, word: Word) {
         let lexicon = &*LEXICON;
         let mut id = if word.is_number() { lexicon.any_number } else { lexicon.find(word.hash) };
@@ -229,6 +236,8 @@ impl Words {
         }
     }
 
+    /// Ends a sequence of single letters. If at least five letters form a significant word, counts it as
+    /// disguised.
     fn spell(&mut self) {
         let (letters, hash) = std::mem::take(&mut self.spelled);
         if letters >= 5 {

@@ -378,6 +378,7 @@ const LATIN: &[u8; 192] = b"aaaaaaaceeeeiiiidnooooo*ouuuuytsaaaaaaaceeeeiiiidnoo
 aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkklllllll\
 lllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
 
+/// Classifies a non-ASCII character, and folds letters to lower case without accents.
 fn folded(c: char) -> Folded {
     let code = u32::from(c);
     let case = || match c {
@@ -436,6 +437,7 @@ fn folded(c: char) -> Folded {
     }
 }
 
+/// The small Latin letter at this position of the alphabet, from 0.
 fn alphabet(at: u32) -> char {
     char::from_u32(u32::from('a') + at).unwrap_or('a')
 }

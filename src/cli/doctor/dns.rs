@@ -27,6 +27,7 @@ impl Resolver {
         Resolver::parse(&fs::read_to_string("/etc/resolv.conf").ok()?)
     }
 
+    /// Queries only this name server.
     pub(super) fn at(server: SocketAddr) -> Resolver {
         Resolver { servers: vec![server], timeout: TIMEOUT }
     }
@@ -113,6 +114,7 @@ fn over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io:
     if answer.id() == id { texts(&answer) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
+/// Extracts the text records from an answer. Fails on an error code other than a missing name.
 fn texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
     match answer.rcode() {
         RCODE::NoError => {}

@@ -67,6 +67,7 @@ impl ExportFolder {
         &self.path
     }
 
+    /// Determines the content of the folder. Fails if an export must not replace it.
     fn examine(&self) -> anyhow::Result<ExistingContent> {
         let shown = self.path.display();
         let is_folder = match fs::symlink_metadata(&self.path) {

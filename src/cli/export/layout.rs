@@ -32,6 +32,7 @@ pub(super) struct EncodedFile {
 }
 
 impl StoredRepresentation {
+    /// The file without an encoding.
     pub fn identity(&self) -> &EncodedFile {
         &self.0[0]
     }
@@ -77,6 +78,7 @@ pub(super) struct ExportLayout {
 }
 
 impl ExportLayout {
+    /// Assigns a file to each response body.
     pub fn of(description: Description) -> Self {
         let Description { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints } = description;
         let mut names = FileNames::default();
@@ -140,6 +142,7 @@ impl ExportLayout {
         spoken.chain(coded.map(|coded| &coded.reply)).chain(fixed)
     }
 
+    /// The headers that all responses have with the same value.
     fn common_headers(&self) -> Vec<(String, String)> {
         let mut common = self.read_only.headers.clone();
         for reply in self.replies() {
@@ -170,6 +173,7 @@ impl FileNames {
         aside
     }
 
+    /// Records that the file `name` has this content, and which folders it needs.
     fn take(&mut self, name: &str, content: String) {
         self.folders.extend(name.match_indices('/').map(|(at, _)| name[..at].to_owned()));
         self.files.insert(name.to_owned(), content);
@@ -199,6 +203,7 @@ impl FileNames {
         StoredRepresentation(coded.collect())
     }
 
+    /// Assigns files to the responses at one URL. `identities` are the names of the uncompressed files.
     fn place(&mut self, answers: UrlResponses, identities: Vec<String>) -> UrlContent {
         let mut identities = identities.into_iter();
         let mut next = || identities.next().unwrap_or_default();

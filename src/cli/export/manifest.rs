@@ -40,6 +40,7 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
     text
 }
 
+/// Describes the response at a URL.
 fn of(layout: &ExportLayout, place: &UrlContent) -> Value {
     match place {
         UrlContent::Page { html, markdown, neither } => json!({
@@ -57,6 +58,7 @@ fn of(layout: &ExportLayout, place: &UrlContent) -> Value {
     }
 }
 
+/// Describes a representation with its headers and encodings.
 fn representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value {
     let identity = stored.identity();
     let content_type = identity.reply.header("content-type").unwrap_or_default();
@@ -75,6 +77,7 @@ fn representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value
     value
 }
 
+/// Adds the name, the size and the validator of a file.
 fn describe(value: &mut Value, coded: &EncodedFile) {
     value["file"] = public(&coded.name).into();
     value[BYTES] = coded.reply.body.len().into();
@@ -102,6 +105,7 @@ fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     object(reply.headers.iter().filter(is_own))
 }
 
+/// Converts headers to a JSON object.
 fn object<'a>(headers: impl IntoIterator<Item = &'a (String, String)>) -> Value {
     headers
         .into_iter()

@@ -50,6 +50,7 @@ impl NginxMap {
         texts.map(|(text, _)| text.len()).max().unwrap_or_default()
     }
 
+    /// Appends the block to the configuration.
     pub fn write(&self, into: &mut String) {
         let _ = writeln!(into, "\nmap \"{}\" {} {{", self.source, self.variable);
         for (text, value) in &self.lines {

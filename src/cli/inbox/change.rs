@@ -16,7 +16,7 @@ use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
 
 /// The reason for a hold if the operator gives no reason.
-const NO_REASON: &str = "the operator decided so";
+const NO_REASON: &str = "held by the operator";
 
 /// Options that select deliveries. At least one is required, so that no operator retries everything by
 /// accident.

@@ -58,6 +58,7 @@ pub struct IdentityOption {
 }
 
 impl IdentityOption {
+    /// Reads the identity from the file, if the option is given.
     pub(super) fn read(&self) -> anyhow::Result<Option<AgeIdentity>> {
         Ok(self.identity.as_deref().map(AgeIdentity::read).transpose()?)
     }
@@ -164,6 +165,7 @@ impl<'a> SelectedSubmissions<'a> {
         Ok(())
     }
 
+    /// Whether a submission contains the searched text. Counts sealed submissions, which cannot be searched.
     fn contains_words(&mut self, submission: &Submission) -> bool {
         let Some(words) = &self.words else { return true };
         if submission.sealed.is_some() {

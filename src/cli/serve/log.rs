@@ -26,8 +26,8 @@ use crate::config;
 use crate::fault::{Fault, Severity};
 use crate::web;
 
-/// Maximum number of lines in the queue. Most lines have about 200 bytes, so a full queue uses less than 2
-/// MB.
+/// Maximum number of lines in the queue. Most lines have about 200 bytes, so a full queue needs less than
+/// 2 MB.
 const MAX_QUEUED: usize = 8192;
 
 /// Lines are joined into writes of up to this many bytes, the default capacity of a pipe.

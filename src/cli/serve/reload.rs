@@ -105,6 +105,7 @@ impl Reloader {
         }
     }
 
+    /// Whether this is the snapshot that the server uses for new requests.
     fn is_served(&self, state: &Arc<Snapshot>) -> bool {
         Arc::ptr_eq(state, &self.desk.snapshot.load())
     }
