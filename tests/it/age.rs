@@ -92,14 +92,14 @@ fn both_read_the_same_identity_file() {
     }
 }
 
-/// Texts of zero to several chunks of 64 KiB, with and without a rest.
+/// Texts of zero to several chunks of 64 KiB, with and without a partial last chunk.
 fn plain_texts() -> impl Iterator<Item = Vec<u8>> {
     [0, 1, 300, 65_535, 65_536, 65_537, 131_072, 200_000, 1 << 20]
         .into_iter()
         .map(|length| (0..=u8::MAX).cycle().take(length).collect())
 }
 
-/// A new identity file, and the public key that belongs to it.
+/// Generates an identity file and returns its path and public key.
 fn generate(folder: &Path, name: &str) -> (PathBuf, String) {
     let file = folder.join(name);
     let path = file.display().to_string();
@@ -108,7 +108,7 @@ fn generate(folder: &Path, name: &str) -> (PathBuf, String) {
     (file, public.trim().to_owned())
 }
 
-/// Standard output of a command that must be there and must succeed.
+/// Runs a command that must be installed and succeed. Returns its standard output.
 fn run(program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let output = output(program, arguments, input);
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! Agents with signed requests: their key directories are fetched over HTTP and TLS from loopback, no more
+//! Agents with signed requests. Their key directories are fetched over HTTP and TLS from loopback, no more
 //! often than needed.
 
 use std::io::{Read, Write};
@@ -26,17 +26,17 @@ use crate::support::channel_site::until;
 use crate::support::http_peer::{HttpPeer, Reply};
 use crate::support::{TestServer, example_site};
 
-/// `test-key-ed25519` of RFC 9421 appendix B.1.4: its private part, its directory and its thumbprint.
+/// `test-key-ed25519` of RFC 9421 appendix B.1.4: the private key, the directory and the thumbprint.
 const SEED: &str = "n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU";
 const DIRECTORY: &str =
     r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}]}"#;
 const KEY_ID: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
 const OTHER_KEY_ID: &str = "oooooooooooooooooooooooooooooooooooooooooooo";
 
-/// When the tests' signatures are made.
+/// The `created` time of the tests' signatures, in Unix seconds.
 const CREATED: i64 = 1_735_689_600;
 
-/// Long enough for what happens at once, on a busy machine too.
+/// Long enough for anything that should happen immediately, even on a busy machine.
 const AT_ONCE: Duration = crate::support::PATIENCE;
 
 #[tokio::test]
@@ -61,14 +61,14 @@ async fn a_request_that_was_caught_cannot_be_sent_again() {
     let head = request(&peer.url(""), KEY_ID, Some("once"));
     assert!(agents.verify(&head, at(1)).await.is_ok_and(|agent| agent.is_some()));
     assert_eq!(agents.verify(&head, at(2)).await, Err(SignatureError::Replayed));
-    // A signature without a nonce counts once as well, for as long as it is valid.
+    // A signature without a nonce is also accepted only once while it is valid.
     let head = request(&peer.url(""), KEY_ID, None);
     assert!(agents.verify(&head, at(1)).await.is_ok_and(|agent| agent.is_some()));
     for now in [1, 3599] {
         assert_eq!(agents.verify(&head, at(now)).await, Err(SignatureError::Replayed));
     }
     assert_eq!(agents.verify(&head, at(3600)).await, Err(SignatureError::Expired));
-    // The agent's next one is another.
+    // The agent's next signature has another time.
     let next = request_at(CREATED + 1, &peer.url(""), KEY_ID, None);
     assert!(agents.verify(&next, at(2)).await.is_ok_and(|agent| agent.is_some()));
     // A forged signature uses up no nonce.
@@ -144,7 +144,7 @@ async fn a_silent_directory_delays_no_other_request() {
     let head = request(&peer.url(""), KEY_ID, None);
     let began = Instant::now();
     assert_eq!(agents.verify(&head, at(1)).await, Err(SignatureError::Unavailable));
-    assert!(began.elapsed() < FETCH_TIMEOUTS.answer, "nobody waits for the fetch to give up");
+    assert!(began.elapsed() < FETCH_TIMEOUTS.answer, "no request waits until the fetch times out");
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn what_is_no_directory_is_not_asked_for_again_at_once() {
         body: DIRECTORY.into(),
         delay: Duration::ZERO,
     };
-    // All of it is right, but for its length: one is cut off, one has more than is read.
+    // Everything except the length is correct: one body is cut off, the other exceeds the limit.
     let saying = |length: usize, body: &str| {
         let head =
             format!("HTTP/1.1 200 OK\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {length}\r\n\r\n");
@@ -265,8 +265,8 @@ fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
         found.expect("it is in the inbox")["_agent"].clone()
     };
     let label = json!(format!("localhost:{}", address.port()));
-    // The first request does not wait for the directory for longer than two seconds, and is not labelled if
-    // that is too short.
+    // The first request waits at most two seconds for the directory. If the directory takes longer, the
+    // request is not labelled.
     let mut early = 0;
     until(|| {
         early += 1;
@@ -298,12 +298,13 @@ fn options(directories: &[&str]) -> AgentOptions {
     }
 }
 
-/// A signed request of the agent whose directory is at `url`; it does not say where if that is empty.
+/// A request signed by the agent whose directory is at `url`. If `url` is empty, the request names no
+/// directory.
 fn request(url: &str, key_id: &str, nonce: Option<&str>) -> Parts {
     request_at(CREATED, url, key_id, nonce)
 }
 
-/// The same, signed at that time.
+/// Like [`request`], but signed at the given time.
 fn request_at(created: i64, url: &str, key_id: &str, nonce: Option<&str>) -> Parts {
     let mut request = http::Request::post("/api/contact").header("host", "www.example.com");
     let mut covered = String::from("\"@authority\"");
@@ -345,7 +346,8 @@ fn directory(cache_control: &str) -> Reply {
     }
 }
 
-/// A directory over TLS that answers two connections, and the authority that has issued its certificate.
+/// Starts a directory over TLS that answers two connections. Returns its address and the certificate of the
+/// authority that issued its certificate, in PEM.
 fn tls_directory() -> (SocketAddr, String) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);

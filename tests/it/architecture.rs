@@ -38,7 +38,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The first names of what follows `crate::`: one, or those of a group `{a::b, c::{d, e}}`.
+/// The first path segments after `crate::`: one, or one for each member of a group `{a::b, c::{d, e}}`.
 fn members(path: &str) -> Vec<String> {
     let name =
         |text: &str| text.trim_start().chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
@@ -158,6 +158,6 @@ fn every_file_begins_with_its_purpose() {
     sources(&root().join("src"), &mut files);
     for file in files {
         let text = std::fs::read_to_string(&file).expect("it can be read");
-        assert!(text.starts_with("//! "), "{} begins with no sentence of its own", file.display());
+        assert!(text.starts_with("//! "), "{} does not begin with a `//!` line", file.display());
     }
 }

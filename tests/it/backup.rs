@@ -1,5 +1,5 @@
-//! A backup has every submission that was acknowledged before it began, and a restore leaves the old inbox or
-//! the new one.
+//! Backups contain every submission that was acknowledged before they began. Restores leave either the old
+//! inbox or the new one.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Connection, NO_DEADLINES, PATIENCE, TestServer, frontdesk, small_site};
 
-/// How many backups are taken of a busy server: a few in the inner loop, as many as the variable says in the
+/// Number of backups taken of a busy server: few by default, as many as `FRONTDESK_TEST_BACKUPS` says in the
 /// whole suite.
 fn backups() -> usize {
     std::env::var("FRONTDESK_TEST_BACKUPS").ok().and_then(|backups| backups.parse().ok()).unwrap_or(5)
@@ -21,14 +21,14 @@ fn backups() -> usize {
 
 #[test]
 fn every_submission_that_got_its_200_before_a_backup_began_is_in_it() {
-    // The connections of the storm are idle while a backup is looked at.
+    // The connections of the burst are idle while a backup is being verified.
     let server = TestServer::with(&small_site(), &NO_DEADLINES);
     let folder = tempfile::tempdir().expect("a folder");
-    let storm = Burst::begin(&server, 8);
+    let burst = Burst::begin(&server, 8);
     let mut slowest_backup = Duration::ZERO;
     for number in 0..backups() {
-        storm.go_on();
-        let acknowledged: Vec<String> = storm.acknowledged.lock().expect("nobody panicked").clone();
+        burst.send_more();
+        let acknowledged: Vec<String> = burst.acknowledged.lock().expect("no thread panicked").clone();
         let place = folder.path().join(number.to_string());
         std::fs::create_dir(&place).expect("a folder");
         let file = place.join("inbox.sqlite");
@@ -46,7 +46,7 @@ fn every_submission_that_got_its_200_before_a_backup_began_is_in_it() {
         }
         std::fs::remove_dir_all(&place).expect("it can be removed");
     }
-    let (acknowledged, slowest_answer) = storm.end();
+    let (acknowledged, slowest_answer) = burst.end();
     eprintln!(
         "{} backups, the slowest took {slowest_backup:?}; {acknowledged} acknowledged, the slowest answer took {slowest_answer:?}",
         backups()
@@ -70,7 +70,7 @@ fn a_restored_inbox_is_served_and_goes_on() {
         emails(&server.data_dir()),
         HashSet::from(["one@example.com", "two@example.com"].map(str::to_owned))
     );
-    // Still the same inbox: an address that is on the list stays on it once.
+    // It is still the same inbox: an address on the list is not added again.
     submit(&server, "two@example.com");
     submit(&server, "three@example.com");
     server.expect(3);
@@ -123,7 +123,7 @@ fn a_damaged_backup_is_refused_and_changes_nothing() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).expect("it can be written");
     write("truncated", &whole[..whole.len() / 2]);
     let mut flipped = whole.clone();
-    // As long as that, it is in use; a shorter piece may be what SQLite left lying in a gap.
+    // Text of this length is in use. A shorter piece may be left over in an unused part of an SQLite page.
     let text = whole.windows(2_000).position(|window| window.iter().all(|byte| *byte == b'x'));
     let text = text.expect("the messages are in it");
     flipped[text] ^= 1;
@@ -195,7 +195,8 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
         succeeds(restore(&old, &data, &["--force"]), &["Restored 10 submissions"]);
         forget_kept(&data);
         let mut child = command("restore", &new, &data, &["--force"]).spawn().expect("it runs");
-        // Each round is killed at another moment, the last one when it should be over.
+        // Each round kills the restore at another moment, the last one around the time when it should be
+        // finished.
         std::thread::sleep(whole * round / ROUNDS);
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
@@ -210,22 +211,22 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
             other => panic!("neither old nor new: {other} submissions"),
         }
     }
-    eprintln!("a restore takes {whole:?}; {olds} killed ones left the old inbox, {news} the new one");
-    assert!(olds > 0, "a restore that is killed as it begins cannot have come far");
+    eprintln!("a restore takes {whole:?}; {olds} kills left the old inbox, {news} the new one");
+    assert!(olds > 0, "a restore that was killed right after its start replaced the inbox");
     server.expect(200);
 }
 
-/// Submissions on some connections at once, each of another address.
+/// A continuous stream of submissions on several connections, each with another address.
 struct Burst {
     acknowledged: Arc<Mutex<Vec<String>>>,
-    /// How many may be sent so far: the inbox should not grow without end. Nothing more comes after
-    /// `usize::MAX`.
+    /// The number of submissions that may be sent so far; it keeps the inbox small. `usize::MAX` stops the
+    /// burst.
     allowed: Arc<AtomicUsize>,
     threads: Vec<std::thread::JoinHandle<Duration>>,
 }
 
 impl Burst {
-    /// How many are sent for each backup, so many that the last of them are sent while it runs.
+    /// Submissions per backup: enough that the last ones are sent while the backup is running.
     const EACH: usize = 400;
 
     fn begin(server: &TestServer, connections: usize) -> Self {
@@ -253,7 +254,7 @@ impl Burst {
                         let answer = connection.request("POST", "/api/waitlist", &headers, body.as_bytes());
                         slowest = slowest.max(began.elapsed());
                         assert_eq!(answer.expect("an answer").status, 200);
-                        acknowledged.lock().expect("nobody panicked").push(email);
+                        acknowledged.lock().expect("no thread panicked").push(email);
                     }
                 })
             })
@@ -262,11 +263,11 @@ impl Burst {
     }
 
     fn count(&self) -> usize {
-        self.acknowledged.lock().expect("nobody panicked").len()
+        self.acknowledged.lock().expect("no thread panicked").len()
     }
 
-    /// Sends more, and returns while most of them are still to be sent.
-    fn go_on(&self) {
+    /// Allows [`Self::EACH`] more submissions, and returns once a tenth of them were acknowledged.
+    fn send_more(&self) {
         let before = self.allowed.fetch_add(Self::EACH, Ordering::Relaxed);
         let deadline = Instant::now() + PATIENCE;
         while self.count() < before + Self::EACH / 10 {
@@ -275,11 +276,11 @@ impl Burst {
         }
     }
 
-    /// How many were acknowledged, and how long the slowest answer took.
+    /// Stops the burst. Returns the number of acknowledged submissions and the slowest response time.
     fn end(self) -> (usize, Duration) {
         self.allowed.store(usize::MAX, Ordering::Relaxed);
         let slowest = self.threads.into_iter().map(|thread| thread.join().expect("it ends")).max();
-        let count = self.acknowledged.lock().expect("nobody panicked").len();
+        let count = self.acknowledged.lock().expect("no thread panicked").len();
         (count, slowest.unwrap_or_default())
     }
 }
@@ -306,8 +307,8 @@ fn restore(from: &Path, data: &Path, more: &[&str]) -> Command {
     command("restore", from, data, more)
 }
 
-/// Exit code 0, nothing on standard output, and these words in the one line on standard error, which is
-/// returned.
+/// Asserts exit code 0, an empty standard output, and a single line with these words on standard error.
+/// Returns that line.
 fn succeeds(mut command: Command, words: &[&str]) -> String {
     let Output { status, stdout, stderr } = command.output().expect("it runs");
     let said = String::from_utf8(stderr).expect("it is text");
@@ -318,7 +319,7 @@ fn succeeds(mut command: Command, words: &[&str]) -> String {
     said
 }
 
-/// Exit code 1, nothing on standard output, and these words on standard error.
+/// Asserts exit code 1, an empty standard output, and these words on standard error.
 fn fails(mut command: Command, words: &[&str]) {
     let Output { status, stdout, stderr } = command.output().expect("it runs");
     let said = String::from_utf8(stderr).expect("it is text");
@@ -333,7 +334,7 @@ fn submit(server: &TestServer, email: &str) {
     assert_eq!(server.post("/api/waitlist", &json!({ "email": email })).status, 200);
 }
 
-/// The output of `frontdesk inbox list` for the inbox in this folder.
+/// The email addresses that `frontdesk inbox list` prints for the inbox in this folder.
 fn emails(data: &Path) -> HashSet<String> {
     let output = frontdesk()
         .args(["inbox", "list", "--json", "--site"])
@@ -351,21 +352,22 @@ fn emails(data: &Path) -> HashSet<String> {
     text.lines().map(email).collect()
 }
 
-/// The inboxes that restores have put aside.
+/// The old inboxes that restores have kept.
 fn kept(data: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(data).expect("a folder").map(|entry| entry.expect("a file").path());
     files.filter(|file| file.to_string_lossy().contains("inbox.sqlite.before-restore-")).collect()
 }
 
-/// Makes room for the next to be put aside within the same second.
+/// Removes the old inboxes that restores have kept, so that the next restore can keep one within the same
+/// second.
 fn forget_kept(data: &Path) {
     for file in kept(data) {
         std::fs::remove_file(file).expect("it can be removed");
     }
 }
 
-/// Names and contents of all files. The folder beside them has encodings of pages, which a server makes when
-/// it likes.
+/// Names and contents of all files. Leaves out the folder of encoded pages, which a running server may change
+/// at any time.
 fn listing(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = std::fs::read_dir(data).expect("a folder").map(|entry| entry.expect("an entry").path());
     let files = entries.filter(|entry| !entry.is_dir());

@@ -16,8 +16,8 @@ use balancer::{Balancer, Kind};
 use replicas::{COUNT, Replicas};
 use visitors::Crowd;
 
-/// A replica is known to be back by then: longer than `fail_timeout` of nginx's, and than two checks of
-/// HAProxy's.
+/// Time after which the balancer uses a restarted replica again: longer than nginx's `fail_timeout` and than
+/// two of HAProxy's checks.
 const BACK: Duration = Duration::from_secs(4);
 
 #[test]
@@ -32,13 +32,13 @@ fn a_rolling_restart_behind_haproxy_fails_no_request() {
     roll(Kind::Haproxy);
 }
 
-/// One replica after the other gets a new version of the site and is restarted, while visitors read and send
-/// forms.
+/// Deploys a new version of the site to one replica after another and restarts it, while visitors read pages
+/// and send forms.
 fn roll(kind: Kind) {
     let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let balancer = Balancer::start(kind, &replicas, &Authority::new());
     let before = replicas.hashes();
-    assert_eq!(before.len(), 1, "they serve one site");
+    assert_eq!(before.len(), 1, "all replicas serve the same site");
     let crowd = Crowd::gather(&balancer, 6);
     for number in 0..COUNT {
         crowd.wait_for(500);
@@ -47,7 +47,8 @@ fn roll(kind: Kind) {
         assert_eq!(code, Some(0));
         assert!(took >= replicas::DRAIN, "it has drained for {took:?}");
         replicas.desks[number].restart();
-        // Until all have it, two versions are served, and `/metrics` says who has which.
+        // Two versions are served until all replicas have the new one. `/metrics` names the version of each
+        // replica.
         let hashes = replicas.hashes();
         assert_eq!(hashes.contains(&before[0]), number + 1 < COUNT, "{hashes:?}");
         assert_eq!(hashes.len(), if number + 1 < COUNT { 2 } else { 1 }, "{hashes:?}");
@@ -82,7 +83,7 @@ fn kill(kind: Kind) {
     for number in 0..COUNT {
         crowd.wait_for(300);
         replicas.desks[number].kill();
-        // The others go on.
+        // The other replicas keep serving.
         crowd.wait_for(300);
         replicas.desks[number].restart();
         std::thread::sleep(BACK);
@@ -100,7 +101,7 @@ fn kill(kind: Kind) {
     let inbox = replicas.addresses_in_inbox();
     let mut unique = inbox.clone();
     unique.dedup();
-    assert_eq!(unique, inbox, "each is there once");
+    assert_eq!(unique, inbox, "each is stored once");
     let missing: Vec<_> = outcome.kept.iter().filter(|address| !inbox.contains(address)).collect();
     assert_eq!(missing, Vec::<&String>::new());
 }
@@ -117,7 +118,7 @@ fn behind_haproxy_each_client_has_limits_of_its_own() {
     clients(Kind::Haproxy);
 }
 
-/// A replica counts for itself here, so one of them is enough.
+/// With in-memory limits each replica counts separately, so one replica is enough.
 fn clients(kind: Kind) {
     let replicas = Replicas::start(&[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
     let balancer = Balancer::before(kind, &[&replicas.desks[0]; COUNT], &Authority::new());
@@ -175,15 +176,16 @@ fn outage(kind: Kind) {
             "{error}"
         );
         if kind == Kind::Nginx {
-            // A name of 32 digits, as nginx makes it; frontdesk's own are longer.
+            // nginx makes request IDs of 32 digits; frontdesk's own IDs are longer.
             assert_eq!(answer.header("x-request-id").map(str::len), Some(32));
         }
-        // The checks notice it, and then the balancer answers itself. nginx has none.
+        // HAProxy's health checks notice the outage, and HAProxy then responds itself. nginx has no health
+        // checks.
         let is_settled = answer.status == if kind == Kind::Nginx { 500 } else { 503 };
         is_settled.then_some(())
     });
     assert!(is_told.is_some(), "{}", balancer.log());
-    // For longer than checks would take to notice it of pages too.
+    // Health checks of pages would notice an outage within this time.
     let began = Instant::now();
     while began.elapsed() < BACK {
         assert_eq!(page(&balancer), 200);
@@ -192,7 +194,7 @@ fn outage(kind: Kind) {
     assert!(until(|| (send("after").status == 200).then_some(())).is_some(), "{}", balancer.log());
     assert_eq!(page(&balancer), 200);
     let kept = replicas.addresses_in_inbox();
-    assert_eq!(kept, ["after@example.com", "before@example.com"], "a 500 says that nothing was kept");
+    assert_eq!(kept, ["after@example.com", "before@example.com"], "a 500 means that nothing was stored");
 }
 
 #[test]
@@ -207,8 +209,8 @@ fn haproxy_passes_responses_on_unchanged() {
     untouched(Kind::Haproxy);
 }
 
-/// Validators, encodings and caching headers pass unchanged, and a form may be as large as without a
-/// balancer.
+/// Validators, encodings and caching headers pass through unchanged, and the size limit for forms is the same
+/// as without a balancer.
 fn untouched(kind: Kind) {
     let replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let authority = Authority::new();
@@ -268,8 +270,8 @@ fn behind_haproxy_a_site_is_deployed_without_a_restart() {
     deploy(Kind::Haproxy);
 }
 
-/// While one replica has the new version, its assets are found through every replica; none is missing at the
-/// end.
+/// While only one replica has the new version, its assets are available through every replica. In the end
+/// none is missing.
 fn deploy(kind: Kind) {
     let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let balancer = Balancer::start(kind, &replicas, &Authority::new());

@@ -1,5 +1,4 @@
-//! Misbehaving receivers: the meaning of each reply, its consequences, and that other channels are not
-//! delayed.
+//! Delivery channels: the meaning of replies, misbehaving receivers, confirmed forms, and a real mail server.
 
 mod answers;
 mod confirm;

@@ -78,7 +78,7 @@ fn check_warns_of_a_configuration_whose_secrets_every_user_can_read() {
     let set_mode = |mode| {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("it is ours");
     };
-    // Without a secret the mode says nothing.
+    // Without a secret in the file its mode does not matter.
     set_mode(0o644);
     assert_eq!(run(&["check", "desk"], folder.path()).0, Some(0));
     let mut text = std::fs::read_to_string(&file).expect("it can be read");
@@ -156,7 +156,7 @@ fn a_symbolic_link_that_leaves_the_site_is_refused() {
         );
         std::fs::remove_file(site.join(link)).expect("it is there");
     }
-    // Within the site it is what it leads to.
+    // A link that stays within the site is published with the content of its target.
     std::os::unix::fs::symlink("../pages/index.md", site.join("static/source.txt")).expect("a link");
     assert_eq!(run(&["check", "site"], folder.path()).0, Some(0));
 }
@@ -309,7 +309,7 @@ fn the_theme_is_listed_and_copied_to_be_changed() {
     let server = TestServer::with(folder.path(), &[]);
     let home = server.get("/", &[]);
     assert!(home.text().contains("<footer>Our own</footer>"));
-    assert!(home.text().contains("href=\"/assets/custom."), "it is loaded after the stylesheet");
+    assert!(home.text().contains("href=\"/assets/custom."), "the page links custom.css");
 }
 
 #[test]

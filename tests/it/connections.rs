@@ -1,4 +1,4 @@
-//! Connections: deadlines of every phase, caps, the private address and an orderly end.
+//! Connections: the deadline of each phase, limits, the operations address, and graceful shutdown.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use crate::support::{
     Connection, NO_DEADLINES, PATIENCE, TestServer, deadlines, in_ten_attempts, small_site,
 };
 
-// Each test shortens the one deadline that it is about; nothing else ends a connection then, however busy the
-// machine is.
+// Each test shortens only the deadline that it tests, so that nothing else closes a connection, even on a
+// busy machine.
 const FIRST_BYTE: (&str, &str) = ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1s");
 const HEADER: (&str, &str) = ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s");
 const BODY: (&str, &str) = ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s");
 const IDLE: (&str, &str) = ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s");
 
-/// Waits until the server closes; it must, and without a word.
+/// Asserts that the server closes the connection without sending anything.
 fn assert_closed(connection: &mut Connection) {
     match connection.rest() {
-        Ok(rest) => assert_eq!(rest, b"", "nothing is said"),
+        Ok(rest) => assert_eq!(rest, b"", "nothing is sent"),
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
     }
 }
@@ -32,7 +32,7 @@ fn a_silent_or_slow_connection_is_closed() {
     let server = TestServer::with(&small_site(), &deadlines(&[FIRST_BYTE, HEADER]));
     for beginning in ["", "G", "GET / HTTP/1.1\r\nHost: x\r\n", "PRI * HTT"] {
         let mut connection = server.connect();
-        // It may be too late already.
+        // The server may have closed the connection already.
         let _ = connection.send(beginning.as_bytes());
         assert_closed(&mut connection);
     }
@@ -60,14 +60,14 @@ fn a_body_that_stalls_gets_408_and_nothing_is_kept() {
     let answer = connection.answer(false).expect("an answer");
     assert_eq!(answer.status, 408);
     assert!(answer.json()["error"].is_string());
-    assert!(connection.rest().is_ok_and(|rest| rest.is_empty()), "and the connection ends");
+    assert!(connection.rest().is_ok_and(|rest| rest.is_empty()), "the connection is closed");
 }
 
 #[test]
 fn an_idle_connection_is_kept_for_a_while_and_then_closed() {
     let server = TestServer::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "4s")]));
     let mut connection = server.connect();
-    // Longer than the deadline in all, and each time far from it.
+    // The pauses are longer than the deadline in total, but each is far shorter.
     for _ in 0..3 {
         assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
         std::thread::sleep(Duration::from_millis(1500));
@@ -92,7 +92,7 @@ fn a_client_that_does_not_read_its_answer_is_closed() {
     assert!(crate::support::frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
     std::fs::write(site.join("assets/large.bin"), vec![7; 40 << 20]).expect("it can be written");
     let server = TestServer::with(&site, &deadlines(&[("FRONTDESK_SERVER__IDLE_TIMEOUT", "3s")]));
-    // One reads nothing, the other everything.
+    // One client reads nothing, the other everything.
     let mut idle = server.connect();
     idle.send(b"GET /assets/large.bin HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
     let whole = server.get("/assets/large.bin", &[]);
@@ -105,10 +105,10 @@ fn a_client_that_does_not_read_its_answer_is_closed() {
             0
         }
     };
-    assert!(read < 40 << 20, "it was cut off, not served in the end");
+    assert!(read < 40 << 20, "the response was cut off");
 }
 
-/// How many connections were closed because nothing went over them for too long.
+/// The number of connections that were closed because they were idle for too long.
 fn shed_for_idling(server: &TestServer) -> usize {
     let metrics = server.ops("/metrics");
     let name = "frontdesk_connections_shed_total{reason=\"idle\"} ";
@@ -135,7 +135,7 @@ fn a_client_that_half_closes_still_gets_its_response() {
 fn an_unread_standard_error_does_not_stop_the_server() {
     let mut server = TestServer::start();
     server.close_stderr();
-    // Each of these would be said there.
+    // Each of these failures would be logged to standard error.
     let away = server.data_dir().with_extension("away");
     std::fs::rename(server.data_dir(), &away).expect("it can be moved");
     std::fs::write(server.data_dir(), "no folder").expect("something else stands there");
@@ -200,7 +200,7 @@ fn one_source_cannot_take_all_connections() {
     assert!(server.connect().request("GET", "/", &[], b"").is_err(), "the fourth is closed");
     drop(held.pop());
     let is_let_in = || server.connect().request("GET", "/", &[], b"").ok();
-    until(is_let_in).expect("a place that is given up is free again");
+    until(is_let_in).expect("a closed connection makes room for another");
     drop(held);
 }
 
@@ -223,7 +223,7 @@ fn a_stopping_server_finishes_its_requests() {
     let (data, address) = (folder.path().join("data"), port.address());
     let listen = ["--listen", &address.to_string()];
     let mut server = TestServer::serving(&small_site(), &data, &listen, &NO_DEADLINES);
-    // An idle connection must not hold it up, one in the middle of a request must be answered.
+    // Shutdown must not wait for an idle connection but must let a request in progress finish.
     let mut idle = server.connect();
     assert_eq!(idle.request("GET", "/", &[], b"").expect("an answer").status, 200);
     let mut busy = server.connect();
@@ -236,7 +236,7 @@ fn a_stopping_server_finishes_its_requests() {
     assert_eq!(busy.answer(false).expect("it waits for the body").status, 100);
     let ops = server.ops;
     let finisher = std::thread::spawn(move || {
-        // Meanwhile no new client is accepted, and the operations address reports the reason.
+        // Meanwhile new connections are refused, and the operations address reports the reason.
         let connect = || std::net::TcpStream::connect(address).err();
         let is_refused = |error: &std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
         until(|| connect().filter(is_refused)).expect("the socket is closed");
@@ -248,7 +248,7 @@ fn a_stopping_server_finishes_its_requests() {
     let (code, took) = server.terminate();
     assert_eq!(finisher.join().expect("it ends"), 200);
     assert_eq!(code, Some(0));
-    // The idle connection may stay for an hour.
+    // The idle timeout is an hour, so shutdown did not wait for the idle connection.
     assert!(took < PATIENCE, "{took:?}");
     server.expect(1);
 }
@@ -265,11 +265,11 @@ fn a_response_during_the_stop_closes_the_connection() {
             let is_stopping = || {
                 let ready = Connection::try_open(ops)
                     .and_then(|mut connection| connection.request("GET", "/readyz", &[], b""));
-                // Or it has ended already.
+                // The server may already have ended.
                 ready.map_or(true, |ready| ready.status == 503).then_some(())
             };
             until(is_stopping).expect("it says so");
-            // A connection that waits for a request is open for a second more.
+            // A connection that is waiting for a request stays open for another second.
             [&mut asked, &mut silent].map(|connection| {
                 let answer = connection.request("GET", "/", &[], b"").ok()?;
                 Some((answer.status, answer.header("connection").map(str::to_owned)))
@@ -286,7 +286,7 @@ fn a_response_during_the_stop_closes_the_connection() {
 
 #[test]
 fn a_draining_server_accepts_connections_and_announces_their_close() {
-    // A second signal ends it, not a timeout.
+    // Only a second signal ends the server, not a timeout.
     let mut server = TestServer::with(&small_site(), &deadlines(&[("FRONTDESK_SERVER__DRAIN", "1h")]));
     let last = (200, Some("close".to_owned()));
     let ask = |connection: &mut Connection| {
@@ -303,7 +303,8 @@ fn a_draining_server_accepts_connections_and_announces_their_close() {
     assert_eq!(["/readyz?exclude=store", "/livez"].map(|path| server.ops(path).status), [503, 200]);
     assert_eq!(ask(&mut kept), last);
     assert_eq!(kept.rest().expect("it is closed"), b"");
-    // A connection that waits stays open for longer than those may once the sockets are closed.
+    // Until the sockets close, an idle connection stays open for longer than the second that it has
+    // afterwards.
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(ask(&mut idle), last);
     assert_eq!(ask(&mut server.connect()), last);
@@ -320,7 +321,7 @@ fn a_draining_server_accepts_connections_and_announces_their_close() {
 fn queued_connections_are_served_before_the_socket_closes() {
     let mut server = TestServer::with(&small_site(), &[("FRONTDESK_SERVER__WORKERS", "1")]);
     server.get("/", &[]);
-    // While the server does not run at all, the kernel lets people in for it.
+    // While the server is stopped, the kernel still accepts connections into its queue.
     server.signal(Signal::STOP);
     let mut waiting: Vec<Connection> = (0..100).map(|_| server.connect()).collect();
     for connection in &mut waiting {

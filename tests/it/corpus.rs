@@ -2,7 +2,7 @@
 //!
 //! Uses the standard library only, so that unit tests can include the file.
 
-/// All payloads, at least 500, each different. Not every field accepts every one of them.
+/// All payloads: at least 500, all different. Not every field accepts every payload.
 pub fn payloads() -> Vec<String> {
     let mut payloads: Vec<String> = FRAGMENTS.iter().map(|fragment| (*fragment).to_owned()).collect();
     for fragment in FRAGMENTS {
@@ -95,7 +95,7 @@ const DOMAINS: &[&str] = &[
 ];
 
 const FRAGMENTS: &[&str] = &[
-    // Ends of lines and of messages
+    // Line and message endings
     "\r\n.\r\n",
     "\n.\n",
     "\r.\r",

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The most crates that the server may be built from, itself included. A build from nothing on two cores
-/// takes about half a second for each. Before this number grows, look for a smaller crate (`cargo tree
+/// The maximum number of crates that the server is built from, including itself. A clean build on two cores
+/// takes about half a second per crate. Before you raise this number, look for a smaller crate (`cargo tree
 /// --edges normal,build`) and state the reason in `deny.toml`.
 const MAX_CRATES: usize = 265;
 
 #[test]
 fn the_server_is_built_from_few_crates() {
-    // Other systems need other crates; this is where the server runs.
+    // Other systems need other crates; the server runs on this one.
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--offline", "--package", "frontdesk", "--edges", "normal,build"])
         .args(["--target", "x86_64-unknown-linux-gnu", "--prefix", "none", "--no-dedupe", "--format", "{p}"])

@@ -1,4 +1,4 @@
-//! Disk usage of senders: byte budgets per source and network, and the reserve of free space for small
+//! Disk usage by senders: byte budgets per source and network, and the reserve of free space for small
 //! submissions.
 
 use rustix::process::Signal;
@@ -10,7 +10,7 @@ use crate::support::{Answer, TestServer, frontdesk, small_site, store_of};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// Sends a contact message whose body has so many bytes. Each has another number.
+/// Sends a contact message with a body of this many bytes. `number` makes it unique.
 fn send(server: &TestServer, from: &str, bytes: usize, number: usize) -> Answer {
     let body =
         |message: &str| json!({ "name": "A", "email": "a@example.com", "message": message }).to_string();
@@ -24,7 +24,7 @@ fn send(server: &TestServer, from: &str, bytes: usize, number: usize) -> Answer 
     )
 }
 
-/// Seconds of `Retry-After`, of an answer whose body is one sentence.
+/// The value of `Retry-After` in seconds. Asserts that the body holds exactly one error.
 fn retry_after(answer: &Answer) -> u64 {
     assert_eq!(answer.json().as_object().map(serde_json::Map::len), Some(1), "exactly an error");
     answer.header("retry-after").and_then(|seconds| seconds.parse().ok()).expect("seconds")
@@ -32,7 +32,8 @@ fn retry_after(answer: &Answer) -> u64 {
 
 #[test]
 fn past_a_byte_budget_a_source_gets_429_and_others_go_on() {
-    // In a minute a source recovers 56 bytes and a network 104: nothing depends on how long this takes.
+    // A source regains 56 bytes in a minute and a network 104, so the result does not depend on the duration
+    // of the test.
     let server = TestServer::with(
         &small_site(),
         &[
@@ -52,7 +53,7 @@ fn past_a_byte_budget_a_source_gets_429_and_others_go_on() {
         }
         answer.status
     };
-    // A body that is refused for another reason costs nothing.
+    // A body that is refused for another reason does not count.
     let without_address = json!({ "name": "A", "message": "x".repeat(19_000) }).to_string();
     let headers = [JSON, ("X-Forwarded-For", "192.0.2.1")];
     for _ in 0..5 {
@@ -60,7 +61,7 @@ fn past_a_byte_budget_a_source_gets_429_and_others_go_on() {
     }
     assert_eq!([0; 4].map(|_| status("192.0.2.1", 20_000)), [200; 4]);
     assert_eq!(status("192.0.2.1", 20_000), 429);
-    assert_eq!(status("192.0.2.2", 20_000), 200, "a neighbour has a budget of its own");
+    assert_eq!(status("192.0.2.2", 20_000), 200, "another source in the network has a separate budget");
     assert_eq!([0; 2].map(|_| status("192.0.2.2", 20_000)), [200; 2]);
     assert_eq!(status("192.0.2.3", 20_000), 429, "the network has sent 140 kB of 150");
     assert_eq!(status("192.0.2.3", 2_000), 200);
@@ -98,7 +99,7 @@ fn below_the_reserve_only_small_submissions_are_accepted() {
         ],
     );
     if store_of(&server.data_dir()).is_some() {
-        // No submission is written to the local disk.
+        // This inbox does not store submissions on the local disk.
         assert_eq!(send(&server, "192.0.2.1", 20_000, 0).status, 200);
         server.expect(1);
         return;
@@ -123,11 +124,11 @@ fn below_the_reserve_only_small_submissions_are_accepted() {
     assert_eq!(send(&server, "192.0.2.1", 20_000, 2).status, 200);
     let said = |words: &str| server.log().matches(words).count();
     until(|| (said("free space is above `store.min_free` again") == 1).then_some(())).expect("it says so");
-    assert_eq!(said("free space is below `store.min_free`"), 1, "once, and not with each request");
+    assert_eq!(said("free space is below `store.min_free`"), 1, "logged once, not for each request");
     server.expect(2);
 }
 
-/// The output of `frontdesk inbox digest` with that reserve.
+/// The output of `frontdesk inbox digest` with this `min_free`.
 fn digest(server: &TestServer, min_free: &str) -> String {
     let mut command = frontdesk();
     command.args(["inbox", "digest", "--site"]).arg(server.site()).arg("--data-dir").arg(server.data_dir());

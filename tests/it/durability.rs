@@ -15,13 +15,12 @@ use crate::support::{Connection, PATIENCE, TestServer, frontdesk, small_site};
 const MANY: [(&str, &str); 2] =
     [("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "20000")];
 
-/// How often the server is killed: a few times in the inner loop, as often as the variable says in the whole
-/// suite.
+/// Number of kills: few by default, as many as the variable says in the whole suite.
 fn kills() -> usize {
     std::env::var("FRONTDESK_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(2)
 }
 
-/// Submissions that are under way at the same time.
+/// Number of concurrent submissions.
 const CONCURRENT: usize = 5_000;
 
 #[test]
@@ -31,10 +30,10 @@ fn every_submission_that_got_its_200_survives_kill_9() {
     let mut acknowledged: Vec<String> = Vec::new();
     let mut sent = 0;
     for round in 0..kills() {
-        // Each round is killed at another moment.
+        // Each round kills the server at another moment.
         let moment = Duration::from_millis(20 + 23 * (round as u64 % 20));
         let (pid, address) = (server.pid(), server.address);
-        // One round at least must have something to lose, however slow the machine is at the moment.
+        // At least one round must have a submission to lose, even on a slow machine.
         let is_last = round + 1 == kills() && acknowledged.is_empty();
         let kept = storm(address, round, moment, pid, is_last);
         sent += CONCURRENT;
@@ -56,8 +55,9 @@ fn every_submission_that_got_its_200_survives_kill_9() {
     server.expect_anything();
 }
 
-/// Sends [`CONCURRENT`] submissions at once, each on a connection of its own, kills the server after
-/// `moment`, or later if one has to be acknowledged first, and returns the addresses that were.
+/// Sends [`CONCURRENT`] submissions at once, each on a separate connection, and kills the server after
+/// `moment`; with `wait_for_one`, not before one of them was acknowledged. Returns the acknowledged
+/// addresses.
 fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32, wait_for_one: bool) -> Vec<String> {
     const THREADS: usize = 50;
     let begin = Arc::new(Barrier::new(THREADS + 1));
@@ -83,7 +83,7 @@ fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32, wait_for
                     });
                     for (email, mut connection) in connections {
                         if connection.answer(false).is_ok_and(|answer| answer.status == 200) {
-                            kept.lock().expect("nobody panicked").push(email);
+                            kept.lock().expect("no thread panicked").push(email);
                         }
                     }
                 })
@@ -93,7 +93,7 @@ fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32, wait_for
     begin.wait();
     std::thread::sleep(moment);
     let deadline = Instant::now() + PATIENCE;
-    while wait_for_one && kept.lock().expect("nobody panicked").is_empty() && Instant::now() < deadline {
+    while wait_for_one && kept.lock().expect("no thread panicked").is_empty() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
     let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid");
@@ -101,7 +101,7 @@ fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32, wait_for
     for thread in threads {
         thread.join().expect("the thread ends");
     }
-    std::mem::take(&mut kept.lock().expect("nobody panicked"))
+    std::mem::take(&mut kept.lock().expect("no thread panicked"))
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_full_disk_gives_500_and_pages_go_on_until_there_is_room_again() {
         server.post("/api/contact", &body).status
     };
     assert_eq!(submit(0), 200);
-    // No file of the process may grow beyond this: the disk is full as far as it can tell.
+    // Limits the file size of the process, which has the same effect as a full disk.
     let pid = Pid::from_raw(i32::try_from(server.pid()).expect("a pid")).expect("a pid");
     let full = Rlimit { current: Some(256 * 1024), maximum: None };
     prlimit(Some(pid), Resource::Fsize, full).expect("it can be limited");
@@ -127,7 +127,7 @@ fn a_full_disk_gives_500_and_pages_go_on_until_there_is_room_again() {
     assert_eq!(answer.status, 500);
     assert_eq!(answer.json().as_object().map(serde_json::Map::len), Some(1), "exactly an error");
     assert_eq!(server.get("/", &[]).status, 200);
-    assert_eq!(server.inbox().len(), kept, "what got 500 was not kept");
+    assert_eq!(server.inbox().len(), kept, "a submission that got 500 was not stored");
     prlimit(Some(pid), Resource::Fsize, Rlimit { current: None, maximum: None })
         .expect("the limit can be lifted");
     wait_for_200(&server, "recovered@example.com");
@@ -140,7 +140,7 @@ fn a_locked_database_gives_500_and_recovers_when_it_is_free() {
     assert_eq!(server.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
     let lock = rusqlite::Connection::open(server.data_dir().join("inbox.sqlite")).expect("it is there");
     lock.execute_batch("BEGIN IMMEDIATE").expect("it can be locked");
-    // In bounded time: the lock is not given back before the answer is there.
+    // The response must not wait for the lock, which is released only afterwards.
     assert_eq!(server.post("/api/waitlist", &json!({ "email": "during@example.com" })).status, 500);
     assert_eq!(server.get("/", &[]).status, 200);
     lock.execute_batch("ROLLBACK").expect("it can be freed");
@@ -165,8 +165,7 @@ fn a_data_folder_that_vanishes_gives_500_until_it_can_be_written_again() {
     server.expect(2);
 }
 
-/// A file system that is unmounted must not be written to at its mount point: what is there is hidden once it
-/// is mounted again.
+/// Nothing may be written to the mount point of an unmounted file system: the mount would hide it later.
 #[test]
 fn a_data_folder_that_vanishes_is_not_recreated() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -183,7 +182,7 @@ fn a_data_folder_that_vanishes_is_not_recreated() {
     }
     assert!(!server.data_dir().exists(), "the writer has recreated it");
     until(|| server.log().contains("created only when the server starts").then_some(())).expect("the reason");
-    // A page that has changed is compressed again, and its encodings cannot be kept.
+    // A changed page is compressed again, but its encodings cannot be stored.
     let page = site.join("pages/index.md");
     let text = std::fs::read_to_string(&page).expect("it is there");
     std::fs::write(&page, text + "\nThe data folder is away at the moment.\n").expect("it can be written");
@@ -243,7 +242,7 @@ fn a_submission_is_listed_before_its_response_arrives() {
     server.expect(10 + noise.join().expect("it ends"));
 }
 
-/// The server recovers by itself.
+/// Waits until the server has recovered without a restart.
 fn wait_for_200(server: &TestServer, email: &str) {
     let accepted = || server.post("/api/waitlist", &json!({ "email": email })).status == 200;
     until(|| accepted().then_some(())).expect("it recovers");

@@ -1,4 +1,4 @@
-//! `frontdesk export`: the files, their manifest, and whether nginx serves them as frontdesk itself does.
+//! `frontdesk export`: the files, the manifest, and whether nginx serves the files as frontdesk does.
 
 mod nginx;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::support::{Answer, PATIENCE, TestServer, example_site, frontdesk};
 
-/// The settings that export and server share: whether there are limits, and the site's URL.
+/// Settings for both the export and the server: no limits, and the site's URL.
 const ENVIRONMENT: [(&str, &str); 2] =
     [("FRONTDESK_BASE_URL", "https://www.example.com"), ("FRONTDESK_LIMITS__ENABLED", "false")];
 
-/// An export of a site, in a folder that goes away with it.
+/// An export of a site in a temporary folder.
 struct Export {
     folder: tempfile::TempDir,
     manifest: Value,
@@ -37,13 +37,13 @@ impl Export {
         self.folder.path().join("out")
     }
 
-    /// Percent-encoded, with what is said of each.
+    /// The manifest's percent-encoded paths, each with its entry.
     fn urls(&self) -> impl Iterator<Item = (&str, &Value)> {
         let urls = self.manifest["urls"].as_object().expect("an object");
         urls.iter().map(|(path, url)| (path.as_str(), url))
     }
 
-    /// The manifest's entry for one encoding of a representation.
+    /// The content of the file that a manifest entry names. Its length must match the entry.
     fn body(&self, of: &Value) -> Vec<u8> {
         let body = std::fs::read(self.path().join(of["file"].as_str().expect("a name"))).expect("a file");
         assert_eq!(body.len() as u64, of["bytes"], "{of}");
@@ -63,21 +63,21 @@ fn export(
     (output.status.code(), String::from_utf8(output.stderr).expect("text"))
 }
 
-/// Serves the site as it was exported, once it has its strongest encodings.
+/// Serves the exported site, and returns once the server has its strongest encodings.
 fn serve(site: &Path, export: &Export) -> TestServer {
     let server = TestServer::with(site, &ENVIRONMENT);
     let strongest = export.manifest["urls"]["/"]["representations"][0]["encodings"][0]["etag"].clone();
-    // They are made at the lowest priority: on a busy machine that takes minutes.
+    // The server compresses at the lowest priority, which takes minutes on a busy machine.
     let began = Instant::now();
     while server.get("/", &[("Accept-Encoding", "br")]).header("etag") != strongest.as_str() {
-        assert!(began.elapsed() < PATIENCE, "it never has its strongest encodings");
+        assert!(began.elapsed() < PATIENCE, "the strongest encodings are still missing");
         std::thread::sleep(Duration::from_millis(50));
     }
     server
 }
 
-/// A small site with what is awkward: names that differ in case, that mean something to servers, and that no
-/// file can have.
+/// A small site with awkward names: some differ only in case, some have a meaning for web servers, and some
+/// cannot be file names.
 fn awkward_site() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let written = frontdesk().arg("init").arg(folder.path()).output().expect("it runs");
@@ -132,7 +132,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A response without its connection headers and `Date`.
+/// A response's headers without connection headers and `Date`.
 fn said(answer: &Answer) -> Vec<(&str, &str)> {
     let of_the_answer = |name: &str| !["date", "server", "connection", "content-length"].contains(&name);
     let mut said: Vec<(&str, &str)> = answer
@@ -156,7 +156,8 @@ fn the_example_sites_manifest_matches_the_server() {
     manifest_agrees_with_server(&example_site());
 }
 
-/// Asks a server of `site` for everything that the manifest of its export lists.
+/// Requests each URL in the manifest of an export of `site` from a server of the same site and compares the
+/// results.
 fn manifest_agrees_with_server(site: &Path) {
     let export = Export::of(site);
     let server = serve(site, &export);
@@ -225,17 +226,17 @@ fn the_same_site_gives_the_same_bytes_and_replaces_what_was_there() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.starts_with("replaced: "), "{said}");
     let after = files(&one.path());
-    assert!(before.len() > 100 && before == after, "an export of the same site is the same");
+    assert!(before.len() > 100 && before == after, "two exports of the same site are equal");
     let listed = one.manifest["files"].as_object().expect("an object");
-    assert_eq!(listed.len() + 1, before.len(), "everything but the manifest is listed");
+    assert_eq!(listed.len() + 1, before.len(), "the manifest lists all files except itself");
     assert!(listed.keys().all(|name| before.contains_key(Path::new(name))));
 
     std::fs::remove_file(site.path().join("static/short.txt")).expect("it can be removed");
     let (code, said) = export(site.path(), &one.path(), &[], &[]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(!one.path().join("public/short.txt").exists(), "what is gone is gone");
+    assert!(!one.path().join("public/short.txt").exists(), "a removed file is not exported again");
     let beside = std::fs::read_dir(one.folder.path()).expect("a folder").count();
-    assert_eq!(beside, 1, "nothing else is left");
+    assert_eq!(beside, 1, "nothing else remains beside the export");
 
     std::fs::write(one.path().join("public/mine.txt"), "mine").expect("it can be written");
     let (code, said) = export(site.path(), &one.path(), &[], &[]);

@@ -10,14 +10,14 @@ mod kills;
 mod testbed;
 mod tracer;
 
-/// How much is run.
+/// The extent of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
-    /// Seconds, for the inner loop.
+    /// A run of seconds, for the inner loop.
     Glimpse,
-    /// Minutes.
+    /// A run of minutes.
     Short,
-    /// As much as it takes to believe it.
+    /// The longest run, for reliable figures.
     Long,
 }
 

@@ -10,7 +10,7 @@ fn contact(message: &str) -> Value {
     json!({ "name": "Ada Lovelace", "email": "ada@example.com", "message": message })
 }
 
-/// The sentence of an answer that has exactly `{"error": "<sentence>"}`.
+/// The sentence of an answer whose body is exactly `{"error": "<sentence>"}`.
 fn sentence(answer: &Answer) -> String {
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let body = answer.json();
@@ -156,13 +156,13 @@ fn a_body_that_is_too_long_is_413() {
     let answer = server.request("POST", "/api/waitlist", &[JSON], long.as_bytes());
     assert_eq!(answer.status, 413);
     sentence(&answer);
-    // Without a declared length it is found out while reading.
+    // Without a declared length, the server notices the excess while reading.
     let mut connection = server.connect();
     let head = "POST /api/waitlist HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     connection.send(head.as_bytes()).expect("sent");
     connection.send(format!("{:x}\r\n{long}\r\n0\r\n\r\n", long.len()).as_bytes()).expect("sent");
     assert_eq!(connection.answer(false).expect("an answer").status, 413);
-    // As long as allowed is allowed.
+    // A body of exactly the maximum length is accepted.
     let email = r#"{"email":"ada@example.com","more":""#;
     let fitting = format!("{email}{}\"}}", "x".repeat(64 * 1024 - email.len() - 2));
     assert_eq!(server.request("POST", "/api/waitlist", &[JSON], fitting.as_bytes()).status, 200);
@@ -190,7 +190,7 @@ fn a_form_that_is_sent_twice_is_one_submission() {
     assert_eq!(server.inbox().len(), 1);
     assert_eq!(server.post("/api/contact", &contact("Twice")).status, 200);
     assert_eq!(server.inbox().len(), 2);
-    // A key alone makes nothing a repeat.
+    // The same key with other content is not a repeat.
     let keyed = |message: &str| {
         let body = contact(message).to_string();
         server.request(
@@ -242,7 +242,7 @@ fn a_response_arrives_although_the_body_was_unwanted() {
     }
     assert_eq!(connection.request("GET", "/", &[], b"").expect("the connection is in order").status, 200);
 
-    // A client that waits to be told to go on is not told, and its connection ends.
+    // A client that waits for `100 Continue` does not get it, and its connection is closed.
     let head = "POST /api/contact HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
     let mut waiting = server.connect();
     waiting.send(head.as_bytes()).expect("sent");
@@ -284,7 +284,7 @@ fn an_unknown_endpoint_is_404_in_json() {
             }
         }
     }
-    // Known endpoints and pages answer as ever.
+    // Known endpoints and pages answer as before.
     assert_eq!(connection.request("GET", "/api/contact", &[], b"").expect("an answer").status, 405);
     let page = connection.request("GET", "/api", &[("Accept", "text/html")], b"").expect("an answer");
     assert_eq!((page.status, page.header("content-type")), (404, Some("text/html; charset=utf-8")));
@@ -329,7 +329,7 @@ fn a_request_over_the_limit_gets_429_with_retry_after() {
     assert!((1..=20).contains(&seconds), "{seconds}");
     assert!(sentence(&answer).contains(&seconds.to_string()));
     let answer = server.get("/api/contact", &[]);
-    assert_eq!(answer.status, 405, "which is no submission, and counts as none");
+    assert_eq!(answer.status, 405, "a 405 does not count as a submission");
     assert!(answer.header("ratelimit").is_some_and(|state| state.starts_with("\"minute\";r=0;")));
     assert_eq!(server.get("/", &[]).status, 200, "pages have no limit");
     server.expect(3);
@@ -367,7 +367,7 @@ fn past_a_forms_quota_only_the_networks_of_the_flood_are_held() {
     assert_eq!(post("192.0.2.99", "{}").status, 429, "a neighbour of the first");
     let inbox = server.inbox();
     let held: Vec<&Value> = inbox.iter().filter(|kept| kept["status"] == "held").collect();
-    // Two fit, and the third is not yet a flood of its network.
+    // Two submissions are within the form's limit, and the third is not yet a flood from its network.
     assert_eq!(held.len(), 5, "{held:#?}");
     assert!(
         held.iter().all(|held| held["message"].as_str().is_some_and(|text| text.ends_with("203.0.113.1")))
@@ -408,7 +408,7 @@ fn a_proxys_headers_count_only_if_it_is_trusted() {
     };
     let direct = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__PER_MINUTE", "1")]);
     assert_eq!(post(&direct, "192.0.2.1", "a"), 200);
-    assert_eq!(post(&direct, "192.0.2.2", "b"), 429, "anybody can write that header");
+    assert_eq!(post(&direct, "192.0.2.2", "b"), 429, "any client can send that header");
     direct.expect(1);
     let proxied = TestServer::with(
         &small_site(),

@@ -39,13 +39,13 @@ http {
 }
 ";
 
-/// Directives that need root or a log daemon.
+/// Directives that need root or a log daemon; the tests remove them.
 const NOT_HERE: [&str; 4] = ["user ", "group ", "chroot ", "log /dev/log "];
 
 pub struct Balancer {
-    /// Where it listens for TLS.
+    /// The address that listens for TLS.
     pub address: SocketAddr,
-    /// And where in the clear.
+    /// The address that listens for plain HTTP.
     pub plain: SocketAddr,
     client: Client,
     child: Child,
@@ -58,7 +58,7 @@ impl Balancer {
         Self::before(kind, &[0, 1, 2].map(|number| &replicas.desks[number]), authority)
     }
 
-    /// The same before these.
+    /// Starts the balancer in front of these servers, one per configured replica.
     pub fn before(kind: Kind, desks: &[&TestServer; COUNT], authority: &Authority) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let ports = [(); 2].map(|()| Port::reserve_at(HERE.into()));
@@ -94,7 +94,7 @@ impl Balancer {
             ("listen 80;", format!("listen {plain};")),
             ("bind :443 ", format!("bind {address} ")),
             ("bind :80\n", format!("bind {plain}\n")),
-            // So many descriptors need not be there.
+            // A test machine may not allow as many file descriptors.
             ("maxconn 4000", "maxconn 400".to_owned()),
             ("/etc/ssl/www.example.com.pem", path("pem")),
             ("/etc/ssl/www.example.com.key", path("key")),
@@ -141,7 +141,7 @@ impl Balancer {
         self.client.connect(self.address).expect("it shakes hands")
     }
 
-    /// Connects from this address of the machine.
+    /// Connects from this source address, which must be one of the machine's.
     pub fn connect_from(&self, client: &str) -> Secure {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         let client: IpAddr = client.parse().expect("an address");
@@ -150,14 +150,14 @@ impl Balancer {
         self.client.greet(TcpStream::from(socket)).expect("it shakes hands")
     }
 
-    /// The errors that it has logged.
+    /// The balancer's error log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 }
 
 impl Kind {
-    /// Starts it in a folder, or looks only whether it would start.
+    /// The command that starts the balancer in a folder, or with `only_tries` only checks the configuration.
     fn command(self, folder: &Path, only_tries: bool) -> Command {
         let file = |name: &str| -> PathBuf { folder.join(name) };
         match self {

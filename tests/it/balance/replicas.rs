@@ -1,4 +1,4 @@
-//! Three replicas on their own addresses, with a site folder that tests replace and a shared database that
+//! Three replicas on separate addresses, with site folders that tests replace and a shared database that
 //! tests stop.
 
 use std::os::unix::fs::symlink;
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::support::port::Port;
 use crate::support::{TestServer, example_site, frontdesk};
 
-/// How many they are.
+/// The number of replicas.
 pub const COUNT: usize = 3;
 
-/// As the packaged configurations want it.
+/// The drain time that the packaged configurations require.
 pub const DRAIN: Duration = Duration::from_secs(5);
 
 /// A page that only the next version of the site has.
@@ -22,7 +22,7 @@ pub const NEXT_ASSET: &str = "/assets/next.txt";
 
 pub struct Replicas {
     pub desks: Vec<TestServer>,
-    /// The server's own URL, and the name of the database that the replicas share.
+    /// The URL of the PostgreSQL server, and the name of the database that the replicas share.
     server: String,
     database: String,
     folder: tempfile::TempDir,
@@ -30,7 +30,7 @@ pub struct Replicas {
 }
 
 impl Replicas {
-    /// With these variables in the environment of each.
+    /// Starts the replicas with these environment variables.
     pub fn start(environment: &[(&str, &str)]) -> Self {
         let server = std::env::var("FRONTDESK_TEST_POSTGRES").expect("scripts/test balance starts a server");
         let folder = tempfile::tempdir().expect("a folder");
@@ -52,7 +52,7 @@ impl Replicas {
             .map(|number: u8| {
                 let site = folder.path().join(format!("site-{number}"));
                 symlink("v1", &site).expect("a link");
-                // No client connects from these addresses, so their ports are free again after a restart.
+                // Clients do not connect from these addresses, so their ports are free again after a restart.
                 let ports = [(); 2].map(|()| Port::reserve_at([127, 0, 1, 11 + number].into()));
                 let [public, private] = ports.each_ref().map(|port| port.address().to_string());
                 let mut all = vec![
@@ -73,7 +73,7 @@ impl Replicas {
         Self { desks, server, database, folder, _ports: ports }
     }
 
-    /// Puts the next version of the site in the place of the one that a replica serves, for its next start.
+    /// Replaces a replica's site with the next version, which the replica serves after its next start.
     pub fn deploy(&self, number: usize) {
         let (draft, site) =
             (self.folder.path().join("draft"), self.folder.path().join(format!("site-{number}")));
@@ -81,7 +81,7 @@ impl Replicas {
         std::fs::rename(draft, site).expect("it takes its place");
     }
 
-    /// The sites that are served, by their hashes, each once.
+    /// The distinct hashes of the sites that the replicas are serving.
     pub fn hashes(&self) -> Vec<String> {
         let hash = |desk: &TestServer| {
             let metrics = desk.ops("/metrics");
@@ -95,7 +95,7 @@ impl Replicas {
         hashes
     }
 
-    /// The addresses in the inbox, sorted.
+    /// The email addresses in the inbox, sorted.
     pub fn addresses_in_inbox(&self) -> Vec<String> {
         let output = frontdesk()
             .args(["inbox", "list", "--json", "--site"])
@@ -129,7 +129,7 @@ impl Replicas {
     }
 }
 
-/// The same server with another database.
+/// The URL of another database on the same server.
 fn url_of(server: &str, database: &str) -> String {
     let (before, parameters) = server.split_once('?').unwrap_or((server, ""));
     let (before, _) = before.rsplit_once('/').expect("a URL names a database");

@@ -14,13 +14,13 @@ use super::balancer::Balancer;
 use crate::support::tls::{Client, Secure};
 use crate::support::{Answer, compose};
 
-/// The pages that they read.
+/// The paths that visitors read.
 const PAGES: [&str; 4] = ["/", "/developers/", "/llms.txt", "/sitemap.xml"];
 
-/// Each so many requests one is a form.
+/// One request in this many is a form.
 const FORMS: usize = 8;
 
-/// They give up when so much has failed.
+/// A visitor stops after this many failures.
 const MOST_FAILURES: usize = 20;
 
 pub struct Crowd {
@@ -32,13 +32,13 @@ pub struct Crowd {
 /// The results of all requests.
 #[derive(Default)]
 pub struct Outcome {
-    /// How many pages came.
+    /// The number of pages that were served.
     pub pages: usize,
     /// The addresses whose forms were acknowledged.
     pub kept: Vec<String>,
-    /// The results for the other pages.
+    /// The errors of the other pages.
     pub lost_pages: Vec<String>,
-    /// And of the other forms.
+    /// The errors of the other forms.
     pub lost_forms: Vec<String>,
 }
 
@@ -57,12 +57,12 @@ impl Crowd {
         Self { stop, answered, threads }
     }
 
-    /// Until so many more were answered as they should be.
+    /// Waits until this many more requests have succeeded.
     pub fn wait_for(&self, answers: usize) {
         let before = self.answered.load(Ordering::Relaxed);
         let began = Instant::now();
         while self.answered.load(Ordering::Relaxed) < before + answers {
-            assert!(began.elapsed() < Duration::from_mins(1), "next to nothing is answered any more");
+            assert!(began.elapsed() < Duration::from_mins(1), "hardly any request succeeds");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -1,4 +1,4 @@
-//! The meaning of each reply: one channel per row, all fed by the same submission.
+//! The meaning of each reply. Each row has one channel, and all channels receive the same submission.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Becomes {
     Delivered,
-    /// It is tried again: the channel failed.
+    /// Retried; the failure is the channel's.
     Channel,
-    /// It is tried again: the channel works, and did not want this one.
+    /// Retried; the channel works but rejected this notification.
     Notification,
-    /// It is tried again, but not before so many seconds: the other side said so.
+    /// Retried after at least this many seconds, as the receiver asked.
     Asked(i64),
-    /// Parked, with this one to blame.
+    /// Parked because of this notification.
     Refused,
-    /// Parked, and the channel is switched off.
+    /// Parked, and the channel is disabled.
     Gone,
 }
 
@@ -109,7 +109,7 @@ fn each_answer_of_a_mail_server_has_its_meaning() {
     let nobody = Port::reserve();
     channels.push(("nobody", smtp("nobody", nobody.number(), ""), Channel));
     let (site, id) = check(&channels);
-    // A 2xx after the final dot is all that counts, and before it nothing has been handed over.
+    // Only a 2xx reply to the final dot counts. Before it, the receiver has not taken over the message.
     for ((name, ..), peer) in rows.iter().zip(&peers) {
         let has_message = !peer.record().received.is_empty();
         assert_eq!(
@@ -200,23 +200,24 @@ fn each_answer_of_a_webhook_has_its_meaning() {
     assert!(most < 200, "{most} MiB");
 }
 
-/// Divides by zero where there is a visitor of that name.
+/// A template that divides by zero if the visitor's name has twelve characters, such as Grace Hopper.
 const FAILS_ON_HOPPER: &str = r#"body = '{ "x": {{ 1 // ((fields.name or "Ada") | length - 12) }} }'"#;
 
-/// The most memory that a process ever had, in MiB.
+/// Peak memory of a process, in MiB.
 fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it says so");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
 }
 
-/// Sends one submission down all channels and looks at what became of its first attempt in each.
+/// Sends one submission to all channels and checks the result of the first attempt in each.
 fn check(channels: &[(&str, String, Becomes)]) -> (ChannelSite, Uuid) {
     let text: String = channels.iter().map(|(_, text, _)| text.as_str()).collect();
     let site = ChannelSite::open(&text, &[]);
     let id = site.submit(1);
     for (name, _, becomes) in channels {
-        // State and attempts are read one after the other: the state may be the one before the attempt ended.
+        // State and attempts are read one after the other, so the state may be older than the end of the
+        // attempt.
         let has_ended = |delivery: &Delivery| {
             let is_recorded = delivery.state != DeliveryState::Sending || delivery.attempts.len() > 1;
             is_recorded && delivery.attempts.first().is_some_and(|first| first.end.is_some())
@@ -255,7 +256,7 @@ fn check(channels: &[(&str, String, Becomes)]) -> (ChannelSite, Uuid) {
                     _ => (&["channel", "unclear"], 4),
                 };
                 assert!(blame.is_some_and(|blame| expected.contains(&&*blame)), "{what}");
-                // When it is tried next, or already has been.
+                // The time of the next attempt, or of the second one if it has already begun.
                 let next = match delivery.attempts.get(1) {
                     Some(second) => second.began_at,
                     None => delivery.due_at.expect("it waits"),

@@ -1,5 +1,5 @@
-//! `accept = "delivered"`: 200 once a channel has the submission, otherwise 500 in bounded time; a resent
-//! form is one submission.
+//! `accept = "delivered"`: 200 once a channel has delivered the submission, otherwise 500 within a bounded
+//! time. A resent form remains one submission.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ fn accept_delivered_answers_200_once_a_channel_has_the_submission() {
     let mailbox = tempfile::tempdir().expect("a folder");
     let channels =
         [webhook("failing", &failing.url("/"), ""), maildir("box", &mailbox.path().join("box"))].concat();
-    // Longer than any disk takes.
+    // Longer than any disk needs.
     let patient = ("FRONTDESK_FORMS__CONFIRM_TIMEOUT", "15s");
     let site = ChannelSite::open(&channels, &[DELIVERED[0], patient]);
     for number in 0..5 {
@@ -60,7 +60,7 @@ fn a_hanging_peer_delays_the_response_by_a_bounded_time() {
     let silent = HttpPeer::start([Reply::Silence]);
     let site = ChannelSite::open(&webhook("silent", &silent.url("/"), ""), &DELIVERED);
     assert_eq!(site.post(1).status, 500);
-    // The answer did not wait for the attempt to be given up.
+    // The response did not wait for the end of the attempt.
     let delivery = site.delivery(site.id(1), "silent");
     assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Sending, 1), "{delivery:#?}");
     assert_eq!(site.server.get("/", &[]).status, 200);
@@ -77,8 +77,8 @@ fn a_held_submission_is_never_reported_as_delivered() {
         }
         site.server.post("/api/contact", &body).status
     };
-    assert_eq!(contact(Some("https://spam.example.com")), 500, "it is held: no channel has it");
-    assert_eq!(contact(Some("https://spam.example.com")), 500, "and still when it comes again");
+    assert_eq!(contact(Some("https://spam.example.com")), 500, "it is held, so no channel has delivered it");
+    assert_eq!(contact(Some("https://spam.example.com")), 500, "a repeat is also held");
     assert_eq!(site.server.inbox()[0]["status"], "held");
     assert_eq!(contact(None), 200, "a repeat that is not held releases it");
     assert_eq!((site.server.inbox().len(), &site.server.inbox()[0]["status"]), (1, &"delivered".into()));
@@ -94,7 +94,7 @@ fn a_submission_held_by_hand_stays_held_and_its_repeat_is_delivered() {
     site.wait_for(id, "failing", |delivery| delivery.state == DeliveryState::Held);
     let before = failing.requests().len();
     failing.follow([Reply::status(200)]);
-    assert_eq!(site.post(1).status, 200, "a repeat of what is held by hand is delivered by itself");
+    assert_eq!(site.post(1).status, 200, "a repeat of a manually held submission is delivered");
     assert_eq!(site.delivery(id, "failing").state, DeliveryState::Held);
     assert_eq!(failing.requests().len(), before + 1);
     assert!(site.editor().release(id, &[], Timestamp::now()).expect("it can be written"));

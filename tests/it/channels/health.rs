@@ -1,4 +1,5 @@
-//! A failing channel delays no other, is probed at bounded intervals, and resumes as soon as it works again.
+//! A failing channel does not delay other channels, is probed at bounded intervals, and resumes as soon as it
+//! works again.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ fn channels_that_hang_delay_no_other() {
         slowest = slowest.max(at.as_millisecond() - received.as_millisecond());
     }
     eprintln!("beside two channels that hang, the third took {slowest} ms at most");
-    // None of them waited for a channel that hangs, which gives up after twenty seconds at the earliest.
+    // No delivery waited for a hanging channel, whose attempts time out after twenty seconds at the earliest.
     assert!(slowest < 20_000, "{slowest} ms");
     let first = site.id(0);
     for hanging in ["silent", "speechless"] {
@@ -65,7 +66,7 @@ fn the_second_attempt_follows_after_five_seconds_with_the_same_content() {
     assert_eq!(requests[0].header("webhook-id"), Some(&*id.to_string()));
     assert_eq!(requests[1].header("webhook-id"), Some(&*id.to_string()));
     assert_eq!(greylisting.record().received.len(), 1);
-    // The first one may have been accepted, so both must be recognisable as the same message.
+    // The receiver may have accepted the first message, so both must be recognisable as the same.
     let record = vague.record();
     let [first, second] = &record.received[..] else { panic!("{record:?}") };
     assert_eq!((&first.from, &first.to, &first.raw), (&second.from, &second.to, &second.raw));
@@ -96,7 +97,7 @@ fn a_channel_that_is_gone_stays_switched_off_until_the_operator_retries() {
     site.submit(4);
     site.wait_for_count("gone", DeliveryState::Parked, 5);
     assert!(off(&site));
-    assert_eq!(gone.requests().len(), 1, "nothing is sent to where nobody is");
+    assert_eq!(gone.requests().len(), 1, "nothing more is sent to a receiver that is gone");
 
     let said = site.inbox(&["retry", "--channel", "gone"]);
     assert!(said.starts_with("5 deliveries are tried now"), "{said}");
@@ -125,14 +126,14 @@ fn a_channel_that_keeps_failing_is_probed_and_catches_up() {
     site.submit(FIRST);
     ill.wait_for(9, PATIENCE);
     ill.follow([Reply::status(200)]);
-    // One of the probes may have been a retry, which is not due for five minutes.
+    // If one of the probes was a retry, its delivery is not due again for five minutes.
     let has_caught_up = || {
         let channels = site.reader().channels().expect("it can be read");
         (channels[0].count(DeliveryState::Delivered) >= FIRST).then_some(())
     };
     until(has_caught_up).expect("it catches up");
     let requests = ill.requests();
-    // After five failures in a row four probes follow, each time after five seconds.
+    // After five failures in a row, four probes follow at intervals of five seconds.
     for (before, after) in [(4, 5), (8, 9)] {
         let gap = requests[after].at - requests[before].at;
         assert!(gap >= Duration::from_millis(4900), "{gap:?}");

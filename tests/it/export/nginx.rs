@@ -11,7 +11,8 @@ use crate::support::channel_site::until;
 use crate::support::port::Port;
 use crate::support::{Answer, Connection, PATIENCE, TestServer, example_site};
 
-/// As an operator would write it, but for the folders, and for one worker in the foreground.
+/// A configuration as an operator would write it, except for the folders and a single worker in the
+/// foreground.
 const CONFIGURATION: &str = "
 daemon off;
 worker_processes 1;
@@ -33,7 +34,7 @@ http {
 }
 ";
 
-/// `Accept` headers of clients; real clients come first.
+/// `Accept` headers of clients, real clients first.
 const ACCEPT: [&str; 34] = [
     "",
     "*/*",
@@ -71,7 +72,7 @@ const ACCEPT: [&str; 34] = [
     "image/*, application/json;q=0.5",
 ];
 
-/// And as `Accept-Encoding`.
+/// `Accept-Encoding` headers of clients.
 const ACCEPT_ENCODING: [&str; 16] = [
     "",
     "gzip, deflate, br, zstd",
@@ -91,8 +92,7 @@ const ACCEPT_ENCODING: [&str; 16] = [
     "deflate, sdch",
 ];
 
-/// Where plain nginx answers otherwise: the request, what frontdesk answers, what nginx does, and how
-/// `docs/export.md` has it.
+/// A request that plain nginx answers differently: both answers, and the description in `docs/export.md`.
 struct Difference {
     method: &'static str,
     target: &'static str,
@@ -100,9 +100,9 @@ struct Difference {
     /// Status and media type.
     frontdesk: (u16, &'static str),
     nginx: (u16, &'static str),
-    /// The figures from the line in the document.
+    /// The values in the document's line about this difference.
     told: &'static str,
-    /// nginx from this version on does as frontdesk does.
+    /// The first nginx version without this difference. `None` if all versions have it.
     until: Option<&'static str>,
 }
 
@@ -328,7 +328,7 @@ fn documented_differences_of_nginx_are_the_only_ones() {
         answer.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default().to_owned()
     };
     for Difference { method, target, headers, frontdesk, nginx: otherwise, told, until } in &DIFFERENCES {
-        assert!(document.contains(told), "docs/export.md does not tell of {told}");
+        assert!(document.contains(told), "docs/export.md does not mention {told}");
         let of_frontdesk = server.request(method, target, headers, b"");
         assert_eq!((of_frontdesk.status, media(&of_frontdesk).as_str()), *frontdesk, "{told}");
         let of_nginx =
@@ -354,8 +354,8 @@ fn nginx_passes_the_clients_address_in_forwarded() {
     check_forms("forwarded", "for=");
 }
 
-/// Sends forms through nginx to a server that reads the client address from `header`, where `parameter`
-/// stands before each address.
+/// Sends forms through nginx to a server that reads the client address from `header`, in which `parameter`
+/// precedes each address.
 fn check_forms(header: &str, parameter: &str) {
     let tells = ("FRONTDESK_SERVER__FORWARDED_HEADER", header);
     let export = |replicas: &str| Export::with(&example_site(), &["--replica", replicas], &[tells]);
@@ -393,7 +393,7 @@ fn check_forms(header: &str, parameter: &str) {
         assert_eq!(answer.header("content-type"), Some("application/json"));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "said once");
     }
-    // Each request has the name that nginx gave to it.
+    // Each request has the ID that nginx assigned.
     let names = until(|| {
         let log = server.log();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -423,7 +423,7 @@ fn check_forms(header: &str, parameter: &str) {
     assert!(answer.json()["error"].is_string(), "{}", answer.text());
 }
 
-/// Two connections, over which the same is asked.
+/// Connections to both servers; each request is sent over both.
 struct Pair<'a> {
     server: &'a TestServer,
     nginx: &'a Nginx,
@@ -437,7 +437,7 @@ impl<'a> Pair<'a> {
         Self { server, nginx, frontdesk: server.connect(), other: Connection::open(nginx.address), asked: 0 }
     }
 
-    /// Asks both and compares what comes.
+    /// Sends a request to both servers and compares the answers. Returns one of them.
     fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let expected = self.frontdesk.request(method, path, headers, b"").expect("an answer");
         let found = self.other.request(method, path, headers, b"").expect("an answer");
@@ -445,7 +445,7 @@ impl<'a> Pair<'a> {
         assert_eq!(found.status, expected.status, "{}", of());
         assert_eq!(said(&found), said(&expected), "{}", of());
         assert!(found.body == expected.body, "{}: {:?}", of(), String::from_utf8_lossy(&found.body));
-        // Neither has a body; nginx tells the length of what it does not send.
+        // A 304 has no body, but nginx sends the length that the body would have.
         if found.status != 304 {
             assert_eq!(found.header("content-length"), expected.header("content-length"), "{}", of());
         }
@@ -500,7 +500,7 @@ const WEIGHTS: [&str; 24] = [
     ";q =0.301",
 ];
 
-/// Falls the same way each time: xorshift.
+/// A deterministic random number generator (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -511,7 +511,7 @@ impl Random {
         usize::try_from(self.0 >> 33).expect("it is small") % bound
     }
 
-    /// Some of `names`, each with a weight or something like it.
+    /// Up to five of `names` as a header value, each with a weight, which may be malformed.
     fn list(&mut self, names: &[&str]) -> String {
         let members: Vec<String> = (0..self.below(6))
             .map(|_| format!("{}{}", names[self.below(names.len())], WEIGHTS[self.below(WEIGHTS.len())]))
@@ -520,7 +520,7 @@ impl Random {
     }
 }
 
-/// A connection that comes from this address.
+/// Connects from this source address.
 fn connect_from(from: IpAddr, to: SocketAddr) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
     socket.bind(&SocketAddr::new(from, 0).into()).expect("all of 127.0.0.0/8 is ours");
@@ -530,7 +530,7 @@ fn connect_from(from: IpAddr, to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// `1.22.1`
+/// The version of nginx, such as `1.22.1`.
 fn version() -> String {
     let output =
         Command::new("nginx").arg("-v").output().expect("it is installed: scripts/test door does it");
@@ -542,7 +542,7 @@ fn number(version: &str) -> Vec<u32> {
     version.split('.').map(|part| part.parse().unwrap_or_default()).collect()
 }
 
-/// An nginx of the test's own; it ends with it.
+/// An nginx process that ends with the test.
 struct Nginx {
     address: SocketAddr,
     child: Child,
@@ -561,7 +561,7 @@ impl Nginx {
             .replace("HERE", &address.to_string());
         let file = folder.path().join("configuration");
         std::fs::write(&file, text).expect("it can be written");
-        // The worker of an nginx that root starts runs as another user and must be able to read the pages.
+        // If root starts nginx, its worker runs as another user and must be able to read the pages.
         for path in export
             .ancestors()
             .take_while(|path| path.starts_with(std::env::temp_dir()) && *path != std::env::temp_dir())
@@ -586,7 +586,7 @@ impl Nginx {
         nginx
     }
 
-    /// The errors that it has logged.
+    /// nginx's error log.
     fn trouble(&self) -> String {
         let log = std::fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default();
         let is_bad = |line: &&str| {
@@ -598,7 +598,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Answered, so that it ends its worker as well.
+        // SIGTERM instead of SIGKILL, so that nginx also ends its worker.
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.child.wait();

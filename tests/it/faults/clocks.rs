@@ -1,4 +1,4 @@
-//! The clock is changed while the server is stopped: pending deliveries still go out.
+//! The clock changes while the server is stopped. Pending deliveries must still go out.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,8 @@ fn a_clock_jump_prevents_no_delivery() {
     let library = libfaketime();
     let library = library.to_str().expect("it is text");
     let mut testbed = TestBed::start(4);
-    // Each start has another clock than the one before it, and finds what that has left behind.
+    // Each start has a different clock from the previous one, and must handle the data that the previous one
+    // left.
     let clocks = Scale::get().of(
         &["-365d", "+365d"][..],
         &["-365d", "+0", "+365d", "+0"],
@@ -31,7 +32,7 @@ fn a_clock_jump_prevents_no_delivery() {
         testbed.server.set(&[
             ("LD_PRELOAD", library),
             ("FAKETIME", clock),
-            // Time goes on as it always does; only what it is called has changed.
+            // The monotonic clock keeps running normally; only the wall clock changes.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ]);
         testbed.server.restart();

@@ -1,5 +1,5 @@
-//! The database's disk fails or fills up at the n-th write or sync: every 200 and every 500 stays true, and
-//! the server recovers by itself.
+//! The database's disk fails or fills up at the n-th write or sync. Every 200 and every 500 stays true, and
+//! the server recovers without a restart.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ const CLIENTS: usize = 3;
 /// The two system calls with which SQLite syncs, depending on its build.
 const SYNC: &str = "fsync,fdatasync";
 
-/// How long a fault that comes again and again lasts.
+/// Duration of a recurring fault.
 const LASTING: Duration = Duration::from_millis(700);
 
 #[test]
@@ -48,14 +48,14 @@ fn a_failing_disk_makes_no_response_wrong() {
          slowest recovery {recovery:.1?}",
         cases.len()
     );
-    assert_eq!(figures.false_500, 0, "what got a 500 was not kept");
-    assert!(refusing > 0, "no fault was noticed by anybody");
+    assert_eq!(figures.false_500, 0, "no submission that got a 500 was stored");
+    assert!(refusing > 0, "no fault caused a refusal");
     assert!(processing > 0 || cases.len() < 20, "no fault hit processing");
     testbed.server.expect(figures.kept);
 }
 
 /// If the process ends before its next write, the result of a failed sync is unknown: a submission that got a
-/// 500 may be stored. It is then stored at most once, like any other.
+/// 500 may be stored, but at most once.
 #[test]
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_kill_while_the_disk_fails_leaves_only_what_was_just_refused_in_doubt() {
@@ -68,7 +68,7 @@ fn a_kill_while_the_disk_fails_leaves_only_what_was_just_refused_in_doubt() {
         let (plan, log) = (case.plan(&testbed), testbed.log());
         let tracer = Tracer::attach(&mut testbed.server, &plan, &log);
         load(&testbed, &case);
-        // With its tracer gone first, the server would find time to write again.
+        // The server dies before its tracer, or it would have time for another write.
         testbed.server.kill();
         drop(tracer);
         testbed.kills += 1;
@@ -78,7 +78,7 @@ fn a_kill_while_the_disk_fails_leaves_only_what_was_just_refused_in_doubt() {
     testbed.settle();
     let figures = testbed.reckon();
     eprintln!("kills while a disk fails: {figures}");
-    // The batch that failed, and the one that found out that the next one fails too.
+    // A failed batch, and the batch that detects that writes are still failing.
     assert!(figures.false_500 <= 2 * CLIENTS * rounds, "{figures}");
     testbed.server.expect(figures.kept);
 }
@@ -129,8 +129,8 @@ struct Load {
     pages: usize,
 }
 
-/// Clients that submit while others read pages: until the fault was noticed, where it comes once; for a
-/// while, where it lasts.
+/// Clients submit while others read pages: until a one-time fault has been noticed, or for a while if the
+/// fault recurs.
 fn load(testbed: &TestBed, case: &Case) -> Load {
     let (stop, pages) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (ledger, address) = (&testbed.ledger, testbed.server.address);
@@ -145,7 +145,11 @@ fn load(testbed: &TestBed, case: &Case) -> Load {
                             break;
                         }
                         let began = Instant::now();
-                        assert_ne!(ledger.submit(address), Answered::Nothing, "each is answered: {case:?}");
+                        assert_ne!(
+                            ledger.submit(address),
+                            Answered::Nothing,
+                            "each request gets a response: {case:?}"
+                        );
                         slowest = slowest.max(began.elapsed());
                         std::thread::sleep(Duration::from_millis(20));
                     }
@@ -173,12 +177,12 @@ fn load(testbed: &TestBed, case: &Case) -> Load {
     })
 }
 
-/// How often the server has said that the intake could not be processed.
+/// The number of log messages about a failure to process the intake.
 fn failures_of_processing(testbed: &TestBed) -> usize {
     testbed.server.log().matches("the intake could not be processed").count()
 }
 
-/// How long it takes until something is kept again.
+/// Submits until a submission is stored again. Returns the time that this took.
 fn recover(testbed: &TestBed) -> Duration {
     let began = Instant::now();
     while testbed.submit() != Answered::Kept {

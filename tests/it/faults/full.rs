@@ -1,5 +1,5 @@
-//! A Maildir on a full disk: messages that do not fit wait and arrive complete once there is space. An inbox
-//! on a disk that fills up.
+//! A Maildir on a full disk: messages that do not fit are retried and arrive complete once there is space. An
+//! inbox on a disk that fills up.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ fn a_maildir_on_a_full_file_system_takes_everything_once_there_is_room() {
     let filler = small.path.join("filler");
     let times = Scale::get().of(1, 2, 10);
     for _ in 0..times {
-        // A few blocks are left, so that some messages find room, and some only in part.
+        // A few free blocks remain, so that some messages fit and others fit only in part.
         let taken = std::fs::metadata(&filler).map_or(0, |file| file.len());
         fill(&filler, small.free().saturating_sub(3 * 4096) + taken);
         for _ in 0..12 {
@@ -36,7 +36,7 @@ fn a_maildir_on_a_full_file_system_takes_everything_once_there_is_room() {
                     .query::<i64>("SELECT count(*) FROM delivery WHERE channel = 'box' AND failures > 0")[0]
                     > 0
         });
-        assert_eq!(left_in(&maildir.join("tmp")), 0, "nothing that does not fit is left behind");
+        assert_eq!(left_in(&maildir.join("tmp")), 0, "no partial message is left behind");
         std::fs::remove_file(&filler).expect("it can be removed");
         testbed.settle();
     }
@@ -50,7 +50,8 @@ fn a_maildir_on_a_full_file_system_takes_everything_once_there_is_room() {
 fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
     let mut testbed = TestBed::start(4);
     let (mut faults, mut struck) = (0, 0);
-    // Nothing else is renamed, and the rest happens to the Maildir's own folder.
+    // Nothing else is renamed, so renames need no file. The other calls count only on the Maildir's `new`
+    // folder.
     let new = testbed.maildir().join("new");
     for (calls, file) in Scale::get().of(
         &[("/^rename", None)][..],
@@ -68,7 +69,7 @@ fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
                 let log = testbed.log();
                 let tracer = Tracer::attach(&mut testbed.server, &plan, &log);
                 for _ in 0..4 {
-                    assert_eq!(testbed.submit(), Answered::Kept, "the inbox is no part of it");
+                    assert_eq!(testbed.submit(), Answered::Kept, "the inbox is on another disk");
                 }
                 wait_until("each was tried", || testbed.is_quiet());
                 drop(tracer);
@@ -84,7 +85,7 @@ fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
     testbed.server.expect(figures.kept);
 }
 
-/// Below the reserve large submissions are refused and small ones are not, until the disk is full.
+/// Below the reserve, only large submissions are refused. Small ones are refused once the disk is full.
 #[test]
 #[ignore = "mounts a file system: scripts/test faults"]
 fn the_reserve_is_left_to_small_submissions_until_the_disk_is_full() {
@@ -109,9 +110,9 @@ fn the_reserve_is_left_to_small_submissions_until_the_disk_is_full() {
         assert_eq!(send(15_000), (500, true));
         assert_eq!(send(3_000), (200, false));
     }
-    assert!(small.free() > 16 * MIB, "the reserve is hardly touched");
-    // The server may write meanwhile, so that this fails at the end. Pages that the database has freed take
-    // some more submissions.
+    assert!(small.free() > 16 * MIB, "most of the reserve is still free");
+    // This write fails in the end if the server is writing meanwhile. Some more submissions fit into pages
+    // that the database has freed.
     let rest = vec![b'x'; usize::try_from(small.free()).expect("it is a small disk")];
     let _ = std::fs::write(small.path.join("rest"), rest);
     let mut last = (200, false);
@@ -148,14 +149,14 @@ fn fill(file: &Path, bytes: u64) {
     std::fs::write(file, vec![b'x'; bytes]).expect("there is as much room");
 }
 
-/// A file system in memory that goes with the test. It needs root, or `sudo` without a password.
+/// A file system in memory that is unmounted after the test. Needs root, or `sudo` without a password.
 struct SmallDisk {
     path: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl SmallDisk {
-    /// So many MiB.
+    /// Mounts a file system of `size` MiB.
     fn mount(size: u32) -> SmallDisk {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("small");
@@ -164,7 +165,7 @@ impl SmallDisk {
         SmallDisk { path, _folder: folder }
     }
 
-    /// In bytes.
+    /// Free space in bytes.
     fn free(&self) -> u64 {
         let found = rustix::fs::statvfs(&self.path).expect("it can be asked");
         found.f_bavail * found.f_frsize

@@ -12,7 +12,7 @@ use crate::support::random::Random;
 use crate::support::smtp_peer::{At, Do, Script};
 use crate::support::{TestServer, small_site};
 
-/// By these, state leaves the process: for a disk, a peer or another thread.
+/// System calls through which state leaves the process: for a disk, a peer or another thread.
 const CALLS: [&str; 13] = [
     "fsync,fdatasync",
     "connect",
@@ -36,8 +36,8 @@ const EACH: usize = 3;
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_kill_at_any_system_call_loses_nothing() {
     let extent = Scale::get();
-    // The n-th call of a kind is where the server is killed, for n up to where none is left; in the short
-    // runs not for each n.
+    // Kills the server at the n-th call of each kind, for rising n until there is no such call. Short runs
+    // skip some n.
     let (step, most) = extent.of((5, 1), (7, 4), (1, usize::MAX));
     let calls = extent.of(&CALLS[..4], &CALLS[..], &CALLS[..]);
     let mut testbed = TestBed::start(1);
@@ -48,8 +48,8 @@ fn a_kill_at_any_system_call_loses_nothing() {
             *struck_at.entry(place).or_default() += 1;
         }
     }
-    // The writer syncs so often that the Maildir's own syncs never come first; so these by themselves:
-    // between a message's new name and the moment at which that lasts.
+    // The writer syncs so often that the first syncs are never the Maildir's. These rounds count only the
+    // Maildir's syncs, between the rename of a message and the moment at which the rename is durable.
     for n in 1..=extent.of(1, 2, 10) {
         let plan = Plan { files: vec![testbed.maildir().join("new")], ..Plan::kill(CALLS[0], n) };
         let Some(place) = round(&mut testbed, &plan) else { break };
@@ -78,8 +78,8 @@ fn a_kill_at_any_system_call_loses_nothing() {
     testbed.server.expect(figures.kept);
 }
 
-/// Submits a little to a server that is killed as planned, and starts it again. Where it was, or nothing if
-/// it never came so far.
+/// Submits a few times to a server that is killed as planned, and restarts it. Returns the call at which it
+/// was killed, or `None` if it did not get that far.
 fn round(testbed: &mut TestBed, plan: &Plan) -> Option<String> {
     let log = testbed.log();
     let tracer = Tracer::attach(&mut testbed.server, plan, &log);
@@ -90,7 +90,7 @@ fn round(testbed: &mut TestBed, plan: &Plan) -> Option<String> {
     }
     let mut looks = 0;
     while !testbed.server.has_ended() {
-        // A quiet moment may lie between two steps; twice, nothing is to come.
+        // The server may be idle between two steps. If it is idle twice in a row, nothing more will happen.
         looks = if testbed.is_quiet() { looks + 1 } else { 0 };
         if looks == 2 {
             break;
@@ -176,7 +176,7 @@ fn kills_at_random_moments_under_load_lose_nothing() {
     let figures = testbed.reckon();
     eprintln!("kills at random moments (seed {seed}): {figures}");
     assert_eq!(figures.false_500, 0);
-    assert!(figures.acknowledged > 0, "nobody was told anything");
+    assert!(figures.acknowledged > 0, "no submission was acknowledged");
     testbed.server.expect(figures.kept);
 }
 
@@ -187,10 +187,10 @@ fn kills_between_acceptance_and_processing_lose_nothing() {
     let rounds = Scale::get().of(3, 12, 600);
     let mut dice = Random(u64::from(std::process::id()));
     let mut testbed = TestBed::start(CLIENTS);
-    // Kills after which accepted submissions were left to the next start, and how many those were.
+    // The kills that left accepted submissions to the next start, and the number of those submissions.
     let (mut struck, mut left) = (0, 0);
     for _ in 0..rounds {
-        // With the last answer or just after it, when the thread that processes has begun.
+        // Kills the server with the last response or shortly afterwards, when processing has begun.
         let (each, pause) = (1 + dice.below(4), Duration::from_micros(dice.below(800)));
         let (ledger, address) = (&testbed.ledger, testbed.server.address);
         std::thread::scope(|scope| {

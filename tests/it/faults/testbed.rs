@@ -19,17 +19,17 @@ use crate::support::{Connection, TestServer, frontdesk};
 
 pub const CHANNELS: [&str; 3] = ["box", "hook", "mail"];
 
-/// How long anything may take that is waited for.
+/// The maximum time to wait for anything.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The response that a client got for a submission.
+/// The response to a submission, as the client saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// 200.
+    /// Status 200.
     Kept,
-    /// 500.
+    /// Status 500.
     NotKept,
-    /// Nothing: the connection broke. It may be kept or not.
+    /// No response, because the connection broke. The submission may be stored or not.
     Nothing,
 }
 
@@ -41,10 +41,10 @@ pub struct Ledger {
 
 impl Ledger {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Answered>> {
-        self.told.lock().expect("nobody panicked")
+        self.told.lock().expect("no thread panicked")
     }
 
-    /// Sends a submission that was never sent before, on a connection of its own.
+    /// Sends a new, unique submission on a separate connection.
     pub fn submit(&self, address: SocketAddr) -> Answered {
         let (email, number) = {
             let mut told = self.lock();
@@ -81,24 +81,24 @@ impl Ledger {
     }
 }
 
-/// The server, with everything around it.
+/// The server with its receivers and clients.
 pub struct TestBed {
     pub server: TestServer,
     pub ledger: Ledger,
     pub hook: HttpPeer,
     pub mail: SmtpPeer,
-    /// How many deliveries may be under way at a time in each channel.
+    /// The maximum number of concurrent deliveries in each channel.
     concurrency: usize,
     pub kills: usize,
-    /// Whether commits have failed. A failed commit of a claim may still be on disk; then the delivery is not
-    /// sent but claimed again, once its lease has expired or at the next start.
+    /// Whether commits have failed. The failed commit of a claim may still be on disk. In that case the delivery
+    /// is not sent, but is claimed again after its lease has expired or at the next start.
     pub has_failed: bool,
-    /// For the site, the Maildir and the logs of strace.
+    /// Holds the site, the Maildir and the logs of strace.
     folder: tempfile::TempDir,
 }
 
 impl TestBed {
-    /// Peers that take everything.
+    /// Starts the server, with peers that accept everything.
     pub fn start(concurrency: usize) -> TestBed {
         let folder = tempfile::tempdir().expect("a folder");
         let maildir = folder.path().join("box");
@@ -164,12 +164,12 @@ concurrency = {concurrency}
         }
     }
 
-    /// Where strace writes what it saw.
+    /// The file to which strace writes the calls.
     pub fn log(&self) -> PathBuf {
         self.folder.path().join("strace.log")
     }
 
-    /// The Maildir, unless it was put elsewhere.
+    /// The Maildir's default path.
     pub fn maildir(&self) -> PathBuf {
         self.folder.path().join("box")
     }
@@ -182,20 +182,20 @@ concurrency = {concurrency}
         self.ledger.submit(self.server.address)
     }
 
-    /// kill -9.
+    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) {
         self.server.kill();
         self.kills += 1;
     }
 
-    /// kill -9, and a new start.
+    /// Kills the server with SIGKILL and starts it again.
     pub fn kill_and_restart(&mut self) {
         self.kill();
         self.server.restart();
     }
 
-    /// The first column of a query. Opens the inbox read-only, so that recovery after a kill is left to the
-    /// server.
+    /// The first column of a query's rows. Opens the inbox read-only, so that the server performs the
+    /// recovery after a kill.
     pub fn query<T: rusqlite::types::FromSql>(&self, sql: &str) -> Vec<T> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = rusqlite::Connection::open_with_flags(self.database(), flags).expect("it opens");
@@ -209,7 +209,7 @@ concurrency = {concurrency}
         usize::try_from(self.query::<i64>(sql)[0]).expect("a count")
     }
 
-    /// Whether nothing is to be processed, being delivered or due.
+    /// Whether there is nothing left to process, and no delivery is in progress or due.
     pub fn is_quiet(&self) -> bool {
         self.count(&format!(
             "SELECT count(*) + (SELECT count(*) FROM intake) FROM delivery WHERE state = 'sending' OR (state = 'waiting' AND due_at <= {})",
@@ -221,8 +221,8 @@ concurrency = {concurrency}
         self.count("SELECT count(*) + (SELECT count(*) FROM intake) FROM delivery WHERE state <> 'delivered'")
     }
 
-    /// A quiet time: peers that take everything, a fresh start, and all that waits or is parked tried at
-    /// once. Returns once everything has been delivered.
+    /// Makes the peers accept everything, restarts the server and retries all waiting and parked deliveries.
+    /// Returns once everything has been delivered.
     pub fn settle(&mut self) {
         self.hook.follow([Reply::status(204)]);
         self.mail.follow(vec![Script::usual()]);
@@ -240,13 +240,12 @@ concurrency = {concurrency}
             if self.is_quiet() {
                 retry();
             }
-            assert!(Instant::now() < deadline, "{} deliveries do not arrive", self.undelivered());
+            assert!(Instant::now() < deadline, "{} deliveries have not arrived", self.undelivered());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Compares what clients were told with what is in the inbox and what has arrived, once everything is
-    /// settled.
+    /// Compares the clients' responses with the inbox and the received messages. Requires a settled server.
     pub fn reckon(&self) -> FinalCheck {
         self.reckon_with(&self.maildir())
     }
@@ -267,7 +266,10 @@ concurrency = {concurrency}
             |what: Answered| told.iter().filter(move |(_, found)| **found == what).map(|(email, _)| email);
         let lost = with(Answered::Kept).filter(|email| !inbox.contains_key(*email)).count();
         let false_500 = with(Answered::NotKept).filter(|email| inbox.contains_key(*email)).count();
-        assert!(inbox.keys().all(|email| told.contains_key(email)), "nobody sent what is in the inbox");
+        assert!(
+            inbox.keys().all(|email| told.contains_key(email)),
+            "the inbox has a submission that no client sent"
+        );
 
         let ids: BTreeSet<&str> = inbox.values().map(String::as_str).collect();
         let mut arrived = HashMap::new();
@@ -278,7 +280,7 @@ concurrency = {concurrency}
         for channel in CHANNELS {
             let arrivals = &arrived[channel];
             let stray = arrivals.keys().filter(|id| !ids.contains(id.as_str())).count();
-            assert_eq!(stray, 0, "{channel}: what is not in the inbox was delivered");
+            assert_eq!(stray, 0, "{channel}: received a message that is not in the inbox");
             for id in &ids {
                 let arrival = arrivals.get(*id).copied().unwrap_or_default();
                 assert!(arrival.taken > 0, "{channel}: {id} never arrived");
@@ -286,7 +288,7 @@ concurrency = {concurrency}
             duplicates.insert(channel, arrivals.values().map(|arrival| arrival.times - 1).sum());
             self.check_attempts(channel, arrivals);
         }
-        assert_eq!(duplicates["box"], 0, "a Maildir recognises what it has");
+        assert_eq!(duplicates["box"], 0, "a Maildir must not have duplicates");
         let figures = FinalCheck {
             kills: self.kills,
             sent: told.len(),
@@ -301,8 +303,8 @@ concurrency = {concurrency}
         figures
     }
 
-    /// A receiver's deliveries match the inbox: never more than the attempts, and none after the delivery was
-    /// confirmed. Only kills interrupt attempts.
+    /// Checks that a receiver's deliveries match the inbox: no more than the attempts, and none after the
+    /// delivery was confirmed. Only kills interrupt attempts.
     fn check_attempts(&self, channel: &str, arrivals: &HashMap<String, Arrival>) {
         let rows = self.query::<String>(&format!(
             "SELECT lower(hex(submission)) || ' ' || count(*) || ' ' || total(delivered = 1) || ' ' || total(delivered IS NULL)
@@ -335,7 +337,7 @@ concurrency = {concurrency}
         for request in self.hook.requests() {
             let id = request.header("webhook-id").expect("each has an id").replace('-', "");
             let body = String::from_utf8(request.body).expect("it is text");
-            assert!(body.replace('-', "").contains(&id), "the id stands in the body too");
+            assert!(body.replace('-', "").contains(&id), "the body has the id too");
             let is_taken = request.answered.is_some_and(|status| (200..300).contains(&status));
             arrivals.entry(id).or_default().note(is_taken);
         }
@@ -351,7 +353,7 @@ concurrency = {concurrency}
     }
 }
 
-/// How often something came, and how often it was taken over.
+/// How often a message arrived, and how often the receiver accepted it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     times: usize,
@@ -365,7 +367,7 @@ impl Arrival {
     }
 }
 
-/// The messages in a Maildir. Each is complete and equals the one that the mail server received.
+/// The messages in a Maildir. Each must be complete and equal to the one that the mail server received.
 fn arrived_in(maildir: &Path, mail: &SmtpPeer) -> HashMap<String, Arrival> {
     let sent: HashMap<String, Vec<u8>> = {
         let record = mail.record();
@@ -382,7 +384,7 @@ fn arrived_in(maildir: &Path, mail: &SmtpPeer) -> HashMap<String, Arrival> {
     arrivals
 }
 
-/// With the line ends of this system.
+/// Converts line ends from CRLF to LF.
 fn unix(message: &[u8]) -> Vec<u8> {
     message.iter().copied().filter(|b| *b != b'\r').collect()
 }
@@ -402,9 +404,9 @@ pub struct FinalCheck {
     pub refused: usize,
     pub kept: usize,
     pub lost: usize,
-    /// Answered that it was not kept, and in the inbox all the same.
+    /// Submissions that were stored although the client got a 500.
     pub false_500: usize,
-    /// How often something came again to each receiving end.
+    /// The number of duplicates at each receiver.
     pub duplicates: BTreeMap<&'static str, usize>,
 }
 

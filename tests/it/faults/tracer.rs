@@ -1,7 +1,7 @@
 //! Uses strace to kill the server at a system call, or to make the call fail.
 //!
-//! strace counts calls per thread: the n-th call is that of the first thread that gets there. Its faster mode
-//! (`--seccomp-bpf`) does not deliver signals at a call, so this uses the slow one.
+//! strace counts calls per thread: the n-th call is that of the first thread that reaches it. strace's faster
+//! mode (`--seccomp-bpf`) does not deliver signals at a call, so this uses the slow one.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{PATIENCE, TestServer};
 
-/// The fault that is injected into the server. If files are named, only calls on them count.
+/// The fault that strace injects into the server. If files are named, only calls on them count.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Names of system calls as strace knows them, with commas between.
+    /// Names of system calls as in strace's `-e inject`, separated by commas.
     pub calls: String,
-    /// `signal=KILL` or `error=EIO`, say.
+    /// The fault in strace's syntax, such as `signal=KILL` or `error=EIO`.
     pub deed: String,
-    /// Which of the calls, as strace counts them: `3`, or `3+` for the third and all after it.
+    /// Which calls fail, in strace's syntax: `3` for the third, `3+` for the third and all later ones.
     pub when: String,
     pub files: Vec<PathBuf>,
 }
@@ -35,7 +35,7 @@ impl Plan {
         }
     }
 
-    /// Arguments for strace, which writes what it saw to `log`.
+    /// Arguments for strace, which writes the calls to `log`.
     pub fn arguments(&self, log: &Path) -> Vec<String> {
         let Plan { calls, deed, when, files } = self;
         let mut arguments: Vec<String> = ["-f", "-qq", "-s", "0", "-e", "signal=none", "-o"]
@@ -52,18 +52,18 @@ impl Plan {
     }
 }
 
-/// Attached to a running server. It lets go when it is dropped.
+/// strace, attached to a running server. Detaches when dropped.
 #[derive(Debug)]
 pub struct Tracer {
     strace: Child,
     server: u32,
-    /// The threads that there were when it attached, by number.
+    /// Names of the threads that existed when strace attached, by thread ID.
     threads: HashMap<String, String>,
     log: PathBuf,
 }
 
 impl Tracer {
-    /// Attaches to every thread; counting begins with that.
+    /// Attaches to every thread. Counting begins at that moment.
     pub fn attach(desk: &mut TestServer, plan: &Plan, log: &Path) -> Tracer {
         let pid = desk.pid();
         let mut strace = strace()
@@ -78,7 +78,8 @@ impl Tracer {
         while !is_traced(pid) && !desk.has_ended() {
             let is_refused = strace.try_wait().expect("it can be asked").is_some();
             if is_refused || Instant::now() > deadline {
-                // Perhaps the server was killed, as planned, while strace attached to its other threads.
+                // The server may have been killed, as planned, while strace was still attaching to its other
+                // threads.
                 let dying_until = Instant::now() + Duration::from_secs(5);
                 while is_refused && !desk.has_ended() && Instant::now() < dying_until {
                     std::thread::sleep(Duration::from_millis(1));
@@ -95,15 +96,16 @@ impl Tracer {
         Tracer { strace, server: pid, threads: names(pid), log: log.to_owned() }
     }
 
-    /// Lets go of the server, and returns the thread whose call was the last that strace saw, and that call:
-    /// the one at which the server was killed, if it was.
+    /// Detaches from the server. Returns the thread and the name of the last call that strace logged: if the
+    /// server was killed, the call at which it was killed.
     pub fn let_go(mut self) -> Option<String> {
         self.end();
         self.struck()
     }
 
-    /// Answered to end, strace lets go of the server, which goes on. Where the server has ended, so does
-    /// strace; but told to end at that very moment, it may wait for ever for a thread that is gone.
+    /// SIGTERM makes strace detach, and the server continues. If the server has ended, strace ends as well,
+    /// unless the signal arrives at that very moment: then strace may wait forever for a thread that is gone,
+    /// and is killed after a second.
     fn end(&mut self) {
         if is_traced(self.server) {
             let _ = kill_process(Pid::from_child(&self.strace), Signal::TERM);
@@ -125,7 +127,7 @@ impl Tracer {
             call.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_').then_some((thread, call))
         });
         let (thread, call) = calls.next_back()?;
-        // A later thread waits for the disk.
+        // Threads that started after strace attached are Tokio's blocking threads, which wait for the disk.
         let name = self.threads.get(thread).map_or("tokio-rt-worker", String::as_str);
         Some(format!("{}: {call}", name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-')))
     }
@@ -137,7 +139,7 @@ impl Drop for Tracer {
     }
 }
 
-/// The command, with the paths of a system: the server's own environment is empty.
+/// The strace command with nothing but `PATH` in its environment: servers are started with an empty one.
 pub fn strace() -> Command {
     let mut command = Command::new("strace");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -154,7 +156,7 @@ fn is_traced(pid: u32) -> bool {
     })
 }
 
-/// The names of a process's threads, by number.
+/// The names of a process's threads, by thread ID.
 fn names(pid: u32) -> HashMap<String, String> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::new() };
     let named = threads.flatten().filter_map(|thread| {

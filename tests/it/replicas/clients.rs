@@ -50,7 +50,7 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, Sent>> {
-        self.sent.lock().expect("nobody panicked")
+        self.sent.lock().expect("no thread panicked")
     }
 
     /// Sends a submission that was never sent before, on a connection of its own; its number, and what was
@@ -186,6 +186,6 @@ fn look(address: SocketAddr, presence: &Presence, pages: &Pages) {
         Ok(200) => {
             pages.served.fetch_add(1, Ordering::Relaxed);
         }
-        other => pages.missed.lock().expect("nobody panicked").push(format!("{address}: {other:?}")),
+        other => pages.missed.lock().expect("no thread panicked").push(format!("{address}: {other:?}")),
     }
 }

@@ -84,7 +84,7 @@ impl Net {
             self.enter(host);
             act()
         };
-        std::thread::scope(|scope| scope.spawn(thread).join().expect("nobody panicked"))
+        std::thread::scope(|scope| scope.spawn(thread).join().expect("no thread panicked"))
     }
 
     /// A program on this host that ends when the calling thread does, at the latest.

@@ -126,7 +126,7 @@ impl TestBed {
             again: arrived.values().map(|arrival| arrival.times - 1).sum(),
             held_twice: self.held_twice(),
             pages: self.pages.served.load(Ordering::Relaxed),
-            missed: self.pages.missed.lock().expect("nobody panicked").clone(),
+            missed: self.pages.missed.lock().expect("no thread panicked").clone(),
             interrupted: self.servers.count("SELECT count(*) FROM attempt WHERE ended_at IS NULL"),
         };
         eprintln!("    {figures}");
