@@ -18,14 +18,14 @@ use crate::support::{
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// `:status: 200`, as the static table has it (RFC 7541, appendix A).
+/// `:status: 200` in the static table (RFC 7541, appendix A).
 const OK: u8 = 0x88;
 
-/// Method, target, headers and body of a request, and the status that answers it.
+/// A request's method, target, headers and body, and the expected status.
 type Asked<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a [u8], u16);
 
-// Each test shortens the one deadline that it is about; nothing else ends a connection then, however busy the
-// machine is.
+// Each test shortens only the deadline that it tests, so that nothing else closes a connection, even on a
+// busy machine.
 const HEADER_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__HEADER_TIMEOUT", "1s");
 const BODY_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s");
 const IDLE_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__IDLE_TIMEOUT", "1s");
@@ -140,7 +140,7 @@ fn a_request_names_one_host_over_http_2() {
         let answer = client.request("GET", "/", &[("Host", host)], b"").expect("an answer");
         assert_eq!(answer.status, status, "{host}");
     }
-    // Without one, a Host header stands for it.
+    // Without `:authority`, the Host header is used.
     let path = [0x82, 0x86, 0x84];
     let host = field("host", "www.example.com");
     for (block, is_ok) in [
@@ -166,7 +166,7 @@ fn a_target_that_is_no_path_gets_no_page() {
             .expect("a word");
         assert!(answer.kind == RST_STREAM || answer.payload[0] != OK, "{path}: {answer:?}");
     }
-    // CONNECT asks for a tunnel.
+    // A client uses CONNECT to ask for a tunnel.
     let mut frames = Frames::open(server.address, &[]);
     let connect = [&[0x42, 7][..], b"CONNECT", &[0x01, 15], b"www.example.com"].concat();
     frames.send(&frame(HEADERS, END_HEADERS, 1, &connect)).expect("sent");
@@ -222,9 +222,9 @@ fn an_unwanted_endless_body_is_abandoned_after_the_response() {
     let kinds: Vec<u8> = answer.iter().map(|frame| frame.kind).collect();
     assert_eq!(kinds, [HEADERS, DATA, RST_STREAM], "{answer:?}");
     assert_eq!(answer[1].flags & END_STREAM, END_STREAM);
-    // NO_ERROR: the answer is whole, and the rest of the request need not be sent (RFC 9113 §8.1).
+    // NO_ERROR: the answer is complete, and the client need not send the rest of the request (RFC 9113 §8.1).
     assert_eq!(answer[2].payload, [0; 4]);
-    // Frames that were already under way are not errors, and other requests continue.
+    // Frames that were already in flight are not errors, and other requests continue.
     frames.send(&frame(DATA, END_STREAM, 1, &[b'x'; 1000])).expect("sent");
     frames.send(&frame(HEADERS, END_HEADERS | END_STREAM, 3, &header("GET", "/"))).expect("sent");
     let next = frames.next_of(HEADERS).expect("an answer");
@@ -236,7 +236,7 @@ fn a_sender_of_an_oversized_http2_body_gets_the_error() {
     let server = TestServer::start();
     let mut client = Http2::open(server.address);
     let long = vec![b' '; 2_000_000];
-    // Some clients lose the answer if the stream is reset while they send.
+    // Some clients lose the answer if the stream is reset while they are still sending.
     let answer = client.request("POST", "/api/waitlist", &[JSON], &long).expect("an answer");
     assert_eq!(answer.status, 413);
     let answer = client.request("POST", "/", &[], &long).expect("an answer");
@@ -251,18 +251,18 @@ fn a_stopping_server_finishes_its_http2_requests() {
     let mut busy = Frames::open(server.address, &[]);
     let post = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
     busy.send(&frame(HEADERS, END_HEADERS, 1, &post)).expect("sent");
-    // The server has read the header when it answers what comes behind it.
+    // A reply to the PING shows that the server has read the header before it.
     busy.send(&frame(PING, 0, 0, &[7; 8])).expect("sent");
     assert_eq!(busy.next_of(PING).expect("an answer").payload, [7; 8]);
     let finisher = std::thread::spawn(move || {
-        assert!(busy.next_of(GOAWAY).is_some(), "it says that it stops");
+        assert!(busy.next_of(GOAWAY).is_some(), "the server announces the shutdown");
         busy.send(&frame(DATA, END_STREAM, 1, br#"{"email":"late@example.com"}"#)).expect("sent");
         busy.next_of(HEADERS).expect("an answer").payload[0]
     });
     let (code, took) = server.terminate();
     assert_eq!(finisher.join().expect("it ends"), OK);
     assert_eq!(code, Some(0));
-    // The idle connection may stay for an hour.
+    // The idle timeout is an hour, so shutdown did not wait for the idle connection.
     assert!(took < PATIENCE, "{took:?}");
     server.expect(1);
 }
@@ -274,7 +274,7 @@ fn a_draining_server_sends_goaway_and_serves_new_http2_connections() {
     before.send(&frame(PING, 0, 0, &[7; 8])).expect("sent");
     assert_eq!(before.next_of(PING).expect("an answer").payload, [7; 8]);
     server.signal(Signal::TERM);
-    assert!(before.next_of(GOAWAY).is_some(), "it says that it ends");
+    assert!(before.next_of(GOAWAY).is_some(), "the server announces the end of the connection");
     let mut meanwhile = Http2::open(server.address);
     for _ in 0..3 {
         assert_eq!(meanwhile.request("GET", "/", &[], b"").expect("an answer").status, 200);
@@ -284,7 +284,7 @@ fn a_draining_server_sends_goaway_and_serves_new_http2_connections() {
     assert!(took < PATIENCE, "{took:?}");
 }
 
-/// Whether the server closes, while `keep` is sent every now and then.
+/// Whether the server closes the connection although the frames from `keep` are sent every 50 ms.
 fn is_closed(mut frames: Frames, mut keep: impl FnMut() -> Vec<u8>) -> bool {
     let began = Instant::now();
     while frames.send(&keep()).is_ok() {
@@ -301,14 +301,15 @@ fn only_a_request_extends_the_idle_deadline() {
     let server = TestServer::with(&small_site(), &deadlines(&[IDLE_TIMEOUT]));
     let open = || Frames::open(server.address, &[]);
     let mut silent = open();
-    let goodbye = silent.next_of(GOAWAY).expect("it is told");
+    let goodbye = silent.next_of(GOAWAY).expect("a GOAWAY");
     assert_eq!(goodbye.payload[4..8], [0; 4], "NO_ERROR: {goodbye:?}");
-    assert!(silent.is_closed(), "without a word");
+    assert!(silent.is_closed(), "the connection is closed without further frames");
 
     let ping = || frame(PING, 0, 0, &[0; 8]);
     assert!(is_closed(open(), ping), "after PINGs alone");
 
-    // Later than a second after its preface, a busy machine's request finds the connection closed.
+    // On a busy machine the request may arrive more than a second after the preface, when the connection is
+    // already closed.
     let answered = in_ten_attempts(|| {
         let mut answered = open();
         answered.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &header("GET", "/"))).ok()?;
@@ -333,7 +334,7 @@ fn a_client_that_does_not_open_its_window_is_closed() {
         frames.send(&request).expect("sent");
     }
     assert_eq!(frames.next_of(HEADERS).expect("an answer").payload[0], OK);
-    // It never says that it has room, only that it lives.
+    // The client never enlarges the window; it only shows that it is alive.
     assert!(is_closed(frames, || frame(PING, 0, 0, &[0; 8])));
     assert_eq!(server.get("/", &[]).status, 200);
 }
@@ -344,7 +345,7 @@ fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
     in_ten_attempts(|| {
         let mut frames = Frames::open(server.address, &[]);
         assert!(frames.next_of(GOAWAY).is_some(), "it was idle for too long");
-        // Frames that arrive within a second are assumed to have crossed it.
+        // The server treats frames that arrive within a second as sent before its GOAWAY arrived.
         frames.send(&request(0, END_STREAM)).ok()?;
         assert_eq!(frames.next_of(HEADERS)?.payload[0], OK);
         Some(())
@@ -354,15 +355,15 @@ fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
 /// The resident memory of a process, in KiB.
 fn resident(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it is told");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it has a VmRSS line");
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// Someone else, who asks for pages all the time; the longest that it waited for one.
+/// Requests pages continuously until `over`. Returns the number of requests and the slowest response time.
 fn bystander(address: SocketAddr, over: Arc<AtomicBool>) -> std::thread::JoinHandle<(u32, Duration)> {
     std::thread::spawn(move || {
         let (mut asked, mut longest) = (0, Duration::ZERO);
-        // Once at least, however short the flood is.
+        // At least one request, even if the flood is very short.
         while asked == 0 || !over.load(Ordering::Relaxed) {
             let began = Instant::now();
             let answer = Connection::open(address).request("GET", "/", &[], b"").expect("an answer");
@@ -397,7 +398,7 @@ fn flood(server: &TestServer, name: &str, opening: &[u8], mut more: impl FnMut(u
     let took = began.elapsed();
     most = most.max(resident(server.pid()));
     over.store(true, Ordering::Relaxed);
-    let (asked, longest) = other.join().expect("everybody else is served");
+    let (asked, longest) = other.join().expect("other clients are served");
     eprintln!(
         "{name}: ended after {took:?} and {sent} bytes; memory +{} KiB; {asked} other requests, the longest {longest:?}",
         most - before
@@ -471,8 +472,8 @@ fn floods_of_headers_end_the_connection() {
     flood(&server, "small CONTINUATION", &begun, move |_| small.clone());
     flood(&server, "empty CONTINUATION", &begun, |_| frame(CONTINUATION, 0, 1, &[]));
     flood(&server, "empty HEADERS", &[], |number| frame(HEADERS, END_HEADERS, 2 * number + 1, &[]));
-    // A field of 4 KB enters the table once (RFC 7541 §6.2.1), and is then named by a byte, thousands of
-    // times.
+    // A field of 4 KB enters the table once (RFC 7541 §6.2.1). After that, one byte refers to it, thousands
+    // of times.
     let entry = [&[0x40, 1, b'x', 127, 0xa1, 0x1e][..], &[b'y'; 4000]].concat();
     let first = frame(HEADERS, END_HEADERS | END_STREAM, 1, &[header("GET", "/"), entry].concat());
     flood(&server, "header bomb", &first, |number| {
@@ -516,8 +517,8 @@ fn a_connection_with_many_requests_costs_bounded_memory() {
     assert_eq!(server.get("/", &[]).status, 200);
     let before = resident(server.pid());
     let mut frames = Frames::open(server.address, &[]);
-    // As many as may be under way, each with a header of as many fields as fit and most of the longest body,
-    // which does not end.
+    // The maximum number of concurrent requests. Each has the maximum number of header fields and most of the
+    // longest body, which remains incomplete.
     let head = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
     let block = [head, field("x", "").repeat(400)].concat();
     let body = frame(DATA, 0, 0, &[b' '; 15_000]);
@@ -527,7 +528,7 @@ fn a_connection_with_many_requests_costs_bounded_memory() {
         frames.send(&frame(HEADERS, END_HEADERS, stream, &block)).expect("sent");
         for _ in 0..4 {
             while window < 15_000 {
-                let update = frames.next_of(WINDOW_UPDATE).expect("it reads on");
+                let update = frames.next_of(WINDOW_UPDATE).expect("the server keeps reading");
                 if update.stream == 0 {
                     let increment = update.payload.try_into().expect("four bytes");
                     window += u32::from_be_bytes(increment);
@@ -539,7 +540,7 @@ fn a_connection_with_many_requests_costs_bounded_memory() {
         }
     }
     frames.send(&frame(PING, 0, 0, &[0; 8])).expect("sent");
-    assert!(frames.next_of(PING).is_some(), "all of it has been read, and the connection goes on");
+    assert!(frames.next_of(PING).is_some(), "everything has been read, and the connection stays open");
     let grown = resident(server.pid()).saturating_sub(before);
     eprintln!("100 requests with 6 MB of bodies: memory +{grown} KiB");
     assert!(grown <= 32 * 1024, "{grown} KiB");
@@ -562,7 +563,7 @@ fn a_fast_download_with_many_window_updates_is_not_a_flood() {
         if received.flags & END_STREAM != 0 {
             break;
         }
-        // For each frame, for the stream and for the connection, as simple clients do.
+        // One update for each frame, for the stream and for the connection, as simple clients send them.
         let increment = u32::try_from(received.payload.len()).expect("it is short").to_be_bytes();
         let updates =
             [frame(WINDOW_UPDATE, 0, 0, &increment), frame(WINDOW_UPDATE, 0, 1, &increment)].concat();
@@ -575,7 +576,7 @@ fn a_fast_download_with_many_window_updates_is_not_a_flood() {
 fn a_browser_that_gives_up_a_page_is_left_alone() {
     let server = TestServer::start();
     let mut frames = Frames::open(server.address, &[]);
-    // A hundred pages are opened and left at once, several times; some answers are under way already.
+    // Opens a hundred pages and cancels them immediately, several times. Some answers are already being sent.
     for round in 0..3 {
         for number in 0..100 {
             frames.send(&request(100 * round + number, END_STREAM)).expect("sent");
@@ -605,7 +606,7 @@ fn a_preface_that_comes_in_pieces_is_one() {
     connection.send(&request(0, END_STREAM)).expect("sent");
     connection.send(&frame(GOAWAY, 0, 0, &[0; 8])).expect("sent");
     let said = connection.rest().expect("the server closes when it has answered");
-    // Its SETTINGS come first.
+    // The server's SETTINGS come first.
     assert_eq!(said[3], SETTINGS);
     assert!(said.windows(15).any(|bytes| bytes == b"<!doctype html>"), "the page is there");
 }

@@ -1,4 +1,4 @@
-//! The operator's commands, with and without a running server.
+//! The `frontdesk inbox` commands, with and without a running server.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn submissions_are_held_and_released_beside_a_running_server() {
     assert_eq!(inbox(&server, &["digest"]).1, "Nothing needs your attention.\n");
     let (code, _, err) = inbox(&server, &["retry"]);
     assert!(code == Some(2) && err.contains("--parked"), "{err}");
-    // The server has noticed nothing that would keep it from its work.
+    // The commands do not disturb the running server.
     join(&server, "bob@example.com");
     server.expect(2);
 }
@@ -49,7 +49,7 @@ fn submissions_are_held_and_released_beside_a_running_server() {
 fn a_delivery_is_shown_retried_held_and_released() {
     let folder = tempfile::tempdir().expect("a folder");
     let maildir = folder.path().join("box");
-    // No Maildir can be made where a file is.
+    // A Maildir cannot be created where a file exists.
     std::fs::write(&maildir, "in the way").expect("a file");
     let server = TestServer::with(&site_with_maildir(folder.path(), &maildir), &NO_LIMITS);
     join(&server, "ada@example.com");
@@ -109,7 +109,7 @@ fn retry_makes_deliveries_due_at_once() {
         let delivery = delivery(&server, &id);
         (delivery["state"] == "waiting" && delivery["attempts"][0]["delivered"] == false).then_some(())
     });
-    // Without a server: it is due when there is one again.
+    // Without a server, the delivery is due at the next start.
     server.terminate();
     std::fs::remove_file(&maildir).expect("it is there");
     let before = delivery(&server, &id)["due_at"].clone();
@@ -143,7 +143,7 @@ fn erased_submissions_are_in_no_database_file() {
     let sent = ["Erasmus", message];
     assert!(sent.iter().all(|text| !files_with(&server.data_dir(), text).is_empty()), "it is there before");
     let (code, out, _) = inbox(&server, &["erase", "--email", "ada.erasmus@example.com"]);
-    assert_eq!((code, out.as_str()), (Some(2), ""), "nobody could be asked");
+    assert_eq!((code, out.as_str()), (Some(2), ""), "no terminal for the confirmation");
     let (code, out, err) = inbox(&server, &["erase", "--email", "ada.erasmus@EXAMPLE.com", "--yes"]);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(out, "30 submissions removed\n30 deliveries removed\n30 attempts removed\n");
@@ -155,7 +155,7 @@ fn erased_submissions_are_in_no_database_file() {
     }
     let (code, out, err) = inbox(&server, &["erase", "--email", "ada.erasmus@example.com", "--yes"]);
     assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "nothing\n", ""));
-    // The server goes on, and the address is welcome again.
+    // The server keeps running, and the address can submit again.
     join(&server, "ada.erasmus@example.com");
     server.expect(2);
 }
@@ -193,7 +193,7 @@ fn held_submissions_are_discarded_beside_a_running_server() {
     let is_held = |submission: &Value| submission["status"] == "held";
     wait_for("all of it is held", || server.inbox().iter().all(is_held).then_some(()));
     let (code, out, _) = inbox(&server, &["discard", "--held"]);
-    assert_eq!((code, out.as_str()), (Some(2), ""), "nobody could be asked");
+    assert_eq!((code, out.as_str()), (Some(2), ""), "no terminal for the confirmation");
     let (code, out, err) = inbox(&server, &["discard", "--held", "--reason", "honeypot", "--yes"]);
     assert_eq!((code, out.as_str()), (Some(0), "nothing\n"), "{err}");
     let (code, out, err) = inbox(&server, &["discard", "--held", "--reason", "linx", "--yes"]);
@@ -235,7 +235,7 @@ fn submissions_are_watched_before_there_is_an_inbox_and_across_restarts() {
     server.restart();
     join(&server, "bob@example.com");
     assert_eq!(watch.next()["email"], "bob@example.com");
-    // Another database in the place of the first, as after a restore.
+    // Replaces the database, as a restore does.
     server.terminate();
     std::fs::remove_dir_all(server.data_dir()).expect("it can be removed");
     server.restart();
@@ -258,7 +258,7 @@ fn inbox_watch_ends_when_its_output_is_closed() {
     assert_eq!(status.code(), Some(0));
 }
 
-/// `frontdesk inbox watch --json`, with a thread that reads what it prints.
+/// A running `frontdesk inbox watch --json`, with a thread that reads its output.
 struct Watch {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -318,7 +318,7 @@ fn id(server: &TestServer, line: usize) -> String {
     server.inbox()[line]["id"].as_str().expect("an id").to_owned()
 }
 
-/// The one delivery of a submission.
+/// The only delivery of a submission.
 fn delivery(server: &TestServer, id: &str) -> Value {
     let (code, out, err) = inbox(server, &["show", "--json", id]);
     assert_eq!(code, Some(0), "{err}");
@@ -339,7 +339,7 @@ fn run(arguments: &[&str], site: &Path, data: &Path) -> (Option<i32>, String, St
     (status.code(), text(stdout), text(stderr))
 }
 
-/// The example site with a channel into that Maildir.
+/// The example site with a channel that delivers into that Maildir.
 fn site_with_maildir(folder: &Path, maildir: &Path) -> PathBuf {
     let site = folder.join("site");
     copy(&small_site(), &site);
@@ -369,7 +369,7 @@ fn mails(maildir: &Path) -> Vec<PathBuf> {
     new.map(|entry| entry.expect("an entry").path()).collect()
 }
 
-/// The files that contain these bytes, ignoring case. The folder `encodings` only holds pages and is skipped.
+/// The files that contain this text, ignoring case. Skips the folder `encodings`, which holds only pages.
 fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
     let text = text.to_lowercase().into_bytes();
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());

@@ -1,8 +1,8 @@
-//! Injection attempts go through the real binary to every output and are checked there byte by byte: they
+//! Injection attempts pass through the real binary to every output. The tests check byte by byte that they
 //! stay in their field.
 //!
-//! The readers in this file know the output formats and nothing of the code that writes them: they split a
-//! mail at its empty lines and boundaries, CSV at its quotes, and a terminal's output at its line ends.
+//! The readers in this file follow the output formats and share no code with the writers: they split a mail
+//! at its empty lines and boundaries, CSV at its quotes, and a terminal's output at its line ends.
 
 mod chat;
 mod mailed;
@@ -19,14 +19,13 @@ use crate::support::http_peer::{HttpPeer, Reply, Request};
 use crate::support::smtp_peer::{Script, SmtpPeer};
 use crate::support::{Answer, Connection};
 
-/// Every way out, by name.
+/// All channels, by name.
 const CHANNELS: [&str; 6] = ["mail", "box", "standard", "slack", "mattermost", "discord"];
 
-/// The fewest payloads that must be accepted in some field when all of them are sent.
+/// The minimum number of payloads that some field must accept when all are sent.
 const AT_LEAST: usize = 500;
 
-/// How many payloads are sent: some from everywhere in the corpus in the inner loop, as many as the variable
-/// says otherwise.
+/// The payloads to send: by default a sample of the whole corpus, otherwise as many as the variable says.
 fn payloads() -> Vec<String> {
     let all = corpus::payloads();
     let wanted =
@@ -35,7 +34,7 @@ fn payloads() -> Vec<String> {
     all.into_iter().step_by(step).collect()
 }
 
-/// A submission that was accepted, as it was sent.
+/// A submission that was accepted, with its values as sent.
 struct Sent {
     id: String,
     received_at: String,
@@ -48,7 +47,7 @@ impl Sent {
         self.fields.iter().find_map(|(field, value)| (*field == name).then_some(value.as_str()))
     }
 
-    /// Text that every output must show unchanged: short, on one line, of printable ASCII.
+    /// Values that every output must show unchanged: short, on one line, in printable ASCII.
     fn plain_values(&self) -> impl Iterator<Item = &str> {
         let values = self.fields.iter().map(|(_, value)| value.as_str());
         values.filter(|value| value.len() <= 100 && value.bytes().all(|byte| (b' '..=b'~').contains(&byte)))
@@ -66,7 +65,7 @@ fn hostile_text_stays_in_its_field_in_every_output() {
     for (body, hook) in bodies.iter().zip(&hooks) {
         channels.push(webhook(body, &hook.url("/in"), &format!("body = {body:?}")));
     }
-    // Much of it looks like spam, and what is held goes nowhere.
+    // Screening is off: many payloads look like spam, and held submissions are not delivered.
     let site = ChannelSite::open(&channels.concat(), &[("FRONTDESK_SCREENING__ENABLED", "false")]);
 
     let payloads = payloads();
@@ -111,8 +110,8 @@ fn hostile_text_stays_in_its_field_in_every_output() {
     check_log(&site);
 }
 
-/// Sends each payload in every field that takes it. Returns what was accepted, in the order in which it was
-/// sent, and how many payloads were accepted at all.
+/// Sends each payload in every field that accepts it. Returns the accepted submissions in the order of
+/// sending, and the number of payloads that were accepted in some field.
 fn send(site: &ChannelSite, payloads: &[String]) -> (Vec<Sent>, usize) {
     let mut connection = site.server.connect();
     let mut taken = Vec::new();
@@ -147,7 +146,7 @@ fn send(site: &ChannelSite, payloads: &[String]) -> (Vec<Sent>, usize) {
         }
         accepted += usize::from(taken.len() > before);
     }
-    // The inbox in JSON says exactly what was sent, in its order.
+    // The inbox as JSON has exactly the values that were sent, in the same order.
     let mut inbox = site.server.inbox();
     inbox.reverse();
     assert_eq!(inbox.len(), taken.len());
@@ -185,8 +184,8 @@ fn by_id(requests: Vec<Request>) -> HashMap<String, Request> {
     by_id
 }
 
-/// Control characters, what turns the writing direction, and what ends lines and paragraphs: nothing of it is
-/// text.
+/// Whether a character is a control character, changes the writing direction, or ends a line or paragraph. No
+/// output may contain one as text.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -198,7 +197,7 @@ fn assert_inert(text: &str) {
     assert_eq!(found, None, "{text:?}");
 }
 
-/// Nothing went wrong, so nothing is said but what stands there at every start.
+/// Nothing failed, so the log has only the line that each start writes.
 fn check_log(site: &ChannelSite) {
     let log = site.server.log();
     let [line] = log.lines().collect::<Vec<_>>()[..] else { panic!("{log}") };

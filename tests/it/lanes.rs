@@ -44,14 +44,14 @@ fn responses_match_their_requests() {
     assert!(unmodified.starts_with("Some(1) Some(304)"), "{unmodified}");
     let missing = told("GET /nothing/ HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(missing.starts_with("Some(1) Some(404)"), "{missing}");
-    // A connection that has left the lane is served all the same.
+    // A connection that has left the fast path is still served.
     let form = "POST /api/contact HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
     let mixed = told(&format!("{again}{form}{again}"));
     assert_eq!(mixed.matches("Some(304)").count(), 2, "{mixed}");
     assert_eq!(mixed.matches("Some(400)").count(), 1, "{mixed}");
 }
 
-/// A `Lanes` answer's status and the value of one of its headers, as the transcript has them.
+/// An answer's status and the value of one header, from a transcript of `Lanes`.
 fn status_and(transcript: &str, name: &str) -> (u16, Option<String>) {
     let status = transcript.split("Some(").nth(2).and_then(|rest| rest.split(')').next());
     let status = status.and_then(|status| status.parse().ok()).expect("a status");
@@ -85,26 +85,26 @@ fn preconditions_have_the_precedence_of_rfc_9110_in_both_lanes() {
             (format!("If-Match: \"a\"\r\nIf-Match: {own}"), 200),
             ("If-Match: \"a\"".to_owned(), 412),
             ("If-Match: \"a\", \"b\"".to_owned(), 412),
-            // Strong comparison: a weak validator is never the same.
+            // Strong comparison: a weak validator never matches.
             (format!("If-Match: W/{own}"), 412),
             ("If-Match:".to_owned(), 412),
             (format!("If-Match: {}", own.trim_matches('"')), 412),
             // Weak comparison.
             (format!("If-None-Match: W/{own}"), 304),
             ("If-None-Match: \"a\"".to_owned(), 200),
-            // If-Match comes first, and If-None-Match after it.
+            // If-Match is evaluated before If-None-Match.
             (format!("If-Match: {own}\r\nIf-None-Match: {own}"), 304),
             (format!("If-Match: {own}\r\nIf-None-Match: \"a\""), 200),
             (format!("If-None-Match: {own}\r\nIf-Match: \"a\""), 412),
             ("If-None-Match: *\r\nIf-Match: *".to_owned(), 304),
-            // There is no modification date, so no date is compared with it, not even one that could not be.
+            // There is no modification date, so dates are ignored, even invalid ones.
             (format!("If-Unmodified-Since: {PAST}"), 200),
             (format!("If-Unmodified-Since: {FUTURE}"), 200),
             ("If-Unmodified-Since: yesterday".to_owned(), 200),
             ("If-Unmodified-Since:".to_owned(), 200),
             (format!("If-Modified-Since: {FUTURE}"), 200),
             ("If-Modified-Since: tomorrow".to_owned(), 200),
-            // Beside the validators the dates are ignored anyway.
+            // Dates are ignored if there is a validator.
             (format!("If-Match: {own}\r\nIf-Unmodified-Since: {PAST}"), 200),
             (format!("If-Match: \"a\"\r\nIf-Unmodified-Since: {FUTURE}"), 412),
             (format!("If-Unmodified-Since: {PAST}\r\nIf-None-Match: {own}"), 304),

@@ -52,7 +52,7 @@ fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
     let arrived = server.messages(MESSAGES);
     assert_eq!(arrived.len(), MESSAGES);
     for notice in &notices {
-        // The server puts lines of its own on top, and a Maildir has this system's line ends.
+        // The server adds lines at the top, and a Maildir has this system's line ends.
         let written =
             String::from_utf8(mail::compose(&addresses, notice)).expect("it is ASCII").replace("\r\n", "\n");
         let copies = arrived.iter().filter(|message| message.ends_with(written.as_bytes())).count();

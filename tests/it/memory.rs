@@ -1,6 +1,6 @@
-//! Memory holds the current version of the site only, and nothing of closed connections.
+//! Memory holds only the current version of the site, and nothing of closed connections.
 //!
-//! The bounds are wide, because the allocator returns memory to the system late: the tests look for leaks.
+//! The bounds are generous because the allocator returns memory to the system late. The tests look for leaks.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::support::{Connection, PATIENCE, TestServer, deadlines, frontdesk};
 
-/// A file of the site. With a second copy of it the bound would not hold.
+/// Size of a file of the site. A second copy of it would exceed the bound.
 const LARGE: usize = 32 << 20;
 
-/// The memory that the server may use besides.
+/// Memory that the server may use in addition.
 const REST: usize = 24 << 20;
 
 const RELOADS: usize = 10;
@@ -44,7 +44,7 @@ fn memory_holds_the_site_once_after_reloads_connections_and_submissions() {
     }
     settles(&server, "reloads");
 
-    // All of them stay open, and one more is sent all that there is.
+    // All of them stay open, and one more connection receives the large file.
     let mut connections: Vec<Connection> = (0..CONNECTIONS).map(|_| server.connect()).collect();
     for connection in &mut connections {
         assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
@@ -61,14 +61,14 @@ fn memory_holds_the_site_once_after_reloads_connections_and_submissions() {
     settles(&server, "connections and submissions");
 }
 
-/// Waits until the server's memory is within the bound.
+/// Waits until the server's memory is within the bound. Panics if it does not get there.
 fn settles(server: &TestServer, after: &str) {
     let of_the_server = || anonymous(server.pid());
     until(|| of_the_server() <= LARGE + REST)
         .unwrap_or_else(|()| panic!("after {after} it stays at {} KiB", of_the_server() / 1024));
 }
 
-/// The process's own memory, without what is mapped from files, in bytes.
+/// Resident memory of a process in bytes, without mapped files.
 fn anonymous(pid: u32) -> usize {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status"));
     let status = status.expect("it runs");

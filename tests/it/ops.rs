@@ -1,5 +1,4 @@
-//! The operator's view of a running server: metrics, readiness, the log, and notifications to the service
-//! manager.
+//! Operating a running server: metrics, readiness, the log, and notifications to the service manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -108,12 +107,12 @@ fn the_content_hash_identifies_a_site() {
 fn metrics_show_pending_deliveries_and_failing_channels() {
     let folder = tempfile::tempdir().expect("a folder");
     let blocked = folder.path().join("box");
-    // No Maildir can be made where a file is.
+    // A Maildir cannot be created where a file exists.
     std::fs::write(&blocked, "in the way").expect("a file");
     let site = ChannelSite::open(&maildir("box", &blocked), &[]);
     let of = |name: &str| format!("frontdesk_{name}{{channel=\"box\"");
     let look = || Figures::of(site.server.ops("/metrics").text());
-    // A scrape does not wait for the inbox for longer than half a second.
+    // A scrape waits for the inbox for half a second at most.
     let is_counted = |figures: &Figures| figures.find("frontdesk_inbox_readable") == Some(1);
     let before = until(|| Some(look()).filter(is_counted)).expect("the inbox is counted");
     assert_eq!(before.get(&format!("{},state=\"waiting\"}}", of("deliveries"))), 0);
@@ -122,7 +121,7 @@ fn metrics_show_pending_deliveries_and_failing_channels() {
         site.submit(number);
     }
     site.inbox(&["hold", &site.id(0).to_string()]);
-    // The figures are counted anew after a while, and the channel is paused after five failures.
+    // The figures are refreshed after a while, and the channel is paused after five failures.
     let after = until(|| {
         Some(look()).filter(|figures| {
             figures.get(&format!("{},obstacle=\"paused\"}}", of("channel_obstructed"))) == 1
@@ -166,7 +165,7 @@ fn metrics_respond_in_every_state_of_the_inbox() {
 fn shed_connections_are_counted_by_limit() {
     let server = TestServer::with(
         &small_site(),
-        // Long enough for all of them to be open at once.
+        // Long enough for all connections to be open at once.
         &deadlines(&[
             ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "5s"),
             ("FRONTDESK_SERVER__HEADER_TIMEOUT", "5s"),
@@ -211,7 +210,7 @@ fn the_private_address_limits_size_time_and_methods() {
     assert_eq!(ask("POST", "/metrics").header("allow"), Some("GET, HEAD"));
     assert_eq!(ask("HEAD", "/metrics").status, 200);
     assert_eq!(ask("GET", "/").status, 404);
-    // More than there is room for, and none of them says anything.
+    // More connections than allowed, all of them silent.
     let mut silent: Vec<Connection> = (0..80).map(|_| Connection::open(server.ops)).collect();
     for connection in &mut silent {
         assert_eq!(connection.rest().map_or(0, |rest| rest.len()), 0);
@@ -280,7 +279,7 @@ fn the_access_log_names_requests_and_no_clients() {
         &small_site(),
         &[("FRONTDESK_LOG__REQUESTS", "true"), ("FRONTDESK_LOG__LEVEL", "error")],
     );
-    // No hexadecimal digits, of which the names of requests consist.
+    // The values have no hexadecimal digits, which could appear in request IDs.
     server.get("/developers/?name=tom", &[("Accept", "text/markdown"), ("User-Agent", "tom")]);
     server.request("HEAD", "/llms.txt", &[], b"");
     server.get("/tom@example.com", &[]);
@@ -288,7 +287,8 @@ fn the_access_log_names_requests_and_no_clients() {
     let answered = || -> Vec<Value> {
         events(&server).into_iter().filter(|event| event["message"] == "answered").collect()
     };
-    let events = until(|| Some(answered()).filter(|events| events.len() == 4)).expect("each is noted");
+    let events =
+        until(|| Some(answered()).filter(|events| events.len() == 4)).expect("each request is logged");
     let said: Vec<Value> = events
         .iter()
         .map(|event| {
@@ -308,7 +308,7 @@ fn the_access_log_names_requests_and_no_clients() {
     assert!(events[0]["bytes"].as_u64() > Some(100) && events[1]["bytes"] == 0);
     assert!(events.iter().all(|event| event["took_us"].is_u64()));
     let names: BTreeSet<&str> = events.iter().filter_map(|event| event["request"].as_str()).collect();
-    assert_eq!(names.len(), 4, "each has a name of its own");
+    assert_eq!(names.len(), 4, "each request has a separate ID");
     let log = server.log();
     assert!(!log.contains("tom") && !log.contains("TOM") && !log.contains("127.0.0.1"), "{log}");
 }
@@ -319,7 +319,7 @@ fn without_a_terminal_every_log_line_is_json_or_every_one_is_text() {
     let mut server = TestServer::with(&small_site(), &[unread]);
     let address = server.address.to_string();
     let is_serving = |event: &Value| event["message"] == "serving";
-    // The log has a thread of its own, and may be a moment behind.
+    // A separate thread writes the log and may be a moment behind.
     let events =
         until(|| Some(events(&server)).filter(|events| events.iter().any(is_serving))).expect("it says so");
     assert_eq!(events[0]["level"], "WARN");
@@ -329,7 +329,7 @@ fn without_a_terminal_every_log_line_is_json_or_every_one_is_text() {
     assert_eq!(serving["version"], env!("CARGO_PKG_VERSION"));
     assert!(serving["pages"].as_u64() >= Some(4) && serving["inbox"].is_string(), "{serving}");
 
-    // Reasons for which the server ends once logging works.
+    // Errors that end the server after logging has started.
     let output = |format: &str| {
         let output = frontdesk()
             .arg("serve")
@@ -385,7 +385,7 @@ fn an_unread_standard_error_blocks_no_request() {
         }
     };
     let mut connection = Connection::open(addresses[0]);
-    // A full pipe, a full queue, and some more.
+    // Enough lines to fill the pipe and the queue, and some more.
     for _ in 0..100 {
         let batch = b"GET /robots.txt HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
         connection.send(&batch).expect("sent");
@@ -409,7 +409,7 @@ fn the_service_manager_is_notified_of_readiness_and_stop() {
     manager.set_read_timeout(Some(PATIENCE)).expect("it can be set");
     let hear = || {
         let mut text = [0; 1024];
-        let length = manager.recv(&mut text).expect("something is said");
+        let length = manager.recv(&mut text).expect("a notification");
         String::from_utf8(text[..length].to_vec()).expect("it is text")
     };
     let mut server = TestServer::with(&small_site(), &[("NOTIFY_SOCKET", path.to_str().expect("a name"))]);
@@ -419,7 +419,7 @@ fn the_service_manager_is_notified_of_readiness_and_stop() {
     assert!(hear().starts_with("STOPPING=1\n"));
 }
 
-/// The lines of the log, each of which is a JSON object.
+/// The log's lines; each must be a JSON object.
 fn events(server: &TestServer) -> Vec<Value> {
     let parse = |line: &str| -> Value {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -429,7 +429,7 @@ fn events(server: &TestServer) -> Vec<Value> {
     server.log().lines().map(parse).collect()
 }
 
-/// A process that ends with the test.
+/// A process that is killed when dropped.
 struct Child(std::process::Child);
 
 impl Drop for Child {
@@ -439,7 +439,7 @@ impl Drop for Child {
     }
 }
 
-/// The samples of Prometheus' text format, read by its rules and by those of good style.
+/// The samples of Prometheus' text format, checked against its rules and conventions.
 pub struct Figures(BTreeMap<String, String>);
 
 impl Figures {
@@ -458,7 +458,7 @@ impl Figures {
                 assert_eq!(name, helped, "HELP comes before TYPE");
                 assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
                 assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
-                assert!(families.insert(name, kind).is_none(), "{name} begins twice");
+                assert!(families.insert(name, kind).is_none(), "{name} is declared twice");
                 current = (name, kind);
             } else {
                 let (series, value) = line.rsplit_once(' ').expect("a series and a value");
@@ -476,9 +476,9 @@ impl Figures {
                     }
                     _ => Some(name),
                 };
-                assert_eq!(family, Some(current.0), "a sample stands under its family: {line}");
+                assert_eq!(family, Some(current.0), "a sample must follow its family's TYPE: {line}");
                 if let Some(labels) = labels {
-                    // None of ours holds a quote, a comma or a backslash.
+                    // No label value contains a quote, a comma or a backslash.
                     let labels = labels.strip_suffix('}').expect("a brace");
                     for label in labels.split(',') {
                         let (label, value) = label.split_once('=').expect("a label and its value");
@@ -493,7 +493,7 @@ impl Figures {
                 assert!(number >= 0.0, "{line}");
                 assert!(
                     samples.insert(series.to_owned(), value.to_owned()).is_none(),
-                    "{series} stands there twice"
+                    "{series} is listed twice"
                 );
             }
         }
@@ -502,7 +502,7 @@ impl Figures {
         figures
     }
 
-    /// Each bucket holds those before it, and the last one all.
+    /// Checks that buckets are cumulative and that the last one counts all observations.
     fn check_histograms(&self, text: &str) {
         let mut last: BTreeMap<&str, u64> = BTreeMap::new();
         for line in text.lines().filter(|line| line.contains("_bucket{")) {
@@ -521,17 +521,17 @@ impl Figures {
         assert!(!last.is_empty());
     }
 
-    /// The value of a series that counts something.
+    /// The value of a counter or of a gauge that counts. Panics if it is missing.
     pub fn get(&self, series: &str) -> u64 {
         self.text(series).parse().unwrap_or_else(|error| panic!("{series}: {error}"))
     }
 
-    /// The value of a series that counts something, if it is there.
+    /// The value of a counter or of a gauge that counts, or `None` if it is missing.
     pub fn find(&self, series: &str) -> Option<u64> {
         self.0.get(series)?.parse().ok()
     }
 
-    /// The value of a series that measures something.
+    /// The value of a series in seconds.
     pub fn seconds(&self, series: &str) -> f64 {
         self.text(series).parse().unwrap_or_else(|error| panic!("{series}: {error}"))
     }

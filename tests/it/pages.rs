@@ -84,7 +84,7 @@ fn a_validator_belongs_to_one_representation_and_one_encoding() {
             assert_eq!(
                 other.status,
                 if expected.is_none() { 304 } else { 200 },
-                "{etag} is that of {encoding} alone"
+                "{etag} belongs only to {encoding}"
             );
             etags.push(etag);
         }
@@ -106,7 +106,8 @@ fn if_match_is_compared_with_the_selected_representation() {
             etags.push(answer.header("etag").expect("a validator").to_owned());
         }
     }
-    // Identity: stronger encodings, with other validators, may take the place of the first ones meanwhile.
+    // Uses the identity encoding: stronger encodings, with other validators, may replace the first ones
+    // meanwhile.
     let selection = [("Accept", "text/markdown"), ("Accept-Encoding", "identity")];
     for (at, etag) in etags.iter().enumerate() {
         for method in ["GET", "HEAD"] {
@@ -124,7 +125,7 @@ fn if_match_is_compared_with_the_selected_representation() {
     }
     let counted = server.ops("/metrics").text().to_owned();
     assert!(counted.lines().any(|line| line.contains("status=\"412\"") && line.ends_with(" 6")), "{counted}");
-    // The target of a form has no representations, and the submission counts regardless of preconditions.
+    // A form's endpoint has no representations, and the submission counts regardless of preconditions.
     for condition in [("If-Match", "\"a\""), ("If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")] {
         let headers = [("Content-Type", "application/json"), condition];
         let answer = server.request("POST", "/api/waitlist", &headers, br#"{"email":"ada@example.com"}"#);
@@ -240,7 +241,7 @@ fn a_404_has_the_requested_representation() {
         assert!(varies_by_accept(&answer));
         assert!(answer.text().contains("/sitemap.md"), "it helps: {}", answer.text());
     }
-    // It has no address of its own, so that nothing may point to one.
+    // The page has no canonical URL, so no response may refer to one.
     for accept in ["text/html", "text/markdown"] {
         let answer = server.get("/no/such/page/", &[("Accept", accept)]);
         assert!(!answer.text().contains("/404") && !answer.text().contains("0000-"), "{}", answer.text());

@@ -25,16 +25,16 @@ use crate::support::{Connection, TestServer};
 
 const NO_LIMITS: [(&str, &str); 1] = [("FRONTDESK_LIMITS__ENABLED", "false")];
 
-/// Clients that send at the same time.
+/// The number of clients that send concurrently.
 const CLIENTS: usize = 12;
 
-/// Each waits for so long between its submissions, so that there are cuts in idle moments as well.
+/// Each client's pause between submissions, so that some cuts come in idle moments.
 const PAUSE: Duration = Duration::from_millis(15);
 
-/// No power cut comes before so many submissions have got their 200.
+/// The minimum number of submissions with a 200 before a power cut.
 const AT_LEAST: usize = 60;
 
-/// How often the power goes out: a few times in the inner loop, as often as the variable says otherwise.
+/// The number of power cuts: few by default, otherwise as many as the variable says.
 fn cuts() -> usize {
     std::env::var("FRONTDESK_TEST_CUTS").ok().and_then(|cuts| cuts.parse().ok()).unwrap_or(2)
 }
@@ -52,7 +52,7 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
     server.expect_anything();
 
     let (mut acknowledged, mut late, mut refused) = (Vec::new(), Vec::new(), 0);
-    // Cuts that left accepted submissions which were not processed, and how many those were.
+    // The cuts that left accepted but unprocessed submissions, and the number of those submissions.
     let (mut between, mut unprocessed) = (0, 0);
     for round in 0..cuts() {
         let storm = storm(server.address, round, || drive.cut());
@@ -81,7 +81,7 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
     assert!(refused > 0, "the server never noticed that its disk was gone");
     assert!(between > 0 || cuts() < 10, "no cut came between acceptance and processing");
 
-    // At least once, and in a Maildir once: what is recognised is not written again.
+    // Deliveries arrive at least once, in a Maildir exactly once: it recognises messages that it already has.
     let delivered = || {
         let channels =
             InboxReader::open(&database).and_then(|reader| reader.channels()).expect("it can be read");
@@ -96,8 +96,7 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
     server.kill();
 }
 
-/// The control: the same server, whose syncs are answered with success and do nothing, as on a disk that
-/// lies.
+/// The control experiment: the same server on a disk that lies. Its syncs report success but do nothing.
 #[test]
 #[ignore = "needs root and strace: scripts/test power"]
 fn without_syncs_a_power_cut_takes_submissions() {
@@ -107,8 +106,8 @@ fn without_syncs_a_power_cut_takes_submissions() {
     let data = drive.mounted.join("data");
     let mut server = TestServer::at(&site, &data, &NO_LIMITS);
     server.expect_anything();
-    // Everything that was there from the start is synced, so that it is the submissions that are missing and
-    // not the inbox.
+    // Everything that exists at the start is synced, so that submissions are missing afterwards, not the
+    // inbox.
     assert_eq!(server.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
 
     let mut liar = swallow_syncs(server.pid(), folder.path());
@@ -125,22 +124,23 @@ fn without_syncs_a_power_cut_takes_submissions() {
 
 #[derive(Default)]
 struct Burst {
-    /// The addresses that had got their 200 before the cut began.
+    /// The addresses that got a 200 before the cut began.
     acknowledged: Vec<String>,
-    /// Those that got one while it was cut.
+    /// The addresses that got a 200 during the cut.
     late: Vec<String>,
-    /// How many requests were refused.
+    /// The number of refused requests.
     refused: usize,
 }
 
-/// Lets clients send until the power goes out and a little longer.
+/// Lets clients send until the cut and a little longer.
 ///
-/// Only what was acknowledged before the cut began must be there. A machine without power sends no 200 any
-/// more, but this one goes on running, and ext4 may call a sync a success that was under way when the file
-/// system was shut down. (A program that does nothing but `pwrite` and `fdatasync` sees the same.)
+/// Only submissions that were acknowledged before the cut began must be in the inbox. A machine without power
+/// sends no more responses, but this one keeps running, and ext4 may report success for a sync that was in
+/// progress when the file system was shut down. (A program that does nothing but `pwrite` and `fdatasync`
+/// sees the same.)
 fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Burst {
     let (stop, is_cut) = (AtomicBool::new(false), AtomicBool::new(false));
-    // Submissions that were acknowledged, those that were refused, and clients whose connection broke.
+    // Counts acknowledged submissions, refused submissions, and clients whose connection broke.
     let [count, refusals, gone] = [const { AtomicUsize::new(0) }; 3];
     thread::scope(|scope| {
         let (stop, is_cut, count, refusals, gone) = (&stop, &is_cut, &count, &refusals, &gone);
@@ -169,7 +169,7 @@ fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Burst {
                                 storm.refused += 1;
                                 refusals.fetch_add(1, Ordering::Relaxed);
                             }
-                            // A server that does not survive the end of its disk has promised nothing more.
+                            // A server that does not survive the loss of its disk acknowledges nothing more.
                             Err(_) => {
                                 gone.fetch_add(1, Ordering::Relaxed);
                                 break;
@@ -181,7 +181,7 @@ fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Burst {
                 })
             })
             .collect();
-        // Each round is cut at another moment.
+        // Each round cuts the power at another moment.
         thread::sleep(Duration::from_millis(20 + 37 * (round as u64 % 11)));
         until(|| (count.load(Ordering::Relaxed) >= AT_LEAST).then_some(())).expect("submissions are taken");
         is_cut.store(true, Ordering::SeqCst);
@@ -202,7 +202,7 @@ fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Burst {
     })
 }
 
-/// Everything that was acknowledged is there exactly once, and the database is whole.
+/// Checks that every acknowledged submission is in the inbox exactly once, and that the database is intact.
 fn check_inbox(database: &Path, acknowledged: &[String]) {
     let kept = addresses(database);
     let lost: Vec<_> = acknowledged.iter().filter(|email| !kept.contains_key(*email)).collect();
@@ -214,7 +214,7 @@ fn check_inbox(database: &Path, acknowledged: &[String]) {
     assert!(check("PRAGMA foreign_key_check").is_err(), "no row that refers to nothing");
 }
 
-/// How many submissions are accepted and not processed.
+/// The number of submissions that are accepted but not processed.
 fn rows_of_the_intake(database: &Path) -> usize {
     let connection = rusqlite::Connection::open(database).unwrap_or_else(|error| {
         let folder = database.parent().and_then(Path::parent).expect("the file system");
@@ -225,7 +225,7 @@ fn rows_of_the_intake(database: &Path) -> usize {
     usize::try_from(count.expect("a count")).expect("a count")
 }
 
-/// How often each address is in the inbox.
+/// How often each email address is in the inbox.
 fn addresses(database: &Path) -> HashMap<String, usize> {
     let reader = InboxReader::open(database).expect("there is an inbox");
     let mut addresses = HashMap::new();
@@ -236,8 +236,8 @@ fn addresses(database: &Path) -> HashMap<String, usize> {
     addresses
 }
 
-/// Checks that each delivery that the inbox calls delivered is in the Maildir exactly once. Returns their
-/// number.
+/// Checks that each delivery with the state `delivered` is in the Maildir exactly once. Returns the number of
+/// these deliveries.
 fn check_mailbox(database: &Path, mailbox: &Path) -> usize {
     let connection = rusqlite::Connection::open(database).expect("it is there");
     let mut delivered = connection
@@ -255,12 +255,12 @@ fn check_mailbox(database: &Path, mailbox: &Path) -> usize {
     }
     assert!(messages.values().all(|times| *times == 1), "once");
     for id in &delivered {
-        assert!(messages.contains_key(id), "{id} is delivered, and nowhere");
+        assert!(messages.contains_key(id), "{id} is delivered, but not in the Maildir");
     }
     delivered.len()
 }
 
-/// A file system in a file.
+/// An ext4 file system in a file.
 struct Disk {
     image: PathBuf,
     mounted: PathBuf,
@@ -283,7 +283,8 @@ impl Disk {
     }
 
     /// Mounts the image. On a busy machine a mount that succeeded was sometimes missing afterwards, perhaps
-    /// because `mount` reused a loop device that the kernel was releasing; then it is mounted again.
+    /// because `mount` reused a loop device that the kernel was releasing. In that case the image is mounted
+    /// again.
     fn mount(&self) {
         let words = ["mount", "-o", "loop"].map(OsStr::new);
         let device = |path: &Path| std::fs::metadata(path).expect("a folder").dev();
@@ -300,7 +301,7 @@ impl Disk {
         let shutdown = ["/usr/sbin/xfs_io", "-x", "-c", "shutdown"].map(OsStr::new);
         as_root(shutdown.into_iter().chain([self.mounted.as_ref()]));
         let write = std::fs::write(self.mounted.join("after"), "the cut");
-        assert!(write.is_err(), "the disk still takes something");
+        assert!(write.is_err(), "the disk still accepts writes");
     }
 
     fn mount_again(&mut self) {
@@ -316,7 +317,7 @@ impl Drop for Disk {
     }
 }
 
-/// From now on each sync of that process does nothing and succeeds.
+/// Makes each sync of that process succeed without doing anything.
 fn swallow_syncs(pid: u32, folder: &Path) -> Child {
     let syncs = "fsync,fdatasync,sync_file_range,syncfs,sync";
     let child = root_command(["strace", "-f", "-qq", "-e"])

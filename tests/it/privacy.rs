@@ -1,8 +1,7 @@
-//! Visitors' data appear in no log, metric or file except the inbox, regardless of the outcome, the log level
-//! and the encoding.
+//! Visitors' data appears in no log, metric or file except the inbox, regardless of the outcome, the log
+//! level and the encoding.
 //!
-//! Panic messages are not tested here, because nothing outside can cause one; `src/cli/serve/log.rs` tests
-//! them.
+//! Panic messages are not tested here, because no input can cause a panic; `src/cli/serve/log.rs` tests them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,8 +14,8 @@ use crate::support::http_peer::{HttpPeer, Reply};
 use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
 use crate::support::{Answer, Connection};
 
-/// Part of what is sent, each in one place. They are made of letters and digits, so that no quoting changes
-/// them.
+/// Parts of the submitted values, each used in one place. They consist of letters and digits, so that quoting
+/// does not change them.
 const MARKERS: [&str; 20] = [
     "qzname1x",
     "qzlocal2x",
@@ -40,7 +39,7 @@ const MARKERS: [&str; 20] = [
     "qzlarge20x",
 ];
 
-/// Parts of every source address that a proxy tells, as they may be written: 203.0.113.N and
+/// Parts of all source addresses that the proxy reports, in every notation: 203.0.113.N and
 /// 2001:db8:ca:fe::N.
 const ADDRESSES: [&str; 7] = [
     "203.0.113.",
@@ -52,7 +51,7 @@ const ADDRESSES: [&str; 7] = [
     "32, 1, 13, 184",
 ];
 
-/// The reply of a peer that repeats what it received.
+/// The reply of a receiver that repeats what it received.
 const ECHO: &str = "I do not want qzname1x, qzlocal2x@qzdomain3x.example and qzmessage4x";
 
 #[test]
@@ -87,7 +86,7 @@ fn a_marker_is_found_in_every_encoding() {
     assert_eq!(find(b"cb007102"), ["cb0071"]);
 }
 
-/// Lets everything happen that can become of a submission, and then looks everywhere.
+/// Causes every outcome of a submission, then searches all logs, metrics and files for the markers.
 fn check(format: &str, is_proxied: bool) {
     let mails = SmtpPeer::start(vec![Script::with(
         At::End,
@@ -127,7 +126,7 @@ fn check(format: &str, is_proxied: bool) {
     for body in [&contact, &contact, &company] {
         assert_eq!(sender.post(1, "/api/contact", &body.to_string()).status, 200);
     }
-    // No channel confirms it.
+    // No channel confirms this submission.
     let waitlist = json!({ "email": "qzlocal2x@qzdomain3x.example" });
     assert_eq!(sender.post(2, "/api/waitlist", &waitlist.to_string()).status, 500);
     sender.be_refused();
@@ -140,7 +139,7 @@ fn check(format: &str, is_proxied: bool) {
         assert!(statuses.contains(&429), "{statuses:?}");
     }
 
-    // Each channel has refused what it was sent, in the words that it was sent.
+    // Each channel has refused its message with a reply that repeats the message.
     let inbox = site.server.inbox();
     let ids: Vec<_> =
         inbox.iter().map(|line| line["id"].as_str().expect("an id").parse().expect("an id")).collect();
@@ -151,7 +150,10 @@ fn check(format: &str, is_proxied: bool) {
             });
         }
     }
-    assert!(site.inbox(&["show", &ids[0].to_string()]).contains("I do not want"), "the operator is told");
+    assert!(
+        site.inbox(&["show", &ids[0].to_string()]).contains("I do not want"),
+        "the operator sees the reply"
+    );
     site.inbox(&["hold", &ids[0].to_string(), "--because", "qzmessage4x"]);
     site.inbox(&["release", &ids[0].to_string()]);
 
@@ -168,7 +170,7 @@ fn check(format: &str, is_proxied: bool) {
     let ready = site.server.ops("/readyz").text().to_owned();
     assert_eq!(site.server.terminate().0, Some(0));
     let log =
-        until(|| Some(site.server.log()).filter(|log| log.contains("stopped"))).expect("it is all said");
+        until(|| Some(site.server.log()).filter(|log| log.contains("stopped"))).expect("the log is complete");
     for words in
         ["answered", "submission could not be stored", "no channel confirmed", "an attempt has failed"]
     {
@@ -184,14 +186,14 @@ fn check(format: &str, is_proxied: bool) {
     assert_eq!(files, [""; 0]);
 }
 
-/// A visitor whose values are unique markers.
+/// A visitor whose submitted values are unique markers.
 struct Sender<'a> {
     site: &'a ChannelSite,
     is_proxied: bool,
 }
 
 impl Sender<'_> {
-    /// Sends a form from the source of this number.
+    /// Sends a form from the source with this number.
     fn post(&self, source: u8, path: &str, body: &str) -> Answer {
         self.send(source, "POST", &format!("{path}?q=qzquery8x"), "application/json", body.as_bytes())
     }
@@ -217,7 +219,7 @@ impl Sender<'_> {
         self.site.server.request(method, target, &headers, body)
     }
 
-    /// 400 of each kind, 405 and 413.
+    /// Causes each kind of 400, a 405 and a 413.
     fn be_refused(&self) {
         let json = "application/json";
         let cases: [(&str, Vec<u8>, u16); 14] = [
@@ -243,7 +245,7 @@ impl Sender<'_> {
         assert_eq!(self.send(40, "QZMETHOD15X", "/api/contact", json, b"").status, 405);
     }
 
-    /// 408, and a body that never comes to its end.
+    /// Causes a 408, and breaks off within a body and within a header.
     fn be_slow_and_break_off(&self) {
         let head = "POST /api/contact HTTP/1.1\r\nHost: qzhost19x.example\r\nX-Forwarded-For: 203.0.113.50\r\n\
                     Content-Type: application/json\r\nContent-Length: 400\r\n\r\n{\"name\": \"qzlate17x";
@@ -254,7 +256,7 @@ impl Sender<'_> {
         broken.send(head.as_bytes()).expect("sent");
         broken.close_writing();
         let _ = broken.rest();
-        // A header that does not come to its end.
+        // An incomplete header.
         let mut half = self.site.server.connect();
         half.send(b"GET /qzpath9x HTTP/1.1\r\nHost: qzhost19x.example\r\nX-A: qzheader16x").expect("sent");
         let _ = half.rest();
@@ -272,9 +274,10 @@ impl Sender<'_> {
             &long,
         ] {
             let mut connection: Connection = self.site.server.connect();
-            // It may be closed before all of it is sent.
+            // The server may close the connection before everything is sent.
             let _ = connection.send(bytes.as_bytes());
-            // An answer may leave the connection open, to a proxy for longer than a test should take.
+            // The server may keep the connection open after the answer, for a proxy longer than a test should
+            // take.
             connection.close_writing();
             let _ = connection.rest();
         }
@@ -293,7 +296,7 @@ impl Sender<'_> {
     }
 }
 
-/// The files beside the database in which a marker is found, and whether it is found in the database.
+/// The files beside the database in which a marker is found, and whether the database contains one.
 fn look_at_files(folder: &Path) -> (Vec<String>, bool) {
     let (mut found, mut is_in_inbox) = (Vec::new(), false);
     let mut folders = vec![folder.to_owned()];
@@ -316,7 +319,7 @@ fn look_at_files(folder: &Path) -> (Vec<String>, bool) {
     (found, is_in_inbox)
 }
 
-/// Random digits of a request's name could be those of an address.
+/// Request IDs are random, and their digits could match an address.
 fn blank_uuids(text: &mut [u8]) {
     const LENGTH: usize = 36;
     let is_uuid = |text: &[u8]| {
@@ -333,8 +336,7 @@ fn blank_uuids(text: &mut [u8]) {
     }
 }
 
-/// The markers that stand in some bytes: as they are, percent-encoded, in base 64, in hexadecimal digits or
-/// as numbers.
+/// The markers in some bytes: plain, percent-encoded, in Base64, in hexadecimal digits or as decimal numbers.
 fn find(bytes: &[u8]) -> Vec<String> {
     let mut lower = bytes.to_ascii_lowercase();
     blank_uuids(&mut lower);
@@ -356,7 +358,7 @@ fn find(bytes: &[u8]) -> Vec<String> {
     markers.chain(addresses).map(ToString::to_string).collect()
 }
 
-/// The part of a text's Base64 encoding that does not depend on its position in the encoded data.
+/// The parts of a text's Base64 encoding that do not depend on its neighbours, for each position modulo 3.
 fn base64_parts(text: &str) -> [String; 3] {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     [0, 1, 2].map(|before| {
@@ -364,7 +366,7 @@ fn base64_parts(text: &str) -> [String; 3] {
         for byte in text.bytes() {
             let _ = write!(bits, "{byte:08b}");
         }
-        // So many bits of the first digit belong to what comes before.
+        // This many bits of the first digit belong to the preceding text.
         let shared = (6 - before * 8 % 6) % 6;
         let digits = bits.as_bytes()[shared..].chunks_exact(6);
         let digit = |bits: &[u8]| {

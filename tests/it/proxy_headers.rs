@@ -8,20 +8,20 @@ use frontdesk::web::trusted_proxies::{FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FO
 
 use crate::support::{frontdesk, small_site};
 
-/// The values that nginx may set in such a header: empty, or variables that do not depend on the client.
+/// The values to which nginx may set such a header: empty, or variables that do not depend on the client.
 const NGINX_VALUES: [&str; 5] = ["", "$remote_addr", "$scheme", "$request_id", "$frontdesk_hop"];
 
-/// The same for HAProxy.
+/// The values to which HAProxy may set such a header.
 const HAPROXY_VALUES: [&str; 3] = ["%[src]", "https", "%[uuid()]"];
 
-/// A directive of nginx: its words, and what is between its braces.
+/// A directive of nginx: its words, and the block between its braces.
 #[derive(Debug)]
 struct Directive {
     words: Vec<String>,
     block: Vec<Directive>,
 }
 
-/// Reads a configuration of nginx up to its end or the end of a block; returns what is left as well.
+/// Parses a configuration of nginx up to the end of the text or block. Also returns the remaining text.
 fn read_nginx(mut text: &str) -> (Vec<Directive>, &str) {
     let (mut directives, mut words) = (Vec::new(), Vec::new());
     loop {
@@ -67,8 +67,8 @@ fn read_nginx(mut text: &str) -> (Vec<Directive>, &str) {
     }
 }
 
-/// The faults in the headers of each `proxy_pass` in `directives`, and the number of these. A block without
-/// its own `proxy_set_header` inherits those of the enclosing block; its own ones replace all of them.
+/// The faults in the headers of each `proxy_pass` in `directives`, and the number of `proxy_pass` directives.
+/// A block without `proxy_set_header` inherits those of the enclosing block; otherwise it inherits none.
 fn examine_nginx(directives: &[Directive], around: &BTreeMap<String, String>) -> (Vec<String>, usize) {
     let own: BTreeMap<String, String> = directives
         .iter()
@@ -95,8 +95,8 @@ fn examine_nginx(directives: &[Directive], around: &BTreeMap<String, String>) ->
     (faults, count)
 }
 
-/// Panics if a `proxy_pass` passes on a trusted header of the client; returns how many `proxy_pass` there
-/// are.
+/// Panics if a `proxy_pass` forwards a trusted header from the client. Returns the number of `proxy_pass`
+/// directives.
 fn check_nginx(of: &str, text: &str) -> usize {
     let (directives, rest) = read_nginx(text);
     assert_eq!(rest, "", "{of} is read to its end");
@@ -105,7 +105,7 @@ fn check_nginx(of: &str, text: &str) -> usize {
     count
 }
 
-/// The faults in the headers of each `frontend` of HAProxy, and the number of these.
+/// The faults in the headers of each `frontend` of HAProxy, and the number of frontends.
 fn examine_haproxy(text: &str) -> (Vec<String>, usize) {
     let mut sections: Vec<(&str, Vec<Vec<&str>>)> = Vec::new();
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()) {
@@ -126,7 +126,7 @@ fn examine_haproxy(text: &str) -> (Vec<String>, usize) {
                 .filter(|words| words[0] == "http-request")
                 .filter(|words| words.iter().any(|word| word.eq_ignore_ascii_case(name)))
                 .collect();
-            // A condition would be further words.
+            // A rule with a condition would have more words.
             let is_overwritten = match rules[..] {
                 [[_, "del-header", _]] => true,
                 [[_, "set-header", _, value]] => HAPROXY_VALUES.contains(value),
@@ -144,7 +144,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The files of a folder with their contents, in the order of their names.
+/// The files of a folder with this ending and their contents, sorted by name.
 fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(root().join(folder)).expect("a folder");
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -210,7 +210,7 @@ fn an_exported_configuration_overwrites_trusted_headers() {
         let server = server.to_ascii_lowercase();
         assert_eq!(server.matches(&set(header, value)).count(), 2, "{header}");
         assert_eq!(server.matches(&set(other, "\"\"")).count(), 2, "{other}");
-        // The value of the configuration's own variable.
+        // The value of a variable that the configuration defines.
         let (http, _) = read_nginx(&read("nginx/http.conf"));
         let hop = http.iter().find(|directive| {
             directive.words[0] == "map" && directive.words.last().is_some_and(|name| name == "$frontdesk_hop")

@@ -1,4 +1,4 @@
-//! A new site and configuration replace the old ones while the server runs: completely or not at all.
+//! A new site and configuration replace the old ones while the server is running: completely or not at all.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use crate::support::load::Load;
 use crate::support::tls::Authority;
 use crate::support::{PATIENCE, TestServer, frontdesk};
 
-/// A site of the test's own, as `init` makes it.
+/// A private site, created by `init`.
 fn site(folder: &Path) -> PathBuf {
     let site = folder.join("site");
     assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
     site
 }
 
-/// Puts a page in the place of another, as an editor does: at once.
+/// Replaces a page atomically, as an editor does.
 fn write(path: &Path, text: &str) {
     let draft = path.with_extension("draft");
     std::fs::write(&draft, text).expect("it can be written");
@@ -152,13 +152,13 @@ fn restart_only_keys_keep_their_values_on_reload() {
             assert_eq!(server.log().matches(&said).count(), reloads, "{key}");
         }
     }
-    // No TLS socket is open yet, so no client may be redirected to it.
+    // No TLS socket is open yet, so plain HTTP must not redirect.
     assert_eq!(server.get("/", &[]).status, 200);
     assert_eq!(server.get("/llms.txt", &[]).text(), own);
-    // One scrape does not wait for the inbox for long.
+    // A scrape does not wait for the inbox for long.
     let is_there = || server.ops("/metrics").text().contains("\nfrontdesk_inbox_readable 1\n");
     until("the inbox, which is where it was,", is_there);
-    // A fault in these settings is still a fault.
+    // Invalid values of these settings are still errors.
     std::fs::write(site.join("key.pem"), "none").expect("it can be written");
     hang_up(&server);
     until("the refusal", || server.log().contains("reload failed"));
@@ -169,7 +169,7 @@ fn watch_applies_every_change() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     write(&site.join("pages/news.md"), &page("The first state."));
-    // Inside the site, as it is by default: what the inbox writes must not have the site read again.
+    // The data folder is inside the site, as by default. Writes to the inbox must not trigger a reload.
     let server = TestServer::serving(&site, &site.join("data"), &["--watch"], &[]);
     assert!(says(&server, "The first state."));
     for state in ["The second state.", "The third state."] {
@@ -191,12 +191,12 @@ fn watch_applies_every_change() {
     assert_eq!(
         server.log().matches("configuration reloaded").count(),
         reloads + 1,
-        "the inbox is not the site"
+        "a write to the inbox triggered a reload"
     );
     server.expect(5);
 }
 
-/// How many reloads and requests: a few in the inner loop, as the variables say in the whole suite.
+/// The number of reloads and of requests: few by default, as many as the variables say in the whole suite.
 fn effort() -> (usize, usize) {
     let read = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());
     (read("FRONTDESK_TEST_RELOADS").unwrap_or(10), read("FRONTDESK_TEST_REQUESTS").unwrap_or(5_000))
@@ -226,7 +226,7 @@ fn no_request_fails_during_repeated_reloads() {
     for reload in 1..=reloads {
         let state = format!("State {reload}.");
         write(&site.join("pages/news.md"), &page(&state));
-        // Faulty ones among them, which change nothing.
+        // Some reloads have faults and change nothing.
         if reload % 5 == 0 {
             write(&site.join("pages/broken.md"), "---\ntitle: [\n---\n");
             hang_up(&server);
@@ -266,10 +266,10 @@ fn strong_encodings_are_cached_and_verified() {
         &page(&"Some words that say the same, and some that do not. ".repeat(20)),
     );
     let data = folder.path().join("data");
-    // Where a file is, no folder can be made: encodings stay what they are at first.
+    // A folder cannot be created where a file exists, so the server keeps its first encodings.
     std::fs::create_dir(&data).expect("a folder");
     std::fs::write(data.join("encodings"), "none").expect("it can be written");
-    // Pages name the address at which they are, and the port is another after each start.
+    // A fixed base URL, because pages contain their address and each start uses another port.
     let mut server = TestServer::at(&site, &data, &[("FRONTDESK_BASE_URL", "https://www.example.com")]);
     until("the warning", || server.log().contains("cannot store strong encodings"));
     let quick = brotli(&server);
@@ -284,7 +284,7 @@ fn strong_encodings_are_cached_and_verified() {
     assert_eq!(again.status, 200, "the validator of other bytes");
     server.kill();
     server.restart();
-    assert_eq!(brotli(&server), strong, "they are there from the first answer on");
+    assert_eq!(brotli(&server), strong, "the stored encodings are used from the first answer");
 
     let kept = || -> Vec<PathBuf> {
         let entries = std::fs::read_dir(data.join("encodings")).expect("a folder").flatten();
@@ -302,7 +302,7 @@ fn strong_encodings_are_cached_and_verified() {
     server.restart();
     until("the strong ones again", || brotli(&server) == strong);
     assert_eq!(kept().len(), before);
-    // A page that the site no longer has is gone.
+    // The encodings of a removed page are deleted.
     std::fs::remove_file(site.join("pages/news.md")).expect("it is there");
     hang_up(&server);
     until("the removal", || kept().len() < before);

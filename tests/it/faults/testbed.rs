@@ -90,8 +90,8 @@ pub struct TestBed {
     /// The maximum number of concurrent deliveries in each channel.
     concurrency: usize,
     pub kills: usize,
-    /// Whether commits have failed. The failed commit of a claim may still be on disk. In that case the delivery
-    /// is not sent, but is claimed again after its lease has expired or at the next start.
+    /// Whether commits have failed. The failed commit of a claim may still be on disk. In that case the
+    /// delivery is not sent, but is claimed again after its lease has expired or at the next start.
     pub has_failed: bool,
     /// Holds the site, the Maildir and the logs of strace.
     folder: tempfile::TempDir,

@@ -1,5 +1,5 @@
 //! HTTP/2 conformance (RFC 9113): the cases of `httpwg`, each with its required outcome. docs/conformance.md
-//! has the reasons.
+//! explains the deviations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -8,24 +8,24 @@ use std::process::{Command, Stdio};
 
 use crate::support::{NO_DEADLINES, TestServer, small_site};
 
-/// How many cases version 0.2.5 of the tool has.
+/// The number of cases in version 0.2.5 of the tool.
 const CASES: usize = 107;
 
-/// How often a case may be run until it has an outcome that is allowed.
+/// How often a case is run until its outcome is allowed.
 const ATTEMPTS: usize = 10;
 
-/// The same for a case of [`RACY`].
+/// The same for the cases in [`RACY`].
 const RACY_ATTEMPTS: usize = 40;
 
 /// The tool's message about a connection error with the code PROTOCOL_ERROR.
 const PROTOCOL_ERROR: &str = "but got ProtocolError";
 
-/// The tool's message if it expects a reset stream and gets a complete response.
+/// The tool's message when it expects a reset stream but gets a complete response.
 const RESPONSE: &str = "Timed out while waiting for stream error";
 
-/// Cases that the server does not pass, with what the tool then says: it expects another error code (the h2
-/// crate reports each of these as PROTOCOL_ERROR), a reset in the place of a 400, or more of a server than
-/// this one does.
+/// Cases that the server does not pass, with the tool's messages. The tool expects another error code (the h2
+/// crate reports each of these errors as PROTOCOL_ERROR), a reset instead of a 400, or something that this
+/// server does not do.
 const STEADY: [(&str, &str); 20] = [
     ("closed sends headers frame", PROTOCOL_ERROR),
     ("closed sends headers frame after rst stream", PROTOCOL_ERROR),
@@ -44,11 +44,11 @@ const STEADY: [(&str, &str); 20] = [
     ("sends headers frame with mismatched host authority", RESPONSE),
     ("sends headers frame with pseudo header in trailer", RESPONSE),
     ("sends headers frame with trailing tab in field value", RESPONSE),
-    // The header block is incomplete: the server waits for its end, for as long as its deadline allows, and
-    // then closes.
+    // The header block is incomplete. The server waits for the rest until its deadline, and then closes the
+    // connection.
     ("client sends push promise frame", "Timed out while waiting for connection error"),
-    // The connection ends behind GOAWAY with nothing under way. If the PING that follows is there already, it
-    // is answered.
+    // The connection ends after GOAWAY if no request is in progress. A PING that has already arrived is
+    // answered.
     ("sends goaway frame with unknown error code", "peer hung up"),
     // The case posts to `/`, which is answered with 405, and expects 200.
     ("sends headers frame with te trailers", "left: 405"),
@@ -61,21 +61,20 @@ const RACY: [(&str, &str); 2] = [
     ("sends data frame on invalid stream state", PROTOCOL_ERROR),
 ];
 
-/// Runs all cases at once, and those that did not end as they must again, alone and with a minute of
-/// patience.
+/// Runs all cases at once, then repeats those with a wrong outcome, one at a time and with a timeout of a
+/// minute.
 ///
 /// The chance that this fails for a correct server is below 1e-6. A case that must pass fails by chance only
 /// if it is missed in [`ATTEMPTS`] = 10 runs: in 75 runs of the tool, 60 of them on two cores with three busy
 /// loops, none of the 85 was missed, so that a miss is rarer than 1 in 2,000 (at 95 % confidence), and 85 ×
-/// (1/2,000)^10 < 1e-30. A machine that stands still for two seconds misses many cases at once, but only in
-/// the first run: later ones wait for a minute. A racy case was missed in a quarter of the runs; even if it
-/// were in two thirds, 2 × (2/3)^40 < 2e-7. A steady difference may pass, and is missed by another message
-/// only if it is so in ten runs.
+/// (1/2,000)^10 < 1e-30. A machine that stalls for two seconds misses many cases at once, but only in the
+/// first run: later runs wait for a minute. A racy case was missed in a quarter of the runs; even at two
+/// thirds, 2 × (2/3)^40 < 2e-7. A steady difference may pass. It fails the test only if the tool reports
+/// another message in ten runs.
 #[test]
 #[ignore = "needs httpwg: scripts/test door"]
 fn http2_conformance_cases_end_as_listed() {
-    // With its usual deadlines the server would end a connection that is idle before the tool's patience is
-    // over.
+    // With its default deadlines the server would close an idle connection before the tool's timeout.
     let server = TestServer::with(&small_site(), &NO_DEADLINES);
     let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md"))
         .expect("it is there");
@@ -84,7 +83,7 @@ fn http2_conformance_cases_end_as_listed() {
     }
     let outcomes = (0..ATTEMPTS)
         .map(|_| run(server.address, "", "2000"))
-        // The tool gives up if it finds no server within a second.
+        // The tool exits if it does not find a server within a second.
         .find(|outcomes| outcomes.len() == CASES)
         .expect("the tool runs all of its cases");
     let named =
@@ -127,12 +126,12 @@ enum Outcome {
     Missed(String),
 }
 
-/// The name of a case without the document and the section that it is from.
+/// The name of a case without its document and section.
 fn short(case: &str) -> &str {
     case.rsplit(" :: ").next().unwrap_or(case)
 }
 
-/// Runs the cases whose name contains `filter`, all at once. `timeout` is how long one waits for a frame, in
+/// Runs all cases whose name contains `filter` at once. `timeout` is the tool's timeout for a frame, in
 /// milliseconds.
 fn run(address: SocketAddr, filter: &str, timeout: &str) -> BTreeMap<String, Outcome> {
     let tools = std::env::var("TEST_TOOLS").expect("scripts/test says where its tools are");
@@ -148,7 +147,7 @@ fn run(address: SocketAddr, filter: &str, timeout: &str) -> BTreeMap<String, Out
     let mut outcomes = BTreeMap::new();
     for line in said.lines() {
         if let Some((_, case)) = line.split_once("Running test: ") {
-            // A case that panics is not judged, and what it said cannot be told from what others said.
+            // A case that panics has no result, and its output is mixed with that of other cases.
             outcomes.entry(case.to_owned()).or_insert_with(|| Outcome::Missed(panics(&said)));
         }
         if let Some((_, case)) = line.split_once("Test passed: ") {
@@ -164,7 +163,7 @@ fn run(address: SocketAddr, filter: &str, timeout: &str) -> BTreeMap<String, Out
     outcomes
 }
 
-/// The messages of all panics, each once.
+/// The distinct messages of all panics.
 fn panics(said: &str) -> String {
     let lines: BTreeSet<&str> = said
         .lines()
@@ -174,7 +173,7 @@ fn panics(said: &str) -> String {
     lines.into_iter().collect::<Vec<_>>().join("; ")
 }
 
-/// The text without the escape sequences that colour it.
+/// Removes the escape sequences for colours.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\x1b[");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -23,17 +23,17 @@ use crate::support::{Connection, TestServer, small_site};
 /// The n-th source of an attacker.
 type NthSource = fn(u32) -> Source;
 
-/// The addresses that an attacker has.
+/// The attackers, each with its addresses.
 const ATTACKERS: [(&str, NthSource); 2] =
     [("one IPv6 /48", of_one_network), ("100 IPv4 addresses", of_a_hundred_addresses)];
 
-/// The n-th /64 of a /48.
+/// The n-th /64 of one /48.
 fn of_one_network(n: u32) -> Source {
     let [_, _, high, low] = n.to_be_bytes();
     Source::V6([0x20, 0x01, 0x0d, 0xb8, 0, 1, high, low])
 }
 
-/// The n-th of 100 addresses, each in a /24 of its own.
+/// The n-th of 100 addresses, each in a different /24.
 fn of_a_hundred_addresses(n: u32) -> Source {
     Source::V4([10, 0, u8::try_from(n % 100).expect("less than 100"), 1])
 }
@@ -43,7 +43,7 @@ pub(super) fn row(attack: &str, attacker: &str, result: &str) {
     eprintln!("attack-cost: | {attack} | {attacker} | {result} |");
 }
 
-/// As many requests as the limits allow a source of each number within an hour.
+/// The sources of all requests that the limits allow within an hour.
 fn allowed_within_an_hour(limiter: &LocalLimiter, source: impl Fn(u32) -> Source) -> Vec<Source> {
     let start = Instant::now();
     let mut allowed = Vec::new();
@@ -63,8 +63,7 @@ fn allowed_within_an_hour(limiter: &LocalLimiter, source: impl Fn(u32) -> Source
 fn twenty_gigabytes_cannot_be_written_within_a_day() {
     /// In megabytes.
     const BAR: u64 = 20_000;
-    /// A body takes about its size in the database, and up to 2.8 times that in a Maildir: in percent of its
-    /// size.
+    /// Bytes written per byte of a body, in percent: about 100 in the database, and up to 280 in a Maildir.
     const WRITTEN: u64 = 380;
     for (attacker, source) in ATTACKERS {
         let (limiter, bytes) =
@@ -172,8 +171,8 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
             };
             intake.accept(arrival)
         };
-        // Of an hour's worth of requests, what comes before the form's quota is exceeded is enough to fill
-        // every queue.
+        // An hour's worth of requests: those before the form's quota is exceeded are enough to fill every
+        // queue.
         let mut flood = allowed_within_an_hour(&LocalLimiter::new(&LimitOptions::default()), source);
         flood.truncate(3_000);
         let visitor = runtime.block_on(async {
@@ -219,7 +218,7 @@ fn a_visitor_gets_a_connection_to_a_full_server() {
         let mut crowd = Vec::new();
         for n in 0..100 {
             let source = if networks == 1 { [127, 0, 9, n + 1] } else { [127, 0, n + 1, 1] };
-            // More than a source may have.
+            // More connections than one source may have.
             crowd.extend((0..120).map(|_| connect_from(source, server.address)));
         }
         // While idle connections are being closed, a browser's first attempt may fail.

@@ -1,5 +1,5 @@
-//! Two thousand connections that send nothing, too little or too slowly, or do not read: the usual deadlines
-//! close them all, and other clients are not affected.
+//! Many connections: deadlines close idle and slow ones, limits per source and in total hold, and other
+//! clients are not affected.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -15,20 +15,20 @@ use crate::support::channel_site::until;
 use crate::support::tls::Authority;
 use crate::support::{Connection, NO_DEADLINES, PATIENCE, TestServer, small_site};
 
-/// How many there are of each kind.
+/// The number of connections of each kind.
 const CROWD: usize = 2_000;
 
 /// How much longer the slowest hundredth of other clients' requests may take than those to a server without
 /// the crowd, or as long again where that is more: then the machine itself is slow.
 const TOLERATED: Duration = Duration::from_millis(50);
 
-/// How often a crowd may come again because the machine was busy with something else.
+/// The number of attempts, because the machine may be busy with something else.
 const TRIES: usize = 5;
 
-/// All come from this machine, so that one source must be allowed as many.
+/// All connections come from this machine, so one source must be allowed that many.
 const ONE_SOURCE: (&str, &str) = ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "10000");
 
-/// A TLS record that announces a ClientHello of 512 bytes and holds its beginning.
+/// The beginning of a TLS record with a ClientHello of 512 bytes.
 const HALF_A_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03frontdesk";
 
 #[test]
@@ -111,7 +111,8 @@ fn one_source_cannot_take_more_than_its_share() {
     let server = TestServer::with(&small_site(), &NO_DEADLINES);
     let crowd = Crowd::of(400, server.address, b"");
     let refused = || metric(&server, r#"frontdesk_connections_shed_total{reason="source"}"#);
-    until(|| (refused() == 400 - 256).then_some(())).expect("whoever is too many is closed at once");
+    until(|| (refused() == 400 - 256).then_some(()))
+        .expect("connections above the limit are closed immediately");
     assert_eq!(metric(&server, "frontdesk_connections_open"), 256);
     // Other clients are not affected.
     let other = connect_from([127, 0, 0, 2], server.address);
@@ -129,14 +130,14 @@ fn a_nearly_full_server_closes_idle_connections_of_the_largest_source() {
     let from = |host: u8| Connection::over(connect_from([127, 0, 0, host], server.address));
     let get =
         |connection: &mut Connection| connection.request("GET", "/", &[], b"").expect("an answer").status;
-    // A visitor whose browser keeps its connection, and a source that takes all others.
+    // A visitor whose browser keeps its connection open, and a source that takes all other connections.
     let mut visitor = from(2);
     assert_eq!(get(&mut visitor), 200);
     let crowd = Crowd::of(MOST - 1, server.address, b"");
     for host in 3..40 {
-        // The server may still be accepting the crowd, and be full for a moment.
+        // The server may still be accepting connections and be full for a moment.
         let first_page = until(|| from(host).request("GET", "/", &[], b"").ok());
-        assert_eq!(first_page.expect("there is room again").status, 200, "{host}");
+        assert_eq!(first_page.expect("the server has room again").status, 200, "{host}");
     }
     assert_eq!(get(&mut visitor), 200, "its source is the smallest");
     let evicted = metric(&server, r#"frontdesk_connections_shed_total{reason="evicted"}"#);
@@ -145,9 +146,9 @@ fn a_nearly_full_server_closes_idle_connections_of_the_largest_source() {
     drop(crowd);
 }
 
-/// Lets a crowd come, waits until the deadlines have shed it, and compares how long others wait meanwhile
-/// with how long they wait for a server that has no crowd, at the same time on the same machine. Left alone,
-/// the crowd would stay for ten minutes.
+/// Opens the connections and waits until the deadlines have closed them. Meanwhile it compares the response
+/// times of other clients with those of a server without these connections on the same machine. Without
+/// deadlines the connections would stay open for ten minutes.
 fn check<C>(server: &TestServer, name: &str, come: impl Fn() -> C) {
     more_descriptors();
     let quiet = TestServer::start();
@@ -162,11 +163,14 @@ fn check<C>(server: &TestServer, name: &str, come: impl Fn() -> C) {
             let open = metric(server, "frontdesk_connections_open");
             most = most.max(open);
             let arrived = metric(server, "frontdesk_connections_total") - before;
-            // A few are those of the others.
+            // Some of the connections are those of the other clients.
             if arrived >= others[1].count() + CROWD * 9 / 10 && open < 10 {
                 break began.elapsed();
             }
-            assert!(began.elapsed() < PATIENCE, "{name}: {arrived} connections arrived, and {open} are open");
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{name}: {arrived} connections arrived, but {open} are still open"
+            );
             std::thread::sleep(Duration::from_millis(50));
         };
         let [without, with] = others.map(Others::end);
@@ -193,10 +197,10 @@ fn p99(times: &[Duration]) -> Duration {
     sorted[sorted.len() * 99 / 100]
 }
 
-/// A client that asks for the home page again and again, each time on a new connection.
+/// A client that requests the home page continuously, each time on a new connection.
 struct Others {
     stop: Arc<AtomicBool>,
-    /// How many connections it has opened.
+    /// The number of connections that it has opened.
     connections: Arc<AtomicUsize>,
     thread: JoinHandle<Vec<Duration>>,
 }
@@ -226,21 +230,21 @@ impl Others {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// How long each request took.
+    /// Stops the client. Returns the duration of each request.
     fn end(self) -> Vec<Duration> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("everybody else is answered")
+        self.thread.join().expect("other clients are answered")
     }
 }
 
-/// Connections that have said something, and stay.
+/// Connections that stay open after the same first bytes.
 struct Crowd(#[expect(dead_code, reason = "they are held")] Vec<TcpStream>);
 
 impl Crowd {
     fn of(count: usize, address: SocketAddr, beginning: &[u8]) -> Self {
         let open = |_| {
             let mut stream = TcpStream::connect(address).expect("the server accepts");
-            // It may be one too many, and closed already.
+            // The server may have closed the connection already because of a limit.
             let _ = stream.write_all(beginning);
             stream
         };
@@ -248,7 +252,7 @@ impl Crowd {
     }
 }
 
-/// A program that is ended with its crowd.
+/// A running program that opens connections; killed when dropped.
 struct Tool(Child);
 
 impl Drop for Tool {
@@ -258,21 +262,21 @@ impl Drop for Tool {
     }
 }
 
-/// One figure of `/metrics`.
+/// The value of a metric in `/metrics`.
 pub(super) fn metric(server: &TestServer, name: &str) -> usize {
     let metrics = server.ops("/metrics");
     let figure = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     figure.unwrap_or_else(|| panic!("there is no {name}"))
 }
 
-/// Lets this process, and the servers that it starts, open as many files as they may.
+/// Raises the limit of open files for this process and the servers that it starts as far as possible.
 pub(super) fn more_descriptors() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).expect("it may be raised so far");
 }
 
-/// A connection from another address of this machine.
+/// Connects from another address of this machine.
 pub(super) fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");

@@ -10,7 +10,7 @@ use crate::support::{Connection, NO_DEADLINES, TestServer, small_site};
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Closed connections, because memory was short.
+/// The metric for connections that were closed because memory was short.
 const SHED: &str = r#"frontdesk_connections_shed_total{reason="memory"}"#;
 const HELD: &str = "frontdesk_connections_memory_bytes";
 const RESIDENT: &str = "process_resident_memory_bytes";
@@ -26,8 +26,8 @@ fn http2_from(server: &TestServer, source: [u8; 4]) -> Frames {
     Frames::over(connect_from(source, server.address), &[])
 }
 
-/// A hundred forms with many fields, of which no body comes to its end; none if the server has closed the
-/// connection.
+/// Starts a hundred forms with many fields, each with an incomplete body. Returns `None` if the server has
+/// closed the connection.
 fn attack(server: &TestServer) -> Option<Frames> {
     let mut frames = http2_from(server, [127, 0, 1, 1]);
     let fields: Vec<Vec<u8>> = (0..400).map(|number| field(&format!("x{number}"), "")).collect();
@@ -80,9 +80,9 @@ fn the_source_with_the_most_memory_is_shed_and_others_are_served() {
     let held = metric(&server, HELD);
     assert!(held <= limit, "{held}");
     submit();
-    assert!(answers_ping(&mut browser), "another source's connection goes on");
+    assert!(answers_ping(&mut browser), "another source's connection stays open");
     let closed = metric(&server, SHED);
-    assert!(closed <= attacks, "{closed} connections were closed, and the attacker had {attacks}");
+    assert!(closed <= attacks, "{closed} connections were closed, but the attacker had only {attacks}");
     super::cost::row(
         "reach the memory limit",
         "one IPv4 address",
@@ -105,8 +105,8 @@ fn memory_of_connections_is_charged_and_returned() {
         until(|| is_it().then_some(())).unwrap_or_else(|| panic!("{} bytes are held", metric(&server, HELD)));
     };
     holds(0, 0);
-    // A connection that waits, the beginning of a form of 60,000 bytes over HTTP/1.1, and a hundred forms
-    // over HTTP/2.
+    // An idle connection, the beginning of a form of 60,000 bytes over HTTP/1.1, and a hundred forms over
+    // HTTP/2.
     let idle = server.connect();
     holds(1, 64 * 1024);
     let mut form = connect_from([127, 0, 0, 1], server.address);

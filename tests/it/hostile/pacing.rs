@@ -1,4 +1,4 @@
-//! Forms that arrive in unusual pieces: each gets a response or a closed connection, and is stored completely
+//! Forms that arrive in unusual pieces. Each gets a response or a closed connection, and is stored completely
 //! or not at all.
 
 use std::time::Duration;
@@ -9,15 +9,15 @@ const BODY_TIMEOUT: (&str, &str) = ("FRONTDESK_SERVER__BODY_TIMEOUT", "1s");
 
 const FORM: &str = r#"{"email":"ada@example.com"}"#;
 
-/// A client's actions, step by step.
+/// One action of a client.
 enum Step<'a> {
-    /// It sends this.
+    /// Sends the text.
     Send(&'a str),
-    /// It sends this, byte by byte, each in a packet of its own, with a pause after each.
+    /// Sends the text one byte per packet, with a pause after each.
     Trickle(&'a str, Duration),
-    /// It waits for an answer of this status.
+    /// Waits for an answer with this status.
     Hear(u16),
-    /// It says that nothing more will come.
+    /// Closes the sending direction.
     CloseWriting,
 }
 
@@ -26,11 +26,11 @@ use Step::{CloseWriting, Hear, Send, Trickle};
 /// The expected result.
 #[derive(Clone, Copy)]
 enum End {
-    /// An answer of this status, after which the connection goes on.
+    /// An answer with this status on a connection that stays open.
     Answered(u16),
-    /// An answer of this status, the last one.
+    /// An answer with this status on a connection that is then closed.
     Last(u16),
-    /// No answer, and the end.
+    /// A closed connection without an answer.
     Closed,
 }
 
@@ -136,7 +136,7 @@ fn check(steps: &[Step<'_>], expected: End, kept: usize) {
     check_within(&[], steps, expected, kept);
 }
 
-/// The same with a server that has these deadlines.
+/// The same with a server that has these deadlines and no others.
 fn check_within(few: &[(&'static str, &'static str)], steps: &[Step<'_>], expected: End, kept: usize) {
     let server = TestServer::with(&small_site(), &deadlines(few));
     let mut connection = server.connect();
@@ -156,19 +156,19 @@ fn check_within(few: &[(&'static str, &'static str)], steps: &[Step<'_>], expect
         Last(status) => {
             assert_eq!(connection.answer(false).expect("an answer").status, status);
             match connection.rest() {
-                Ok(rest) => assert_eq!(String::from_utf8_lossy(&rest), "", "and then the end"),
+                Ok(rest) => assert_eq!(String::from_utf8_lossy(&rest), "", "the connection is closed"),
                 Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
             }
         }
         Closed => match connection.rest() {
-            Ok(rest) => assert_eq!(String::from_utf8_lossy(&rest), "", "nothing is said"),
+            Ok(rest) => assert_eq!(String::from_utf8_lossy(&rest), "", "nothing is sent"),
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
         },
     }
     server.expect(kept);
 }
 
-/// It may be cut off on the way.
+/// Ignores write errors, because the server may close the connection meanwhile.
 fn trickle(connection: &mut Connection, text: &str, pause: Duration) {
     for byte in text.as_bytes() {
         if connection.send(&[*byte]).is_err() {

@@ -1,12 +1,12 @@
-//! Delivered webhooks: one JSON value of a known shape, whose texts have no effect in the chat that shows
-//! them.
+//! Delivered webhooks: one JSON value of a known shape, with texts that have no effect in the chat that
+//! displays them.
 
 use serde_json::{Value, json};
 
 use super::{Sent, assert_inert, steers};
 use crate::support::http_peer::Request;
 
-/// Frontdesk's own JSON: every value exactly as it was sent.
+/// Frontdesk's own JSON: every value exactly as sent.
 pub(super) fn check_standard(request: &Request, sent: &Sent) {
     let mut data = serde_json::Map::new();
     data.insert("id".to_owned(), sent.id.as_str().into());
@@ -21,7 +21,7 @@ pub(super) fn check_standard(request: &Request, sent: &Sent) {
     assert_eq!(body(request).to_string(), expected.to_string());
 }
 
-/// Slack begins mentions and links with `<`, and reads three entities.
+/// In Slack, `<` begins mentions and links, and three entities are decoded.
 pub(super) fn check_slack(request: &Request, sent: &Sent) {
     let body = body(request);
     let (title, text) = (&body["text"], &body["blocks"][0]["text"]["text"]);
@@ -42,7 +42,7 @@ pub(super) fn check_slack(request: &Request, sent: &Sent) {
     assert_shown(&shown, sent);
 }
 
-/// Mattermost shows a block of code, which nothing in it closes.
+/// Mattermost shows a code block, which no line of the text may close.
 pub(super) fn check_mattermost(request: &Request, sent: &Sent) {
     let body = body(request);
     let text = body["text"].as_str().expect("a text");
@@ -91,7 +91,7 @@ fn assert_shown(shown: &str, sent: &Sent) {
     }
 }
 
-/// The request's header is ours, and its body one JSON value without a member that is there twice.
+/// The request has only expected headers, and its body is one JSON value without duplicate members.
 fn body(request: &Request) -> Value {
     assert_eq!((&*request.method, &*request.target), ("POST", "/in"));
     let mut names: Vec<_> = request.headers.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
@@ -109,8 +109,8 @@ fn body(request: &Request) -> Value {
     let raw = std::str::from_utf8(&request.body).expect("it is UTF-8");
     assert!(!raw.contains(steers), "{raw:?}");
     let value: Value = serde_json::from_str(raw).unwrap_or_else(|error| panic!("{error}: {raw}"));
-    // Written again it has the same length, escapes aside: nothing is there twice, and nothing between
-    // values.
+    // Serialised again, the value has the same length apart from escapes, so it has no duplicate members and
+    // no other bytes.
     let unescaped = |text: &str| {
         let mut units = 0;
         let mut characters = text.chars();

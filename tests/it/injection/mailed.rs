@@ -9,7 +9,7 @@ use mail_parser::MessageParser;
 use super::{Sent, assert_inert};
 use crate::support::smtp_peer::Record;
 
-/// Of commands there are five, and none holds anything of a visitor's.
+/// There are five SMTP commands, and none contains data of a visitor.
 pub(super) fn check_commands(record: &Record) {
     let ours =
         ["EHLO example.com", "MAIL FROM:<desk@example.com>", "RCPT TO:<team@example.com>", "DATA", "QUIT"];
@@ -20,7 +20,7 @@ pub(super) fn check_commands(record: &Record) {
     assert_eq!(messages, record.received.len());
 }
 
-/// Each message of a Maildir by its id.
+/// The messages of a Maildir, each by its id.
 pub(super) fn read_maildir(mailbox: &Path) -> HashMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(mailbox.join("new")).expect("it is there");
     let messages =
@@ -36,7 +36,7 @@ pub(super) fn id(message: &[u8]) -> String {
     ids[0].1.clone()
 }
 
-/// A message has the header, the parts and the lines that it must have, and no more.
+/// Checks that a message has exactly the expected headers, parts and lines.
 pub(super) fn check(message: &[u8], sent: &Sent) {
     let raw = std::str::from_utf8(message).expect("it is ASCII");
     assert!(raw.is_ascii() && raw.ends_with("\r\n"));
@@ -94,7 +94,7 @@ fn split(text: &str) -> (Vec<(String, String)>, String) {
     (fields.collect(), body.to_owned())
 }
 
-/// Two parts, between three lines that begin with the boundary.
+/// Checks the two parts, which are enclosed by three boundary lines.
 fn check_parts(content_type: &str, body: &str) {
     let boundary = content_type.split_once("boundary=\"").expect("a boundary").1;
     let boundary = boundary.split_once('"').expect("its end").0;
@@ -111,7 +111,7 @@ fn check_parts(content_type: &str, body: &str) {
     }
 }
 
-/// Each line that is not indented is one of ours, and each of ours is there once.
+/// Checks that each line without indentation is an expected label, and that each label appears once.
 fn check_text(text: &str, sent: &Sent) {
     let text = text.replace("\r\n", "\n");
     assert_inert(&text.replace('\t', " "));
@@ -136,7 +136,7 @@ fn check_text(text: &str, sent: &Sent) {
     assert!(text.trim_end().ends_with(&format!("\nId: {}", sent.id)), "{text}");
 }
 
-/// The elements of ours, without attributes, and none besides.
+/// Checks that the HTML has only the expected elements, without attributes.
 fn check_html(html: &str, sent: &Sent) {
     assert_inert(&html.replace('\t', " ").replace("\r\n", "\n"));
     let mut counts: HashMap<&str, usize> = HashMap::new();

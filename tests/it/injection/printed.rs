@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::{CHANNELS, Sent, assert_inert};
 use crate::support::channel_site::ChannelSite;
 
-/// Submissions that are shown one by one; each is a process of its own.
+/// The number of submissions to show with `inbox show`; each takes a separate process.
 const SHOWN: usize = 60;
 
-/// All commands that print what was sent.
+/// Checks all commands that print submissions.
 pub(super) fn check(site: &ChannelSite, sent: &[Sent]) {
     check_list(&site.inbox(&["list"]), sent);
     for one in sent.iter().step_by((sent.len() / SHOWN).max(1)) {
@@ -21,7 +21,7 @@ pub(super) fn check(site: &ChannelSite, sent: &[Sent]) {
     check_csv(&site.inbox(&["export", "--csv"]), sent);
 }
 
-/// A head and a line each, newest first.
+/// Checks a header line and one line per submission, newest first.
 fn check_list(text: &str, sent: &[Sent]) {
     assert_inert(text);
     let lines: Vec<_> = text.lines().collect();
@@ -33,8 +33,8 @@ fn check_list(text: &str, sent: &[Sent]) {
     }
 }
 
-/// Lines without indentation are ours: a label or a channel's line, each once. Receivers' replies are
-/// indented by two more columns.
+/// Checks the output of `inbox show`. Lines without indentation are labels or channel lines, each exactly
+/// once. Receivers' replies are indented by two more columns than attempts.
 fn check_shown(text: &str, sent: &Sent) {
     assert_inert(text);
     let fields = sent.fields.iter().map(|(name, _)| *name);
@@ -49,7 +49,7 @@ fn check_shown(text: &str, sent: &Sent) {
         .filter(|line| !line.starts_with(' '))
         .map(|line| line.split_once("  ").map_or(line, |(label, _)| label))
         .collect();
-    // Screening may have something to say of it, once.
+    // Screening may add one line of reasons.
     expected.extend(found.contains(&"reasons").then_some("reasons"));
     expected.sort_unstable();
     found.sort_unstable();
@@ -60,7 +60,7 @@ fn check_shown(text: &str, sent: &Sent) {
     assert!(attempts.iter().all(|line| line.starts_with("  1. ")), "{text}");
 }
 
-/// Every record has as many cells as the head, with what was sent in them and no formula.
+/// Checks that every record has as many cells as the header, with the submitted values and no formula.
 fn check_csv(text: &str, sent: &[Sent]) {
     let records = parse_csv(text);
     let (head, rows) = records.split_first().expect("a head");
@@ -86,7 +86,7 @@ fn check_csv(text: &str, sent: &[Sent]) {
     }
 }
 
-/// RFC 4180: CRLF between records, and quotes around fields with quotes, commas or line breaks.
+/// Parses CSV by RFC 4180: CRLF between records, and quotes around cells with quotes, commas or line breaks.
 fn parse_csv(text: &str) -> Vec<Vec<String>> {
     let (mut records, mut record, mut cell) = (Vec::new(), Vec::new(), String::new());
     let mut is_quoted = false;
