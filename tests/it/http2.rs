@@ -374,8 +374,9 @@ fn bystander(address: SocketAddr, over: Arc<AtomicBool>) -> std::thread::JoinHan
     })
 }
 
-/// Sends `opening` and then what `more` gives, again and again, until the server closes; it must, without
-/// growing by more than 32 MiB, and while others are served. No deadline closes it: see [`NO_DEADLINES`].
+/// Sends `opening`, then repeatedly the result of `more`, until the server closes the connection. The server must
+/// close it without growing by more than 32 MiB, and must keep serving others. No deadline closes it: see
+/// [`NO_DEADLINES`].
 fn flood(server: &TestServer, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> Vec<u8>) {
     let before = resident(server.pid());
     let over = Arc::new(AtomicBool::new(false));

@@ -1,8 +1,8 @@
-//! Replicas that share one inbox, over a PostgreSQL primary and its standby, and a Redis, while
-//! processes, servers, links and clocks fail.
+//! Replicas that share one inbox on a PostgreSQL primary with a standby, and one Redis, while processes,
+//! servers, links and clocks fail.
 //!
-//! Each replica and each server is on a host of its own: a network namespace, joined to the others by a
-//! router, so that tests can cut the link between any two of them. This needs root. `docs/reliability.md`
+//! Each replica and each server is on a separate host: a network namespace that a router connects to the
+//! others, so that tests can cut the link between any two of them. This needs root. `docs/reliability.md`
 //! states the guarantees; `FRONTDESK_REPLICAS` selects the extent: `short` in `scripts/test`, `long` by hand.
 
 mod clients;
@@ -15,12 +15,12 @@ mod servers;
 mod testbed;
 mod verify;
 
-/// How much is run.
+/// The extent of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
     /// A minute or two: each kind of fault once.
     Short,
-    /// As much as it takes to believe it.
+    /// The longest run, for reliable figures.
     Long,
 }
 

@@ -98,7 +98,7 @@ fn openapi_describes_the_two_forms_and_every_status() {
     assert_eq!(contact["properties"]["email"]["format"], "email");
     assert_eq!(contact["properties"]["name"]["minLength"], 1);
     assert_eq!(contact["properties"]["message"]["maxLength"], 20_000);
-    // The examples in the description are accepted.
+    // The endpoints accept the examples in the description.
     for path in ["/api/waitlist", "/api/contact"] {
         let example =
             &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"];

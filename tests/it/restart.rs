@@ -14,8 +14,8 @@ use serde_json::json;
 use crate::support::load::Load;
 use crate::support::{Connection, frontdesk, small_site};
 
-/// Starts a server the way a service manager does: two sockets as descriptors 3 and 4, their names and its
-/// own process id in the environment.
+/// Starts a server as a service manager does: two sockets as descriptors 3 and 4, with their names and the
+/// server's process ID in the environment.
 fn start(public: &TcpListener, private: OwnedFd, data: &Path) -> Child {
     let handed_over = public.try_clone().expect("a socket has handles");
     let server = frontdesk();
@@ -25,7 +25,7 @@ fn start(public: &TcpListener, private: OwnedFd, data: &Path) -> Child {
     command
         .arg("serve")
         .arg(small_site())
-        // Taken by others or not: the sockets that are handed over come first.
+        // Inherited sockets take precedence, even if the address of `--listen` is not available.
         .args(["--listen", "127.0.0.1:1", "--data-dir"])
         .arg(data)
         .env("LISTEN_FDS", "2")
@@ -38,7 +38,7 @@ fn start(public: &TcpListener, private: OwnedFd, data: &Path) -> Child {
         .expect("it starts")
 }
 
-/// Its output is read to the end; otherwise it would block.
+/// Reads the server's output to its end, because a full pipe would block the server.
 fn hear(child: &mut Child) -> std::thread::JoinHandle<Vec<String>> {
     let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     std::thread::spawn(move || stderr.lines().map_while(Result::ok).collect())
@@ -80,7 +80,7 @@ fn sockets_that_are_handed_over_are_served() {
     said.join().expect("it was heard");
 }
 
-/// How many restarts and requests: a few in the inner loop, as the variables say in the whole suite.
+/// The number of restarts and of requests: few by default, as many as the variables say in the whole suite.
 fn effort() -> (usize, usize) {
     let read = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());
     (read("FRONTDESK_TEST_RESTARTS").unwrap_or(3), read("FRONTDESK_TEST_REQUESTS").unwrap_or(5_000))
@@ -109,14 +109,15 @@ fn no_request_fails_while_the_server_is_restarted() {
     );
     let mut longest = Duration::ZERO;
     for _ in 0..restarts {
-        // It must have had something to do before it ends.
+        // The server must have answered requests before it ends.
         let before = load.answered();
         let began = Instant::now();
         while load.answered() < before + requests / restarts && began.elapsed() < Duration::from_mins(2) {
             std::thread::sleep(Duration::from_millis(5));
         }
         let began = Instant::now();
-        // One after the other, as a service manager restarts: meanwhile clients wait in the socket's queue.
+        // Stops the old server before starting the next one, as a service manager does. Meanwhile clients
+        // wait in the socket's queue.
         terminate(&mut child);
         said.join().expect("it was heard");
         child = start(&public, handle(&private), &data);

@@ -7,7 +7,7 @@ use crate::support::{Answer, TestServer, frontdesk, small_site, store_of};
 
 const NO_LIMITS: (&str, &str) = ("FRONTDESK_LIMITS__ENABLED", "false");
 
-/// An enquiry as people write them.
+/// A typical enquiry.
 fn enquiry(number: usize) -> Value {
     json!({
         "name": "Ada Lovelace",
@@ -28,7 +28,7 @@ fn spam(number: usize) -> Value {
     })
 }
 
-/// Sends it the way a browser on the page itself does, unless told otherwise.
+/// Sends the contact form as JSON with these additional headers.
 fn post(server: &TestServer, body: &Value, headers: &[(&str, &str)]) -> Answer {
     let all = [&[("Content-Type", "application/json")], headers].concat();
     server.request("POST", "/api/contact", &all, body.to_string().as_bytes())
@@ -63,7 +63,7 @@ fn spam_gets_the_same_answer_and_is_held_until_it_is_released() {
     assert_eq!((fine.status, &fine.body), (200, &held.body));
     assert_eq!(held.status, 200);
     let names = |answer: &Answer| answer.headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&fine), names(&held), "nobody is told which it was");
+    assert_eq!(names(&fine), names(&held), "the responses do not reveal which one is held");
 
     let delivered = || std::fs::read_dir(mailbox.join("new")).map_or(0, Iterator::count);
     until(|| (delivered() == 1).then_some(())).expect("the enquiry is delivered");
@@ -79,7 +79,7 @@ fn spam_gets_the_same_answer_and_is_held_until_it_is_released() {
     assert!(signals.contains(&"offer") && signals.contains(&"disposable"), "{signals:?}");
     assert_eq!(testbed(server, "ada1@example.com")["_score"], 0);
 
-    // Sent again it is the same one, and still held.
+    // A repeat is the same submission and remains held.
     assert_eq!(post(server, &self::spam(1), &[]).status, 200);
     assert_eq!(server.inbox().len(), 2);
     let id = spam["id"].as_str().expect("an id");
@@ -154,7 +154,7 @@ fn a_form_past_its_limit_holds_and_never_refuses() {
         server.inbox().into_iter().filter(|submission| submission["status"] == "held").collect();
     assert_eq!(held.len(), 4, "{held:#?}");
     assert!(held.iter().all(|submission| submission["_reasons"][0]["signal"] == "form-rate"));
-    // A source is refused beyond its own quota, and the operator sees it in the figures once they are
+    // A source is refused beyond its quota, and the operator sees the refusals in the figures once they are
     // written.
     let again = |number| post(&server, &enquiry(number), &[("X-Forwarded-For", "192.0.1.1")]).status;
     assert_eq!([again(20), again(21), again(22)], [200, 429, 429]);
@@ -191,7 +191,7 @@ fn the_team_is_notified_of_a_flood_and_others_are_delivered() {
         let client = format!("10.0.{network}.1");
         assert_eq!(post(&channels.server, &enquiry(number), &[("X-Forwarded-For", &client)]).status, 200);
     };
-    // On a slow machine some more fit: the quota of the hour is restored by one each 36 seconds.
+    // On a slow machine some more are accepted: the hourly quota regains one request every 36 seconds.
     for number in 0..180 {
         send(number, number / 90);
     }
@@ -200,7 +200,7 @@ fn the_team_is_notified_of_a_flood_and_others_are_delivered() {
         files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect()
     };
     let notices = || mails().iter().filter(|mail| mail.contains("A form is being flooded")).count();
-    until(|| (notices() == 1).then_some(())).expect("the team is told");
+    until(|| (notices() == 1).then_some(())).expect("the team is notified");
     send(200, 2);
     until(|| mails().iter().any(|mail| mail.contains("ada200@example.com")).then_some(()))
         .expect("it is delivered");

@@ -1,7 +1,7 @@
-//! Limits that several servers share through Redis: the same as for one server, and their behaviour if Redis
-//! is slow or unavailable.
+//! Limits that several servers share through Redis: they equal those of a single server, and a slow or
+//! unavailable Redis does not stop requests.
 //!
-//! With the default quotas a source recovers one request in two seconds or more, so tests wait little for it.
+//! With the default quotas a source regains a request every two seconds at most, so tests wait little for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ fn a_source_may_send_its_quota_and_gets_rate_limit_headers() {
                 (Layer::Network, "network-hour", 80, 3600, 79),
             ]
         );
-        // One request each fifteen seconds.
+        // One request every fifteen seconds.
         assert!((5..=15).contains(&statuses[0].reset_seconds), "{statuses:?}");
         assert!((400..=450).contains(&statuses[1].reset_seconds), "{statuses:?}");
         for _ in 0..3 {
@@ -151,7 +151,7 @@ fn a_clock_set_back_neither_resets_quotas_nor_locks_sources_out() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn three_servers_let_through_the_quota_of_one() {
     let redis = Redis::start();
-    // One each ninety seconds.
+    // One request every ninety seconds.
     let options = limits(quota(1000, 40), quota(1000, 80));
     let allowed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -181,7 +181,7 @@ fn without_redis_a_server_uses_local_limits_and_reconnects_by_itself() {
     let gate = shared(&redis, &options);
     assert_eq!((0..12).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 12);
     redis.kill();
-    // Eight of the twenty are left: the quota is not a fresh one.
+    // Eight of the twenty are left: the local quota counted the earlier requests too.
     assert_eq!((0..20).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 8);
     let figures = gate.metrics().expect("it is shared");
     assert!(!figures.is_connected);
@@ -192,7 +192,7 @@ fn without_redis_a_server_uses_local_limits_and_reconnects_by_itself() {
 
     redis.restart();
     until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it comes back");
-    // Redis has forgotten everything, and counts from here on.
+    // Redis has lost all counts and starts again from zero.
     assert_eq!((0..30).filter(|_| is_allowed(take(&gate, source("192.0.2.1")))).count(), 20);
     assert_eq!(gate.metrics().expect("it is shared").fallbacks, figures.fallbacks);
 }
@@ -246,12 +246,12 @@ fn a_busy_worker_opens_its_own_connection_and_replaces_broken_ones() {
             }
         });
     };
-    // Without the one that asks for the list.
+    // All connections except the one that requests the list.
     let connections = || {
         let list: String = redis.ask(&["CLIENT", "LIST", "TYPE", "normal"]);
         let field = |line: &str, name: &str| {
             let value = line.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
-            value.expect("it is told").to_owned()
+            value.expect("the list has the field").to_owned()
         };
         let mut ids: Vec<u64> = list
             .lines()
@@ -333,9 +333,9 @@ fn redis_errors_are_explained() {
         })
         .unwrap_or_else(|| panic!("{said}"));
     };
-    // One attempt takes a second at most, which is not enough on a busy machine now and then.
+    // An attempt has a timeout of a second, which is too short now and then on a busy machine.
     until(|| test_connection(&redis.url()).ok()).expect("it is as it should be");
-    // No more rights are needed than the documentation says.
+    // The documented permissions are sufficient.
     until(|| test_connection(&redis.url_for("frontdesk", "x")).ok()).expect("it may do what is needed");
     check(&redis.url_for("", "wrong"), "different user or password");
     check(&format!("redis://127.0.0.1:{}", redis.port()), "different user or password");
@@ -386,7 +386,8 @@ fn redis_stores_no_address_and_forgets_recovered_sources() {
     for key in keys.iter().filter(|key| !key.starts_with("frontdesk:probe:")) {
         assert!(!key.contains("192") && !key.contains("2001") && !key.contains("c0000201"), "{key}");
         let rest: i64 = redis.ask(&["PTTL", key]);
-        // Their debts for the hour: an eighth of it, an eightieth, and two eight-hundredths.
+        // The hourly quota's used share: an eighth for the source, an eightieth for the network, and two
+        // eight-hundredths for the form.
         let expected = match key.split(':').nth(1) {
             Some("source") => 400_000..=450_001,
             Some("network") => 15_000..=45_001,
@@ -415,7 +416,8 @@ fn without_a_password_a_shared_secret_hides_addresses() {
         let mut connection = client.get_connection().expect("it listens");
         ::redis::cmd("KEYS").arg("frontdesk:source:*").query(&mut connection).expect("a list")
     };
-    // Servers with one secret share the quota of an address; those with another one, or none, count apart.
+    // Servers with the same secret share the quota of an address. Servers with another secret or none count
+    // separately.
     let gates =
         [Some("the first secret"), Some("the first secret"), Some("the other secret"), None].map(gate);
     let allowed = |gate: &RateLimiter| (0..6).filter(|_| is_allowed(take(gate, source("192.0.2.1")))).count();
@@ -502,7 +504,10 @@ fn three_running_servers_share_a_quota_and_its_headers() {
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 9, "{statuses:?}");
     assert!(statuses[9..].iter().all(|status| *status == 429), "{statuses:?}");
     let looked = desks[2].get("/api/waitlist", &[]);
-    assert!(looked.header("ratelimit").expect("it is told").contains("\"hour\";r=0;"), "{looked:?}");
+    assert!(
+        looked.header("ratelimit").expect("the response has the header").contains("\"hour\";r=0;"),
+        "{looked:?}"
+    );
     for server in &desks {
         assert_eq!(figure(server, "frontdesk_limits_shared"), "1");
         assert_eq!(figure(server, "frontdesk_limits_fallbacks_total{reason=\"failed\"}"), "0");
@@ -511,7 +516,7 @@ fn three_running_servers_share_a_quota_and_its_headers() {
         assert!(count >= 6, "{count}");
     }
     redis.kill();
-    // Each has let three through, and knows it: six more, if it is alone.
+    // The server has counted its own three requests, so it allows six more when it is alone.
     let statuses: Vec<u16> = (0..9).map(|n| desks[0].post("/api/waitlist", &body(100 + n)).status).collect();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 429, 429, 429]);
     assert_eq!(figure(&desks[0], "frontdesk_limits_shared"), "0");
@@ -522,7 +527,7 @@ fn three_running_servers_share_a_quota_and_its_headers() {
     assert_eq!(log.matches("limits are shared").count(), 2, "{log}");
     assert!(log.contains("using this server's own limits"), "{log}");
     assert!(!log.contains("sesame"), "{log}");
-    // Connections of its own keep no server from ending.
+    // An open connection to Redis does not prevent the shutdown.
     assert_eq!(desks[0].terminate().0, Some(0));
 }
 
@@ -557,7 +562,7 @@ fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
     until(is_fine).unwrap_or_else(|| panic!("{}", doctor(&redis.url())));
 }
 
-/// The script, with the test's clock in the place of the server's.
+/// The Lua script, with the test's clock instead of the server's.
 struct Script {
     text: String,
     connection: redis::Connection,
@@ -581,7 +586,7 @@ impl Script {
         call.arg(now.as_secs()).arg(now.subsec_micros());
         let answer: [u32; 5] = call.query(&mut self.connection).expect("it counts");
         for key in keys {
-            // It would end by the server's own clock.
+            // The key would expire by the server's clock.
             let _: () = redis::cmd("PERSIST").arg(key).query(&mut self.connection).expect("it keeps it");
         }
         let [allowed, debts @ ..] = answer;
@@ -594,7 +599,7 @@ impl Script {
 type Take<'a> = &'a dyn Fn(Source) -> LimitDecision;
 type Look<'a> = &'a dyn Fn(Source) -> Option<QuotaStatuses>;
 
-/// The same must hold of a server alone and of one that shares its limits.
+/// Checks a property both for a single server and for one that shares its limits.
 fn check(options: &LimitOptions, promise: impl Fn(Take<'_>, Look<'_>)) {
     let alone = LocalLimiter::new(options);
     promise(&|source| alone.check(source, Instant::now()), &|source| alone.status(source, Instant::now()));
@@ -607,12 +612,12 @@ fn check(options: &LimitOptions, promise: impl Fn(Take<'_>, Look<'_>)) {
     assert_eq!((figures.is_connected, figures.fallbacks), (true, [0; 3]), "Redis has decided everything");
 }
 
-/// A gate that is patient: machines that run tests are busy.
+/// A limiter with a long timeout, because test machines are busy.
 fn shared(redis: &Redis, limits: &LimitOptions) -> RateLimiter {
     shared_for(redis, limits, PATIENCE)
 }
 
-/// The same, but it waits for an answer no longer than this.
+/// The same with this timeout.
 fn shared_for(redis: &Redis, limits: &LimitOptions, patience: Duration) -> RateLimiter {
     let options = rate_limiter::RedisOptions::parse(&redis.url()).expect("an address").waiting(patience);
     let gate = RateLimiter::new(limits, Some(&options));
@@ -642,7 +647,7 @@ fn assert_refused(decision: LimitDecision, by: Layer, interval: u64) {
     assert!(retry_after > interval.saturating_sub(Duration::from_secs(10)), "{retry_after:?}");
 }
 
-/// But for the ticks that one or the other rounds away.
+/// Asserts equality except for rounding differences of a tick.
 fn assert_alike(ours: LimitDecision, theirs: LimitDecision) {
     match (ours.admission, theirs.admission) {
         (

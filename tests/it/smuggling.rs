@@ -1,5 +1,5 @@
-//! Request smuggling: the responses to requests that other servers parse differently. None is ever parsed as
-//! two.
+//! Request smuggling: responses to requests that other servers parse differently. No request is ever parsed
+//! as two.
 
 mod attacks;
 mod proxies;
@@ -7,7 +7,7 @@ mod proxies;
 use crate::support::{Connection, TestServer, small_site};
 use attacks::{Attack, LOOT};
 
-/// Asked for after each attack, to see whether the connection goes on.
+/// The path that is requested after each attack, to see whether the connection is still open.
 const MARKER: &str = "/llms.txt";
 
 #[test]
@@ -26,21 +26,22 @@ fn a_request_is_never_read_as_two() {
     let wrong: Vec<String> =
         attacks::all().iter().filter_map(|attack| check(&server, attack, &marker).err()).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
-    // All forms that were read as one say the same.
+    // All forms that were accepted are the same submission.
     server.expect(1);
 }
 
-/// Sends the attack, reads its answers, asks for the marker, and compares what came.
+/// Sends the attack, reads its answers, requests the marker, and compares the results. Returns the difference
+/// as an error.
 fn check(server: &TestServer, attack: &Attack, marker: &[u8]) -> Result<(), String> {
     let before = requests(server);
     let mut connection = server.connect();
-    // The server may have had enough before it has all.
+    // The server may close the connection before it has read everything.
     let _ = connection.send(&attack.bytes);
     let answers =
         attack.expected.split(' ').filter(|word| word.ends_with(',') || word.parse::<u16>().is_ok()).count();
     let (said, was_answered) = listen(&mut connection, answers, marker);
     if said != attack.expected {
-        return Err(format!("{}: {said}, and not {}", attack.name, attack.expected));
+        return Err(format!("{}: {said} instead of {}", attack.name, attack.expected));
     }
     let seen = requests(server) - before - usize::from(was_answered);
     let most = said
@@ -53,8 +54,8 @@ fn check(server: &TestServer, attack: &Attack, marker: &[u8]) -> Result<(), Stri
     Ok(())
 }
 
-/// The statuses of what comes, and whether the connection goes on after as many answers: then the marker is
-/// answered.
+/// Reads this many answers. Returns their statuses, followed by whether the connection is open or closed, and
+/// whether the marker was answered.
 fn listen(connection: &mut Connection, answers: usize, marker: &[u8]) -> (String, bool) {
     let mut statuses = Vec::new();
     for number in 0.. {
@@ -76,7 +77,7 @@ fn listen(connection: &mut Connection, answers: usize, marker: &[u8]) -> (String
     (format!("{}, closed", statuses.join(" ")), false)
 }
 
-/// How many requests the server has seen.
+/// The number of requests that the server has counted.
 fn requests(server: &TestServer) -> usize {
     let metrics = server.ops("/metrics");
     let counts = metrics.text().lines().filter(|line| line.starts_with("frontdesk_requests_total"));

@@ -1,4 +1,4 @@
-//! Sources of connections: Unix sockets, proxies that name the client, and a server that runs out of file
+//! Sources of connections: Unix sockets, proxies that report the client, and a server that runs out of file
 //! descriptors.
 
 use std::io::{Read as _, Write as _};
@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::support::channel_site::until;
 use crate::support::{Connection, TestServer, deadlines, small_site};
 
-/// The response of a server with a quota of one a minute to a submission on a connection that begins with
-/// `header`.
+/// Sends a submission on a connection that begins with `header`. Returns the response's status, or `None` if
+/// the connection is closed.
 fn submit(server: &TestServer, header: &[u8], forwarded: &str, email: &str) -> Option<u16> {
     let mut connection = server.connect();
     connection.send(header).expect("sent");
@@ -38,13 +38,13 @@ fn a_trusted_proxy_names_the_client_of_a_connection() {
     let mut v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
     v2.extend([192, 0, 2, 7, 198, 51, 100, 1, 0x12, 0x67, 0, 80]);
     assert_eq!(submit(&server, &v2, "", "d@example.com"), Some(429));
-    // Without a header, or with half of one, nothing is answered.
+    // Without a complete header there is no answer.
     assert_eq!(submit(&server, b"", "", "e@example.com"), None);
     assert_eq!(submit(&server, b"PROXY TCP4 192.0.2.9\r\n", "", "f@example.com"), None);
     server.expect(2);
 }
 
-/// PROXY headers that name no client: version 1 and 2, with and without addresses that mean nothing.
+/// PROXY headers without a client: versions 1 and 2, with and without meaningless addresses.
 fn headers_without_a_client() -> Vec<Vec<u8>> {
     let version_2 = |command: u8, family: u8, addresses: &[u8]| {
         let length = u16::try_from(addresses.len()).expect("it is short").to_be_bytes();
@@ -91,7 +91,7 @@ fn headers_are_ignored_where_the_proxy_names_no_client() {
             connection.send(proxy).expect("sent");
             connection
         };
-        // All of these count as the proxy, whose quota is used up with the first.
+        // All of these count as the proxy, whose quota is exhausted after the first.
         let mut is_first = true;
         for proxy in headers_without_a_client() {
             let mut connection = begin(&proxy);
@@ -102,7 +102,7 @@ fn headers_are_ignored_where_the_proxy_names_no_client() {
             }
             assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
         }
-        // The quotas of the addresses in those headers are untouched.
+        // The quotas of the addresses in those headers are unused.
         for client in ["192.0.2.7", "203.0.113.1", "203.0.113.2"] {
             let named = format!("PROXY TCP4 {client} 198.51.100.1 4711 80\r\n");
             assert_eq!(post(&mut begin(named.as_bytes()), "203.0.113.3"), 200, "{header} {client}");
@@ -129,7 +129,7 @@ fn a_request_id_is_ignored_where_the_proxy_names_no_client() {
             connection.request("GET", path, &[("X-Request-Id", &forged)], b"").expect("an answer");
         }
     }
-    // The header of a client that is itself a trusted proxy counts.
+    // If the reported client is itself a trusted proxy, its header counts.
     let mut connection = server.connect();
     connection.send(b"PROXY TCP4 127.0.0.1 198.51.100.1 4711 80\r\n").expect("sent");
     connection.request("GET", "/", &[("X-Request-Id", "of-a-proxy")], b"").expect("an answer");
@@ -176,7 +176,7 @@ fn an_untrusted_client_cannot_set_a_source_address() {
         ],
     );
     let header = b"PROXY TCP4 192.0.2.7 198.51.100.1 4711 80\r\n";
-    assert_ne!(submit(&server, header, "", "a@example.com"), Some(200), "it is no HTTP");
+    assert_ne!(submit(&server, header, "", "a@example.com"), Some(200), "it is not HTTP");
     assert_eq!(submit(&server, b"", "203.0.113.1", "b@example.com"), Some(200));
     assert_eq!(submit(&server, b"", "203.0.113.2", "c@example.com"), Some(429));
     server.expect(1);
@@ -186,7 +186,7 @@ fn an_untrusted_client_cannot_set_a_source_address() {
 fn a_local_proxy_connects_over_a_unix_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("http.sock");
-    // The socket of a killed server must not prevent a start.
+    // The socket file of a killed server must not prevent a start.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("it can be bound"));
     let listen = format!("127.0.0.1:0,unix:{}", path.display());
     let server = TestServer::serving(
@@ -227,7 +227,7 @@ fn without_descriptors_new_clients_are_closed_until_some_are_free() {
     prlimit(Some(pid), Resource::Nofile, limit).expect("it may be lowered");
     let mut held: Vec<Connection> =
         (0..40).filter_map(|_| Connection::try_open(server.address).ok()).collect();
-    // The server closes connections for which it has no descriptor; no deadline would close them.
+    // The server closes connections for which it has no descriptor. No deadline closes them here.
     let shown_out = held.iter_mut().rev().take(5).filter_map(|connection| connection.rest().ok()).count();
     assert_eq!(shown_out, 5);
     drop(held);

@@ -21,11 +21,12 @@ pub mod tls;
 pub use client::{Answer, Connection, compose};
 pub use server::{TestServer, example_site, frontdesk, libfaketime, small_site, store_of};
 
-/// How long a test waits for what must happen. Only a failure takes that long; on a busy machine many things
-/// take seconds.
+/// Timeout for anything that must happen. Only failing tests reach it; on a busy machine many things take
+/// seconds.
 pub const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Deadlines of a server that no test reaches, so that only the one that a test sets can end a connection.
+/// Deadlines so long that no test reaches them, so that only the deadline that a test sets can close a
+/// connection.
 pub const NO_DEADLINES: [(&str, &str); 7] = [
     ("FRONTDESK_LIMITS__ENABLED", "false"),
     ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "1h"),
@@ -36,14 +37,14 @@ pub const NO_DEADLINES: [(&str, &str); 7] = [
     ("FRONTDESK_SERVER__SHUTDOWN_GRACE", "1h"),
 ];
 
-/// [`NO_DEADLINES`] but these.
+/// [`NO_DEADLINES`] with these deadlines replaced.
 pub fn deadlines(few: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
     [&NO_DEADLINES, few].concat()
 }
 
-/// Tries up to ten times, for what must be done within a second that the server gives: `attempt` returns
-/// nothing if that was missed. A busy machine misses it now and then; a server that gives no such second
-/// misses it each time.
+/// Tries up to ten times to do something within a second that the server allows. `attempt` returns `None` if
+/// it was too late, which happens now and then on a busy machine; if the server does not allow that second,
+/// all attempts fail.
 pub fn in_ten_attempts<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     (0..10).find_map(|_| attempt()).expect("one of ten attempts is quick enough")
 }

@@ -1,5 +1,4 @@
-//! A response does not reveal whether an address was already on the waitlist, neither by its bytes nor by its
-//! time.
+//! Neither the bytes nor the timing of a response reveal whether an address was already on the waitlist.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -8,20 +7,19 @@ use serde_json::json;
 
 use crate::support::{Connection, TestServer, compose, small_site};
 
-/// One after the other, so that nothing but the submission itself makes a difference.
+/// Submissions of each kind, sent one after another so that only the submission makes a difference.
 const PER_KIND: usize = 20_000;
 
-/// Welch's t beyond which two samples are taken to differ; 4.5 is the bound of leakage tests such as
-/// dudect's.
+/// Welch's t above which two samples are considered different. Leakage tests such as dudect use 4.5.
 const BOUND: f64 = 4.5;
 
-/// How many connections send beside it where others do.
+/// The number of other connections that send at the same time.
 const CROWD: usize = 4;
 
-/// How often a difference must be found.
+/// The number of comparisons that must find a difference.
 const SAMPLES: usize = 3;
 
-/// The answer as it came, but for the date.
+/// The response's headers and body without the date.
 fn bytes(connection: &mut Connection, email: &str) -> Vec<(String, String)> {
     let body = json!({ "email": email }).to_string();
     let answer = connection
@@ -44,13 +42,15 @@ fn a_known_address_gets_the_same_bytes_as_a_new_one() {
     assert_eq!(first, again);
     assert_eq!(first, other);
     server.expect(2);
-    // With limits on, what is left goes down by the same with each.
+    // With limits enabled, each submission reduces the remaining quota by the same amount.
     let limited = TestServer::with(&small_site(), &[]);
     let mut connection = limited.connect();
     let counts: Vec<_> = ["ada@example.com", "ada@example.com", "bob@example.com"]
         .map(|email| bytes(&mut connection, email))
         .into_iter()
-        .map(|answer| answer.into_iter().find(|(name, _)| name == "ratelimit").expect("it is told").1)
+        .map(|answer| {
+            answer.into_iter().find(|(name, _)| name == "ratelimit").expect("the response has the header").1
+        })
         .collect();
     assert!(counts[0] != counts[1] && counts[1] != counts[2], "{counts:?}");
     limited.expect(2);
@@ -72,9 +72,9 @@ fn welch(a: &[f64], b: &[f64]) -> f64 {
 /// same direction each time.
 ///
 /// The chance that this fails for a server that leaks nothing is below 1e-6: with normal means |t| > 4.5 has
-/// a chance of 7e-6 in one comparison. Should what else runs on the machine raise it to one in a hundred,
-/// three of them with the same sign still have 2 × 0.005³ = 2.5e-7. A leak fails each comparison: the t of a
-/// difference in means does not depend on how often it is looked at.
+/// a chance of 7e-6 in one comparison. Even if other programs on the machine raise it to one in a hundred,
+/// three comparisons with the same sign still have 2 × 0.005³ = 2.5e-7. A leak fails each comparison, because
+/// the t of a difference in means does not depend on the number of comparisons.
 fn assert_equal_times(server: &TestServer) {
     let mut direction = None;
     for sample in 0..SAMPLES {
@@ -109,7 +109,7 @@ fn a_known_address_takes_as_long_as_a_new_one_among_others() {
                 let mut number = 0;
                 while !is_over.load(Ordering::Relaxed) {
                     number += 1;
-                    // Every other one is known.
+                    // Each address is sent twice, so every other submission is known.
                     let body =
                         json!({ "email": format!("other{other}-{}@example.com", number / 2) }).to_string();
                     let headers = [("Content-Type", "application/json")];
@@ -123,7 +123,7 @@ fn a_known_address_takes_as_long_as_a_new_one_among_others() {
     });
 }
 
-/// Ends the crowd, also where the comparison fails.
+/// Stops the other connections, even if the comparison fails.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -138,7 +138,7 @@ fn compare(server: &TestServer, sample: usize) -> f64 {
     let known = "knownx@example.com";
     let length = known.len();
     bytes(&mut connection, known);
-    // A coin that falls the same way each time: xorshift.
+    // A deterministic coin (xorshift).
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
     let mut number = 0;
@@ -148,7 +148,7 @@ fn compare(server: &TestServer, sample: usize) -> f64 {
         state ^= state << 17;
         let is_known = state & 1 == 1;
         number += 1;
-        // As long as the other, so that nothing but its being known makes a difference.
+        // All addresses have the same length, so that only their being known makes a difference.
         let fresh = format!("{sample}{number:05}@example.com");
         let email = if is_known { known.to_owned() } else { format!("{fresh:x>length$}") };
         let body = json!({ "email": email }).to_string();
@@ -161,7 +161,7 @@ fn compare(server: &TestServer, sample: usize) -> f64 {
         assert_eq!(answer.status, 200);
         times[usize::from(is_known)].push(took);
     }
-    // Delays by other processes say nothing about either group, so the slowest tenth of each is ignored.
+    // Delays by other processes do not depend on the group, so the slowest tenth of each is ignored.
     let mut all: Vec<f64> = times.iter().flatten().copied().collect();
     all.sort_by(f64::total_cmp);
     let bound = all[all.len() * 9 / 10];

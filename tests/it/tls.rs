@@ -17,7 +17,7 @@ use crate::support::port::Port;
 use crate::support::tls::{Authority, Client, Secure, replace};
 use crate::support::{Answer, Connection, PATIENCE, TestServer, deadlines, frontdesk, small_site};
 
-/// A server with a certificate of its own authority.
+/// A server with a certificate from its own test authority.
 struct TlsServer {
     server: TestServer,
     authority: Authority,
@@ -64,7 +64,7 @@ impl TlsServer {
         self.connect().request("GET", path, &[], b"").expect("an answer")
     }
 
-    /// Waits until the log has this, and panics if it never does.
+    /// Waits until the log contains this text. Panics after a timeout.
     fn says(&self, words: &str) {
         says(&self.server, words);
     }
@@ -90,7 +90,7 @@ fn both_http_versions_are_served_and_http_1_1_is_the_default() {
             assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
         }
     }
-    // A client without ALPN is served too, and a client that requests another name gets the one certificate.
+    // A client without ALPN is served too. A client that requests another name gets the same certificate.
     let mut silent =
         server.authority.client().offering(&[]).connect(server.address()).expect("hands are shaken");
     assert_eq!(silent.request("GET", "/", &[], b"").expect("an answer").status, 200);
@@ -107,7 +107,7 @@ fn a_session_is_resumed_without_being_stored() {
         for expected in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
             let mut connection = client.connect(server.address()).expect("hands are shaken");
             assert_eq!(connection.stream().conn.handshake_kind(), Some(expected));
-            // With version 1.3 the tickets come with the first answer.
+            // With TLS 1.3, session tickets arrive with the first response.
             assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);
         }
     }
@@ -135,7 +135,7 @@ fn plain_requests_redirect_to_https_and_only_https_has_hsts() {
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     }
     assert_eq!(server.server.get("/.well-known/acme-challenge/x", &[]).status, 404);
-    // The same form over TLS is kept.
+    // The same form over TLS is accepted.
     let answer = server
         .connect()
         .request(
@@ -183,8 +183,8 @@ fn plain_http_on_the_tls_port_gets_an_explanation() {
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("https://"));
     assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
-    assert!(connection.rest().is_ok_and(|rest| rest.is_empty()), "and the connection ends");
-    // Anything else is ended with an alert, or without a word.
+    assert!(connection.rest().is_ok_and(|rest| rest.is_empty()), "the connection is closed");
+    // Anything else is rejected with an alert or by closing the connection.
     for nonsense in [&b"\x00\x01\x02"[..], b"\x16\x03\x01\xff\xff", b"\x80\x2e\x01\x03\x01"] {
         let mut connection = Connection::open(server.address());
         connection.send(nonsense).expect("sent");
@@ -195,7 +195,7 @@ fn plain_http_on_the_tls_port_gets_an_explanation() {
     assert_eq!(server.get("/").status, 200);
 }
 
-/// The beginning of a handshake that says how long it will be, and then nothing more.
+/// The beginning of a handshake that announces its length but does not continue.
 const HALF_A_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
 #[test]
@@ -206,11 +206,11 @@ fn a_handshake_that_stalls_is_ended() {
     ]));
     for beginning in [&b""[..], &HALF_A_HELLO[..1], HALF_A_HELLO, b"GET / HTTP/1.1\r\n"] {
         let mut connection = Connection::open(server.address());
-        // It may be too late already.
+        // The server may have closed the connection already.
         let _ = connection.send(beginning);
         assert!(has_ended(connection.rest()), "{beginning:?}");
     }
-    // A byte now and then buys no time.
+    // Single bytes do not extend the deadline.
     let mut trickling = TcpStream::connect(server.address()).expect("it listens");
     let began = Instant::now();
     let mut open = trickling.write_all(HALF_A_HELLO).is_ok();
@@ -218,17 +218,17 @@ fn a_handshake_that_stalls_is_ended() {
         std::thread::sleep(Duration::from_millis(100));
         open = trickling.write_all(b"x").is_ok();
     }
-    assert!(!open, "it goes on");
+    assert!(!open, "the connection is still open");
 }
 
-/// Whether reading came to the connection's end, and not to that of the test's patience.
+/// Whether reading ended with the connection, not with the test's timeout.
 fn has_ended(rest: std::io::Result<Vec<u8>>) -> bool {
     rest.err().is_none_or(|error| error.kind() != std::io::ErrorKind::WouldBlock)
 }
 
 #[test]
 fn the_deadlines_of_http_hold_after_the_handshake() {
-    // Long enough for the handshake itself.
+    // Long enough for the handshake.
     let server = TlsServer::start(&deadlines(&[
         ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "4s"),
         ("FRONTDESK_SERVER__HEADER_TIMEOUT", "4s"),
@@ -257,7 +257,7 @@ fn two_thousand_stalled_handshakes_are_shed_while_others_are_served() {
         .map(|number| {
             let mut stream = TcpStream::connect(server.address()).expect("it listens");
             if number % 2 == 0 {
-                // It may be too late already.
+                // The server may have closed the connection already.
                 let _ = stream.write_all(HALF_A_HELLO);
             }
             stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
@@ -267,7 +267,7 @@ fn two_thousand_stalled_handshakes_are_shed_while_others_are_served() {
     assert_eq!(server.get("/").status, 200);
     for stream in &mut stalled {
         let mut rest = Vec::new();
-        // A reset ends it as well; waiting in vain does not.
+        // A reset also ends the connection; a timeout does not.
         if let Err(error) = stream.read_to_end(&mut rest) {
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
         }
@@ -298,7 +298,7 @@ fn a_large_answer_arrives_whole_and_a_reader_that_stops_is_cut_off() {
     };
     until(is_closed).expect("it is closed");
     let read = idle.rest().map_or(0, |rest| rest.len());
-    assert!(read < large.len(), "it was cut off, not served in the end");
+    assert!(read < large.len(), "the response was cut off");
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn a_certificate_that_changes_ten_times_costs_no_request() {
         let mut open = server.connect();
         for number in 1..=10 {
             let (chain, key) = server.authority.issue();
-            // Now the one first, now the other; whole files, or in place.
+            // Changes the files in either order, by renaming or by overwriting.
             if number % 2 == 0 {
                 replace(&server.file("chain.pem"), &chain);
                 replace(&server.file("key.pem"), &key);
@@ -336,20 +336,20 @@ fn a_certificate_that_changes_ten_times_costs_no_request() {
             {
                 assert!(
                     began.elapsed() < PATIENCE,
-                    "new connections are not shown the new one: {}",
+                    "new connections still get the old certificate: {}",
                     server.server.log()
                 );
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
         assert!(server.server.log().matches("certificate reloaded").count() >= 10);
-        // A connection that was open all the while goes on.
+        // A connection that was open all the time is still usable.
         assert_eq!(open.request("GET", "/", &[], b"").map(|answer| answer.status).ok(), Some(200));
     });
     assert!(asked.load(Ordering::Relaxed) >= REQUESTS);
 }
 
-/// Says when it is dropped that it is over.
+/// Sets the flag when dropped.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -358,12 +358,12 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// The certificate that the server has shown.
+/// The certificate that the server has presented.
 fn shown(connection: &Secure) -> Vec<u8> {
     connection.stream().conn.peer_certificates().expect("it has one")[0].to_vec()
 }
 
-/// The server's own certificate of a chain.
+/// The first certificate of a chain: the server's.
 fn own_of(chain: &str) -> Vec<u8> {
     use tokio_rustls::rustls::pki_types::CertificateDer;
     use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -392,7 +392,7 @@ fn a_pair_that_does_not_fit_leaves_the_old_one_in_place() {
 
 #[test]
 fn a_changed_symbolic_link_is_a_new_certificate() {
-    // As certbot has it: a folder of links into an archive.
+    // Like certbot: a folder with symbolic links into an archive.
     let (authority, folder) = (Authority::new(), tempfile::tempdir().expect("a folder"));
     let at = |name: &str| folder.path().join(name);
     for folder in ["archive", "live"] {
@@ -441,7 +441,7 @@ fn an_unusable_certificate_is_reported_before_the_server_starts() {
         config.replacen("[tls]\n", "", 1).replacen("[operator]", &format!("{tls}[operator]"), 1),
     )
     .expect("written");
-    // The default ports may be taken by another program.
+    // Other programs may be using the default ports.
     let serve = ["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"];
     for command in [&serve[..], &["check"]] {
         let output = frontdesk().args(command).arg(&site).output().expect("it runs");
@@ -498,7 +498,7 @@ fn a_tls_scan_finds_no_old_version_and_no_weak_cipher() {
     }
 }
 
-/// A server that asks `pebble` for its certificate.
+/// A server that gets its certificate from `pebble`.
 fn asking(pebble: &Pebble, tls: &Port, data: &std::path::Path) -> TestServer {
     let authority = pebble.authority().file();
     TestServer::at(
@@ -518,12 +518,12 @@ fn asking(pebble: &Pebble, tls: &Port, data: &std::path::Path) -> TestServer {
 #[ignore = "needs pebble; `scripts/test door` runs it"]
 fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
     let (tls, folder) = (Port::reserve(), tempfile::tempdir().expect("a folder"));
-    // The client sends a request again when its nonce is rejected, three times in all. With this many
-    // rejected nonces about every twelfth order fails nevertheless. Seven failed orders in a row, with a
-    // chance of 1/12^7 < 1e-7, would exhaust the test's patience.
+    // The client repeats a request whose nonce was rejected, with three attempts in total. With this share of
+    // rejected nonces, about one order in twelve still fails. Seven failed orders in a row, with a chance of
+    // 1/12^7 < 1e-7, would exceed the test's timeout.
     let pebble = Pebble::start(tls.number(), 20);
     let mut server = asking(&pebble, &tls, folder.path());
-    // Handshakes fail until there is a certificate. Plain HTTP is served.
+    // Handshakes fail until the server has a certificate. Plain HTTP is served.
     assert_eq!(server.get("/", &[]).status, 308);
     says(&server, "the authority issued a certificate");
     says(&server, "certificate stored");
@@ -539,7 +539,7 @@ fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
     }
     let orders =
         pebble.log().iter().filter(|line| line.contains("There are now") && line.contains("orders")).count();
-    assert!(orders > 0, "pebble tells of its orders");
+    assert!(orders > 0, "pebble logs its orders");
     server.terminate();
     server.restart();
     let began = Instant::now();
@@ -614,7 +614,7 @@ fn an_account_that_the_authority_does_not_know_is_replaced() {
     says(&server, "accountDoesNotExist");
     let began = Instant::now();
     for words in ["ACME account stored", "certificate stored"] {
-        // Once before the restart, and once after it.
+        // The message is logged once before the restart and once after it.
         while server.log().matches(words).count() < 2 {
             assert!(began.elapsed() < PATIENCE, "{}", server.log());
             std::thread::sleep(Duration::from_millis(20));

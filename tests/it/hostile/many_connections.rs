@@ -18,8 +18,8 @@ use crate::support::{Connection, NO_DEADLINES, PATIENCE, TestServer, small_site}
 /// The number of connections of each kind.
 const CROWD: usize = 2_000;
 
-/// How much longer the slowest hundredth of other clients' requests may take than those to a server without
-/// the crowd, or as long again where that is more: then the machine itself is slow.
+/// The maximum difference between the 99th percentiles of other clients' response times with and without these
+/// connections. If the percentile without them is larger, it is the maximum instead: then the machine is slow.
 const TOLERATED: Duration = Duration::from_millis(50);
 
 /// The number of attempts, because the machine may be busy with something else.

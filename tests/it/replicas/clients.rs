@@ -12,23 +12,24 @@ use serde_json::json;
 
 use crate::support::Connection;
 
-/// How long an answer to a submission is waited for.
+/// Timeout for the response to a submission.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// How long a page may take.
+/// Timeout for a page.
 const PAGE: Duration = Duration::from_secs(40);
-/// How many visitors of each replica send at a time.
+/// The number of concurrent visitors of each replica.
 const SENDERS: usize = 2;
-/// How long each waits before the next submission, or the next page.
+/// Each client's pause before the next submission or page.
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// The response that a visitor got for a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// 200.
+    /// Status 200.
     Kept,
-    /// 500.
+    /// Status 500.
     NotKept,
-    /// Nothing: there was no connection, it broke, or the answer did not come. It may be kept or not.
+    /// No response: the connection failed or broke, or the response was too late. The submission may be
+    /// stored or not.
     Nothing,
 }
 
@@ -38,7 +39,7 @@ pub struct Sent {
     /// The replica that received it.
     pub replica: usize,
     pub told: Answered,
-    /// When the answer came.
+    /// The time of the response.
     pub at: Instant,
 }
 
@@ -53,8 +54,7 @@ impl Ledger {
         self.sent.lock().expect("no thread panicked")
     }
 
-    /// Sends a submission that was never sent before, on a connection of its own; its number, and what was
-    /// said.
+    /// Sends a new, unique submission on a separate connection. Returns its number and the response.
     pub fn submit(&self, replica: usize, address: SocketAddr) -> (usize, Answered) {
         let number = {
             let mut sent = self.lock();
@@ -90,24 +90,24 @@ fn connect(address: SocketAddr, patience: Duration) -> io::Result<Connection> {
     Ok(Connection::over(stream))
 }
 
-/// The status of what is at this path.
+/// The status of a GET request for this path.
 pub fn get(address: SocketAddr, path: &str, patience: Duration) -> io::Result<u16> {
     let answer = connect(address, patience)?.request("GET", path, &[], b"")?;
     Ok(answer.status)
 }
 
-/// Whether a replica should serve pages at present: even numbers mean that it should, and another number that
-/// something was done to it meanwhile.
+/// Whether a replica should be serving pages. An even number means yes. A changed number means that the
+/// replica was disturbed meanwhile.
 #[derive(Debug, Default)]
 pub struct Presence(AtomicU64);
 
 impl Presence {
-    /// It is killed, stopped or unreachable.
+    /// The replica is killed, stopped or disconnected.
     pub fn ends(&self) {
         self.0.fetch_or(1, Ordering::SeqCst);
     }
 
-    /// It serves pages again.
+    /// The replica serves pages again.
     pub fn begins(&self) {
         let now = self.0.load(Ordering::SeqCst);
         self.0.store((now | 1) + 1, Ordering::SeqCst);
@@ -122,11 +122,11 @@ impl Presence {
 #[derive(Debug, Default)]
 pub struct Pages {
     pub served: AtomicUsize,
-    /// Not served although the replica was there all the time.
+    /// Pages that were not served although the replica was available all the time.
     pub missed: Mutex<Vec<String>>,
 }
 
-/// Visitors of all replicas. They continue until they are stopped.
+/// Visitors of all replicas. They run until they are stopped.
 pub struct Clients {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,

@@ -10,7 +10,7 @@ use super::servers::End;
 use super::testbed::{RECOVERY, REPLICAS, TestBed};
 use crate::support::random::Random;
 
-/// How long a fault of the long run may last beyond its least.
+/// In the long run, a fault's duration exceeds its minimum by less than this, in milliseconds.
 const LONGEST: u64 = 9_000;
 
 /// The faults of replicas and their dependencies.
@@ -53,18 +53,18 @@ const KINDS: [Kind; 16] = [
     Kind::CutCounter,
 ];
 
-/// One of them, as the dice fell.
+/// A fault with random parameters.
 #[derive(Clone, Copy, Debug)]
 struct Fault {
     kind: Kind,
-    /// How long it lasts.
+    /// The fault's duration.
     lasts: Duration,
-    /// Which replica it is about, if it is about one.
+    /// The affected replica, for faults of replicas.
     replica: usize,
     end: End,
-    /// The clock that the replica has after its next start, in seconds ahead.
+    /// The offset of the replica's clock after its next start, in seconds.
     ahead: i32,
-    /// A replica that is killed in the middle of it.
+    /// Another replica that is killed during the fault.
     beside: Option<usize>,
 }
 
@@ -136,7 +136,7 @@ fn no_fault_loses_an_acknowledged_submission() {
     let visitors = testbed.visitors();
     let (mut faults, mut slow) = (0, Vec::new());
     for _ in 0..rounds {
-        // Each kind once a round, in an order of its own.
+        // Each kind once per round, in random order.
         let mut kinds = KINDS.to_vec();
         while !kinds.is_empty() {
             let kind = kinds.swap_remove(below(&mut dice, kinds.len()));
@@ -159,7 +159,7 @@ fn no_fault_loses_an_acknowledged_submission() {
 }
 
 impl TestBed {
-    /// Does it, waits, and takes it back.
+    /// Causes the fault, waits for its duration, and ends it.
     fn strike(&mut self, fault: Fault) {
         let replica = fault.replica;
         let host = self.replicas[replica].host;
@@ -236,7 +236,7 @@ impl TestBed {
             }
             Kind::ReadOnly => {
                 self.servers.set("default_transaction_read_only = on");
-                // Sessions that are open keep to what they began with.
+                // The setting does not affect existing sessions.
                 self.end_connections();
                 self.last(fault);
                 self.servers.set("default_transaction_read_only = off");
@@ -251,7 +251,7 @@ impl TestBed {
         }
     }
 
-    /// The same with what concerns limits alone.
+    /// Like [`Self::strike`], for faults of Redis, which affect only limits.
     fn strike_counter(&mut self, fault: Fault) {
         let hosts = self.replicas.each_ref().map(|replica| replica.host);
         match fault.kind {
@@ -277,7 +277,7 @@ impl TestBed {
         }
     }
 
-    /// Waits as long as the fault lasts. In the middle of it another replica may be killed and started again.
+    /// Waits for the fault's duration. Halfway through, another replica may be killed and restarted.
     fn last(&mut self, fault: Fault) {
         let Some(beside) = fault.beside else { return std::thread::sleep(fault.lasts) };
         std::thread::sleep(fault.lasts / 2);
@@ -286,7 +286,7 @@ impl TestBed {
         std::thread::sleep(fault.lasts / 2);
     }
 
-    /// Ends all sessions of all replicas, in any state.
+    /// Ends all of the replicas' database sessions, regardless of their state.
     pub fn end_connections(&self) {
         self.servers.ask(
             "postgres",
@@ -295,7 +295,7 @@ impl TestBed {
     }
 }
 
-/// Others who take every connection that the primary has for people like us, as long as this is there.
+/// Other clients that take all of the primary's connections for ordinary users until dropped.
 struct Crowd {
     stop: std::sync::Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -319,14 +319,14 @@ impl Crowd {
                 while !stopped.load(Ordering::Relaxed) {
                     match config.connect(tokio_postgres::NoTls).await {
                         Ok((client, connection)) => crowd.push((client, tokio::spawn(connection))),
-                        // There is no more room; some may come free again.
+                        // There is no free connection; one may become free.
                         Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
                     }
                 }
             });
         });
-        // That it has come together shows in what it does: `TestBed::end_connections` ends it as well, and
-        // then it takes its places back.
+        // No need to wait until all connections are taken: `TestBed::end_connections` also ends these, and
+        // then they compete for the free ones again.
         Crowd { stop, thread: Some(thread) }
     }
 }

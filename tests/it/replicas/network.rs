@@ -1,5 +1,5 @@
-//! A private network: hosts in network namespaces, joined by a router in another one, with links that tests
-//! cut or slow down.
+//! A private network: hosts in network namespaces, connected by a router in another namespace, with links
+//! that tests cut or slow down.
 
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
@@ -8,8 +8,8 @@ use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Namespaces with links between them. They are removed with it, and the processes in them should have ended
-/// by then.
+/// Namespaces with links between them. Dropping the value removes them; processes in them should have ended
+/// before.
 pub struct Net {
     prefix: String,
     hosts: u8,
@@ -28,7 +28,7 @@ impl Host {
 const ROUTER: &str = "router";
 
 impl Net {
-    /// A router without hosts. Removes leftovers of killed tests first.
+    /// Creates a router without hosts. Removes the leftovers of killed tests first.
     pub fn new() -> Net {
         remove_left_behind();
         let net = Net { prefix: format!("frontdesk-{}", std::process::id()), hosts: 0 };
@@ -38,13 +38,13 @@ impl Net {
         net
     }
 
-    /// One more host, with a link to the router.
+    /// Adds a host with a link to the router.
     pub fn host(&mut self) -> Host {
         self.hosts += 1;
         let host = Host(self.hosts);
         let (name, router, link) = (self.namespace(host), self.name(ROUTER), link(host));
         run("ip", &["netns", "add", &name]);
-        // Both ends are made where they belong, so that no name is ever taken outside.
+        // Both ends are created in their namespaces, so that names outside cannot conflict.
         let ends = ["link", "add", &link, "netns", &router, "type", "veth", "peer", "name", "eth0", "netns"];
         run("ip", &[&ends[..], &[&name]].concat());
         let gateway = Ipv4Addr::new(10, 99, host.0, 1);
@@ -78,7 +78,7 @@ impl Net {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("it can be entered");
     }
 
-    /// Runs a function on this host; processes that it starts stay there.
+    /// Runs a function on this host; processes that it starts run there too.
     pub fn on<T: Send>(&self, host: Host, act: impl FnOnce() -> T + Send) -> T {
         let thread = || {
             self.enter(host);
@@ -87,7 +87,7 @@ impl Net {
         std::thread::scope(|scope| scope.spawn(thread).join().expect("no thread panicked"))
     }
 
-    /// A program on this host that ends when the calling thread does, at the latest.
+    /// The command for a program on this host, which ends at the latest when the calling thread does.
     pub fn command(&self, host: Host, program: impl AsRef<std::ffi::OsStr>, user: Option<&str>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(host), "setpriv", "--pdeathsig", "KILL"]);
@@ -98,13 +98,13 @@ impl Net {
         command
     }
 
-    /// From now on nothing comes from one to the other, in silence.
+    /// Drops all packets between two hosts until [`Net::mend`].
     pub fn cut(&self, one: Host, other: Host) {
         self.rule("add", one, other);
         self.rule("add", other, one);
     }
 
-    /// Takes [`Net::cut`] back.
+    /// Undoes [`Net::cut`].
     pub fn mend(&self, one: Host, other: Host) {
         self.rule("del", one, other);
         self.rule("del", other, one);
@@ -115,13 +115,13 @@ impl Net {
         self.on_router("ip", &["rule", verb, "from", &from, "to", &to, "blackhole"]);
     }
 
-    /// Takes a host's link down, or up again.
+    /// Sets a host's link up or down.
     pub fn set_link(&self, host: Host, is_up: bool) {
         self.on_router("ip", &["link", "set", &link(host), if is_up { "up" } else { "down" }]);
     }
 
     /// Slows traffic to this host to 256 kbit/s. If the kernel has `netem`, also delays it by 100 ms and
-    /// drops one packet in fifty; returns whether it does.
+    /// drops one packet in fifty. Returns whether it does.
     pub fn slow_down(&self, host: Host) -> bool {
         let (router, link) = (self.name(ROUTER), link(host));
         let with = |discipline: &[&str]| {
@@ -137,7 +137,7 @@ impl Net {
         has_netem
     }
 
-    /// Takes [`Net::slow_down`] back.
+    /// Undoes [`Net::slow_down`].
     pub fn speed_up(&self, host: Host) {
         self.on_router("tc", &["qdisc", "del", "dev", &link(host), "root"]);
     }
@@ -147,7 +147,7 @@ impl Drop for Net {
     fn drop(&mut self) {
         let hosts = (1..=self.hosts).map(|host| self.namespace(Host(host)));
         for name in hosts.chain([self.name(ROUTER)]) {
-            // It may not be there yet.
+            // The namespace may not exist.
             let _ = Command::new("ip").args(["netns", "del", &name]).output();
         }
     }

@@ -9,10 +9,10 @@ use super::network::{Host, Net};
 
 const PASSWORD: &str = "sesame";
 const PORT: u16 = 6379;
-/// How long it may take to answer after its start.
+/// Time limit for Redis to respond after its start.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A running server. It ends with it.
+/// A Redis server that ends when dropped.
 pub struct Counter {
     pub host: Host,
     process: Option<Child>,
@@ -29,7 +29,7 @@ impl Counter {
         format!("redis://:{PASSWORD}@{}:{PORT}", self.host.address())
     }
 
-    /// Starts it, and returns once it can be connected to. It has forgotten everything.
+    /// Starts Redis with an empty database, and returns once it accepts connections.
     pub fn run(&mut self, net: &Net) {
         let mut command = net.command(self.host, "redis-server", None);
         command
@@ -46,7 +46,7 @@ impl Counter {
         }
     }
 
-    /// SIGKILL.
+    /// Kills Redis with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             let _ = process.kill();
@@ -54,7 +54,7 @@ impl Counter {
         }
     }
 
-    /// It is there, and answers nothing.
+    /// Stops Redis with SIGSTOP: connections remain, but it does not respond.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }

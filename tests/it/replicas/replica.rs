@@ -11,37 +11,37 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::clients;
 use super::network::{Host, Net};
 
-/// How long a start may take.
+/// Time limit for a start.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A replica. It ends with it.
+/// A replica that ends when dropped.
 pub struct Replica {
     pub host: Host,
-    /// Seconds by which its clock is ahead, from its next start on.
+    /// Seconds by which the replica's clock is ahead after its next start.
     pub ahead: i32,
     folder: PathBuf,
     process: Option<Child>,
 }
 
 impl Replica {
-    /// One that does not run yet, with its data and its log in this folder.
+    /// A replica that is not running yet, with its data and log in this folder.
     pub fn new(host: Host, folder: &Path) -> Replica {
         let folder = folder.join(format!("replica-{}", host.address()));
         std::fs::create_dir(&folder).expect("a folder");
         Replica { host, ahead: 0, folder, process: None }
     }
 
-    /// The port for visitors.
+    /// The address for visitors.
     pub fn address(&self) -> SocketAddr {
         (self.host.address(), 8080).into()
     }
 
-    /// The port for health checks.
+    /// The address for health checks.
     fn ops(&self) -> SocketAddr {
         (self.host.address(), 8081).into()
     }
 
-    /// Starts it, and waits until it serves pages.
+    /// Starts the replica, and waits until it serves pages.
     pub fn start(&mut self, net: &Net, site: &Path, environment: &[(String, String)]) {
         let log = File::options().create(true).append(true).open(self.log_file()).expect("it can be written");
         let mut command = net.command(self.host, env!("CARGO_BIN_EXE_frontdesk"), None);
@@ -50,7 +50,7 @@ impl Replica {
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         if self.ahead != 0 {
-            // Time goes on as it always does; only what it is called has changed.
+            // The monotonic clock keeps running normally; only the wall clock changes.
             let clock = format!("{:+}", self.ahead);
             command.env("LD_PRELOAD", crate::support::libfaketime());
             command.envs([("FAKETIME", clock.as_str()), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")]);
@@ -65,7 +65,7 @@ impl Replica {
         }
     }
 
-    /// kill -9.
+    /// Kills the replica with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().expect("it can be killed");
@@ -73,12 +73,12 @@ impl Replica {
         }
     }
 
-    /// As if its machine stood still.
+    /// Stops the replica with SIGSTOP, as if its machine stalled.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Takes [`Replica::pause`] back.
+    /// Undoes [`Replica::pause`].
     pub fn go_on(&self) {
         self.signal(Signal::CONT);
     }
@@ -88,12 +88,12 @@ impl Replica {
         kill_process(Pid::from_child(process), signal).expect("it can be told");
     }
 
-    /// Whether it says that submissions are kept, as far as it answers.
+    /// Whether the replica reports that it can store submissions. False if it does not respond.
     pub fn is_ready(&self) -> bool {
         clients::get(self.ops(), "/readyz", Duration::from_secs(30)).ok() == Some(200)
     }
 
-    /// Its log over all restarts.
+    /// The replica's log since its first start.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap_or_default()
     }

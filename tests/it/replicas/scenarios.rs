@@ -1,4 +1,4 @@
-//! Faults that random runs would seldom hit, one test each.
+//! Faults that random runs would seldom produce, with one test each.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,9 @@ use super::servers::End;
 use super::testbed::{PATIENCE, REPLICAS, TestBed};
 use crate::support::http_peer::Reply;
 
-/// A commit that waits for the standby becomes visible if an operator cancels the wait, its session is ended,
-/// or its server restarts. A replica that finds it must not confirm it: the standby may take over without it.
+/// A commit that is waiting for the standby becomes visible if an operator cancels the wait, its session
+/// ends, or its server restarts. A replica that finds such a commit must not confirm it, because the standby
+/// may be promoted without it.
 #[test]
 #[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
 fn every_confirmed_commit_is_on_the_standby() {
@@ -20,7 +21,7 @@ fn every_confirmed_commit_is_on_the_standby() {
     testbed.net.cut(primary, standby);
     std::thread::sleep(Duration::from_secs(1));
     for _ in 0..3 {
-        // The server calls it a success then, with a warning.
+        // Canceling the wait makes the server report success, with a warning.
         let give_up =
             "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
         testbed.servers.ask("postgres", give_up);
@@ -42,7 +43,7 @@ fn every_confirmed_commit_is_on_the_standby() {
     testbed.reckon();
 }
 
-/// Commits hang until visitors get a 500. Their rows still appear once the standby is back, and must be
+/// Commits hang until visitors get a 500. Their rows appear once the standby is back, and must then be
 /// removed.
 #[test]
 #[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
@@ -64,7 +65,7 @@ fn submissions_refused_during_hanging_commits_are_not_kept() {
     let unready = testbed.wait_until("every replica says that it is not ready", PATIENCE, all(false));
     testbed.wait_until("every replica has refused something", PATIENCE, refused);
     let refused = began.elapsed();
-    assert!(all(false)(&testbed), "nobody is ready while nothing can be kept");
+    assert!(all(false)(&testbed), "no replica is ready while submissions cannot be stored");
     testbed.net.mend(primary, standby);
     let took = testbed.recover("commits that hung");
     eprintln!(
@@ -88,10 +89,10 @@ fn a_disconnected_replica_reports_it_and_others_continue() {
     let is_unready = |testbed: &TestBed| !testbed.replicas[0].is_ready();
     let unready = testbed.wait_until("it says that it is not ready", PATIENCE, is_unready);
     for replica in 1..REPLICAS {
-        assert!(testbed.replicas[replica].is_ready(), "replica {replica} has nothing to do with it");
+        assert!(testbed.replicas[replica].is_ready(), "replica {replica} is not affected");
         assert_eq!(testbed.submit(replica).1, Answered::Kept);
     }
-    assert!(!testbed.replicas[0].is_ready(), "it stays so");
+    assert!(!testbed.replicas[0].is_ready(), "it is still not ready");
     for server in servers {
         testbed.net.mend(host, server);
     }
@@ -122,14 +123,14 @@ fn submissions_to_a_replica_with_a_wrong_clock_are_delivered() {
         let is_delivered = |testbed: &TestBed| testbed.servers.count(&undelivered) == 0;
         slowest = slowest.max(testbed.wait_until("it is delivered", PATIENCE, is_delivered));
     }
-    // Less than the clocks are wrong by.
+    // Less than the clocks' errors.
     assert!(slowest < Duration::from_mins(6), "{slowest:.1?}");
     eprintln!("clocks that are seven minutes ahead and behind: the slowest delivery after {slowest:.1?}");
     testbed.settle(Scale::Short);
     testbed.reckon();
 }
 
-/// Waits three minutes in the long run; the short run moves the database's times back by most of that.
+/// The long run waits three minutes. The short run moves the database's times back by most of that.
 #[test]
 #[ignore = "needs root, namespaces and PostgreSQL, by `scripts/test replicas`"]
 fn a_killed_replicas_delivery_is_taken_over_after_its_lease_expires() {
@@ -160,8 +161,8 @@ fn a_killed_replicas_delivery_is_taken_over_after_its_lease_expires() {
     testbed.wait_until("another sends it", PATIENCE, is_delivered);
     let took = began.elapsed() + passed;
     eprintln!("a lease of replica {sender}, which was killed: delivered by another after {took:.1?}");
-    assert!(took > Duration::from_secs(175), "nobody else sends it while the lease lasts: {took:.1?}");
-    assert!(took < Duration::from_mins(6), "it is over after three minutes: {took:.1?}");
+    assert!(took > Duration::from_secs(175), "another replica sent it during the lease: {took:.1?}");
+    assert!(took < Duration::from_mins(6), "the lease should end after three minutes: {took:.1?}");
     assert!((0..REPLICAS).any(|replica| replica != sender && testbed.has_received(replica, &id)));
     testbed.start_replica(sender);
 }

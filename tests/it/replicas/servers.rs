@@ -12,7 +12,8 @@ use super::network::{Host, Net};
 /// The time limit for a command of a server.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A commit returns once the other server has it on its disk and shows it; silence is noticed within seconds.
+/// A commit returns once the standby has written and applied it. Broken connections are detected within
+/// seconds.
 const SETTINGS: &str = "
 listen_addresses = '*'
 unix_socket_directories = ''
@@ -34,38 +35,38 @@ shared_buffers = 16MB
 log_min_messages = warning
 ";
 
-/// All clients in the test's network have all privileges.
+/// All clients in the test network have all privileges.
 const ACCESS: &str = "
 host all all 10.99.0.0/16 trust
 host replication all 10.99.0.0/16 trust
 ";
 
-/// How a server ends.
+/// How a server is ended.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// SIGKILL to its first process, which the others follow.
+    /// SIGKILL to the main process; the other processes follow.
     Killed,
-    /// SIGQUIT: what `pg_ctl stop --mode=immediate` does.
+    /// SIGQUIT, like `pg_ctl stop --mode=immediate`.
     Immediate,
 }
 
 struct Node {
     host: Host,
-    /// A small file system in memory: its disk.
+    /// The server's disk: a small file system in memory.
     disk: PathBuf,
     process: Option<Child>,
 }
 
-/// The two servers. They end with it.
+/// The two servers, which end when dropped.
 pub struct Servers {
     bin: PathBuf,
     nodes: [Node; 2],
-    /// Which of them is the primary.
+    /// The index of the primary.
     leader: usize,
 }
 
 impl Servers {
-    /// Makes a primary with an empty database `frontdesk`, and a standby.
+    /// Creates a primary with an empty database `frontdesk`, and a standby.
     pub fn start(net: &Net, hosts: [Host; 2], folder: &Path) -> Servers {
         let nodes = hosts.map(|host| {
             let disk = folder.join(format!("disk-{}", host.address()));
@@ -74,7 +75,7 @@ impl Servers {
                 .args(["-t", "tmpfs", "-o", "size=400m,mode=700,uid=postgres,gid=postgres", "tmpfs"])
                 .arg(&disk)
                 .status();
-            assert!(mounted.expect("it runs").success(), "nobody may mount here");
+            assert!(mounted.expect("it runs").success(), "mounting needs root");
             Node { host, disk, process: None }
         });
         let mut servers = Servers { bin: programs(), nodes, leader: 0 };
@@ -110,7 +111,7 @@ impl Servers {
         command
     }
 
-    /// Runs a server until it can be asked something.
+    /// Starts a server and waits until it answers a query.
     fn run(&mut self, net: &Net, node: usize) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -121,7 +122,7 @@ impl Servers {
             server.arg("-D").arg(self.data(node));
             server.stdout(log.try_clone().expect("it can be shared")).stderr(log);
             let mut process = server.spawn().expect("it runs");
-            // Processes of a killed server may have to end first.
+            // The processes of a killed server may still be running.
             loop {
                 if process.try_wait().expect("it can be asked").is_some() {
                     break;
@@ -150,7 +151,7 @@ impl Servers {
         std::fs::read_to_string(self.nodes[node].disk.with_extension("log")).unwrap_or_default()
     }
 
-    /// Makes the other one anew from the primary, and has it follow.
+    /// Recreates the other server from the primary, as its standby.
     pub fn follow(&mut self, net: &Net) {
         let node = 1 - self.leader;
         self.end(node, End::Immediate);
@@ -172,37 +173,41 @@ impl Servers {
         self.wait_until_followed();
     }
 
-    /// Waits until the standby follows again, so that commits return.
+    /// Waits until the standby is streaming synchronously, so that commits return.
     pub fn wait_until_followed(&self) {
         let deadline = Instant::now() + PATIENCE;
         let following =
             "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'";
         while self.psql(self.leader, "postgres", following).ok().as_deref() != Some("1") {
-            assert!(Instant::now() < deadline, "the standby does not follow: {}", self.log(1 - self.leader));
+            assert!(
+                Instant::now() < deadline,
+                "the standby does not replicate: {}",
+                self.log(1 - self.leader)
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Ends the primary as a crash does.
+    /// Ends the primary without a clean shutdown.
     pub fn crash(&mut self, end: End) {
         self.end(self.leader, end);
     }
 
-    /// Starts the primary where it was.
+    /// Restarts the primary on the same host.
     pub fn restart(&mut self, net: &Net) {
         self.run(net, self.leader);
     }
 
-    /// Whether the primary still runs. One whose disk is full may have given up.
+    /// Whether the primary is still running. A primary with a full disk may have ended.
     pub fn is_up(&mut self) -> bool {
         let process = self.nodes[self.leader].process.as_mut();
         process.is_some_and(|process| process.try_wait().expect("it can be asked").is_none())
     }
 
-    /// Promotes the standby. The old primary must have ended, or both would accept writes.
+    /// Promotes the standby. The old primary must have ended, because otherwise both would accept writes.
     pub fn promote(&mut self, net: &Net) {
         let node = 1 - self.leader;
-        assert!(self.nodes[self.leader].process.is_none(), "the old primary has ended");
+        assert!(self.nodes[self.leader].process.is_none(), "the old primary is still running");
         let mut promote = self.tool(net, node, "pg_ctl");
         promote.args(["promote", "--wait", "--silent", "--pgdata"]).arg(self.data(node));
         done(promote);
@@ -215,19 +220,19 @@ impl Servers {
             End::Killed => Signal::KILL,
             End::Immediate => Signal::QUIT,
         };
-        // It may have ended by itself.
+        // The process may already have ended.
         let _ = kill_process(Pid::from_child(&process), signal);
         process.wait().expect("it ends");
     }
 
-    /// Takes all the room that there is on the primary's disk.
+    /// Fills the primary's disk completely.
     pub fn fill_disk(&self) {
         let mut file = File::create(self.filler()).expect("it can be made");
         let block = vec![0; 64 * 1024];
         while std::io::Write::write_all(&mut file, &block).is_ok() {}
     }
 
-    /// Takes [`Servers::fill_disk`] back.
+    /// Undoes [`Servers::fill_disk`].
     pub fn empty_disk(&self) {
         std::fs::remove_file(self.filler()).expect("it is there");
     }
@@ -236,7 +241,7 @@ impl Servers {
         self.nodes[self.leader].disk.join("filler")
     }
 
-    /// The primary's reply to a statement, line by line, with columns separated by `|`.
+    /// The primary's reply to a statement: one string per row, with columns separated by `|`.
     pub fn ask(&self, database: &str, statement: &str) -> Vec<String> {
         let said = self
             .psql(self.leader, database, statement)
@@ -244,14 +249,14 @@ impl Servers {
         said.lines().map(str::to_owned).collect()
     }
 
-    /// Changes a setting of the primary's, for sessions to come.
+    /// Changes a setting of the primary for new sessions.
     pub fn set(&self, setting: &str) {
-        // A read-only server still accepts this.
+        // A read-only server also accepts this.
         self.ask("postgres", &format!("ALTER SYSTEM SET {setting}"));
         self.ask("postgres", "SELECT pg_reload_conf()");
     }
 
-    /// The same of the inbox, one number.
+    /// The single number that a statement returns in the inbox's database.
     pub fn count(&self, statement: &str) -> u64 {
         self.ask("frontdesk", statement)[0].parse().expect("a number")
     }

@@ -1,4 +1,4 @@
-//! Three replicas, two database servers, a receiver and visitors, each on a host of its own.
+//! Three replicas, two database servers, a receiver and visitors, each on a separate host.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -17,16 +17,16 @@ use crate::support::http_peer::{HttpPeer, Reply, Request};
 
 pub const REPLICAS: usize = 3;
 
-/// Where each replica's receiver listens.
+/// The address on which each replica's receiver listens.
 const HOOK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8090));
 
-/// The largest quota. Networks and forms have no less.
+/// The largest quota; those of networks and forms are at least as large.
 const MOST: &str = "1000000";
 
-/// How long after a fault's end every replica takes submissions again, at most. On a quiet machine it is ten
-/// seconds, on a busy one several times as long.
+/// Time limit for every replica to accept submissions again after a fault. Recovery takes ten seconds on a
+/// quiet machine, and several times as long on a busy one.
 pub const RECOVERY: Duration = Duration::from_mins(1);
-/// How long anything else may take that is waited for: longer than a lease.
+/// Time limit for anything else; longer than a lease.
 pub const PATIENCE: Duration = Duration::from_mins(5);
 
 /// All parts of the setup. Fields are dropped in this order.
@@ -35,26 +35,26 @@ pub struct TestBed {
     pub presence: [Arc<Presence>; REPLICAS],
     pub servers: Servers,
     pub counter: Counter,
-    /// A receiver on each replica's own host: nothing travels in the clear between hosts.
+    /// A receiver on each replica's host, because nothing may be sent unencrypted between hosts.
     hooks: [Option<HttpPeer>; REPLICAS],
     pub net: Net,
     pub ledger: Arc<Ledger>,
     pub pages: Arc<Pages>,
-    /// Which replica was killed when.
+    /// The killed replicas, with the times.
     pub kills: Vec<(usize, Instant)>,
-    /// The slowest recovery, and from what.
+    /// The slowest recovery, and the fault that preceded it.
     pub slowest: (Duration, String),
-    /// Deliveries whose leases were taken from replicas that had ended.
+    /// Deliveries whose leases were released after their replicas had ended.
     pub freed: BTreeSet<String>,
     outside: Host,
     folder: tempfile::TempDir,
 }
 
 impl TestBed {
-    /// Starts everything. The calling thread is on the visitors' host from now on.
+    /// Starts everything. Moves the calling thread to the visitors' host.
     pub fn start() -> TestBed {
         let folder = tempfile::tempdir().expect("a folder");
-        // The database's user has to come through.
+        // The database's user must be able to enter the folder.
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("it is ours");
         let mut net = Net::new();
         let outside = net.host();
@@ -122,17 +122,17 @@ allow_private = true
         self.folder.path().join("site")
     }
 
-    /// A folder that all replicas share, as if it were mounted.
+    /// A folder that all replicas share, like a network mount.
     pub fn maildir(&self) -> PathBuf {
         self.folder.path().join("box")
     }
 
-    /// The settings of every replica besides its site: the inbox and the shared limits. No client here
+    /// The settings that all replicas share besides the site: the inbox and the shared limits. No client here
     /// exceeds a limit.
     fn environment(&self) -> Vec<(String, String)> {
         let mut hosts =
             [self.servers.primary(), self.servers.standby()].map(|host| host.address().to_string());
-        // The same order for every primary.
+        // The same order regardless of which server is the primary.
         hosts.sort();
         let url = format!("postgres://frontdesk@{},{}/frontdesk?sslmode=disable", hosts[0], hosts[1]);
         let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -168,8 +168,8 @@ allow_private = true
         self.ledger.submit(replica, self.replicas[replica].address())
     }
 
-    /// Waits until every replica has taken a submission, and says that it can. Notes how long that took if it
-    /// was longer than ever.
+    /// Waits until every replica has accepted a submission and is ready. Returns the duration and records it
+    /// if it is the longest so far.
     pub fn recover(&mut self, what: &str) -> Duration {
         let began = Instant::now();
         let testbed = &*self;
@@ -205,7 +205,7 @@ allow_private = true
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// The id of a submission, if it is in the inbox.
+    /// The id of a submission, or `None` if it is not in the inbox.
     pub fn find(&self, number: usize) -> Option<String> {
         let of = format!("SELECT id FROM accepted WHERE fields ->> 'email' = 'n{number}@example.com'");
         let ids = self.servers.ask("frontdesk", &of);
@@ -213,7 +213,7 @@ allow_private = true
         ids.into_iter().next()
     }
 
-    /// Waits until something is so.
+    /// Waits until the condition is true, and returns the duration.
     pub fn wait_until(
         &self,
         what: &str,
@@ -228,7 +228,7 @@ allow_private = true
         began.elapsed()
     }
 
-    /// Takes the link of everything but the visitors down, or up again.
+    /// Sets the links of all hosts except the visitors' up or down.
     pub fn set_all_links(&self, is_up: bool) {
         let hosts = self.replicas.iter().map(|replica| replica.host);
         for host in hosts.chain([self.servers.primary(), self.servers.standby()]) {
@@ -237,14 +237,14 @@ allow_private = true
         }
     }
 
-    /// Sets the receivers' replies from now on.
+    /// Sets the receivers' reply to all further requests.
     pub fn receive(&self, reply: &Reply) {
         for hook in self.hooks.iter().flatten() {
             hook.follow([reply.clone()]);
         }
     }
 
-    /// Whether a replica's own receiver was sent a submission.
+    /// Whether a replica's receiver got a submission.
     pub fn has_received(&self, replica: usize, id: &str) -> bool {
         let requests = self.hooks[replica].as_ref().expect("it is there").requests();
         requests.iter().any(|request| request.header("webhook-id") == Some(id))

@@ -1,4 +1,4 @@
-//! The final check of a run: compares the responses to visitors with the inbox and the deliveries.
+//! The final check of a run: compares the responses that visitors got with the inbox and the deliveries.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -8,9 +8,9 @@ use super::Scale;
 use super::clients::{Answered, Sent};
 use super::testbed::{PATIENCE, REPLICAS, TestBed};
 
-/// How long an attempt's lease is, in milliseconds.
+/// The duration of an attempt's lease in milliseconds.
 const LEASE: u64 = 180_000;
-/// By how much a replica's clock and the server's may differ without anything being made of it.
+/// The tolerated difference between the clocks of a replica and the database server, in milliseconds.
 const NOTICED: u64 = 1_000;
 
 #[derive(Debug)]
@@ -20,27 +20,27 @@ pub struct FinalCheck {
     refused: usize,
     unanswered: usize,
     kept: usize,
-    /// Answered that it was kept, and not in the inbox.
+    /// Submissions that got a 200 but are not in the inbox.
     lost: Vec<usize>,
-    /// Answered that it was not kept, and in the inbox all the same.
+    /// The number of submissions that got a 500 but are in the inbox.
     refused_but_kept: usize,
-    /// How many of these no end of their replica accounts for.
+    /// Submissions among these for which no kill of their replica is the reason.
     unaccounted: Vec<usize>,
-    /// Delivered before it was taken out of the inbox again.
+    /// The number of submissions that were delivered and then removed from the inbox.
     refused_but_delivered: usize,
-    /// How often the webhook was sent something again, by the same id.
+    /// The number of duplicate webhook requests with the same id.
     again: usize,
-    /// Attempts that overlap with the next one of the same delivery.
+    /// Attempts that overlap with the next attempt of the same delivery.
     held_twice: Vec<String>,
     pages: usize,
     missed: Vec<String>,
-    /// Attempts whose end was not recorded.
+    /// The number of attempts without a recorded end.
     interrupted: u64,
 }
 
 impl TestBed {
-    /// Waits until everything is delivered. The short run does not wait for leases: it kills all replicas,
-    /// which frees their deliveries at once.
+    /// Waits until everything has been delivered. The short run does not wait for leases: it kills all
+    /// replicas and releases their deliveries immediately.
     pub fn settle(&mut self, extent: Scale) {
         self.recover("the last fault");
         let mut freed = BTreeSet::new();
@@ -65,11 +65,11 @@ impl TestBed {
         self.freed = freed;
     }
 
-    /// Compares what visitors were told with what there is, once everything is settled.
+    /// Compares the visitors' responses with the inbox and the deliveries. Requires a settled system.
     ///
     /// # Panics
     ///
-    /// If a promise was broken.
+    /// Panics if a guarantee was broken.
     pub fn reckon(&self) -> FinalCheck {
         let inbox: BTreeMap<usize, String> = {
             let rows =
@@ -85,7 +85,7 @@ impl TestBed {
             .map(|(number, sent)| (*number, *sent))
             .collect();
         let unaccounted = refused_but_kept.iter().filter(|(_, refused)| {
-            // Its replica was killed before the next transaction of which it knew that it had succeeded.
+            // The replica was killed before its next transaction that is known to have succeeded.
             let of_replica = self.kills.iter().filter(|(replica, _)| *replica == refused.replica);
             let killed = of_replica.map(|(_, at)| *at).find(|at| *at > refused.at);
             !killed.is_some_and(|killed| {
@@ -130,7 +130,7 @@ impl TestBed {
             interrupted: self.servers.count("SELECT count(*) FROM attempt WHERE ended_at IS NULL"),
         };
         eprintln!("    {figures}");
-        assert!(figures.acknowledged > 0, "nobody was told anything");
+        assert!(figures.acknowledged > 0, "no submission was acknowledged");
         assert!(figures.lost.is_empty(), "acknowledged and lost: {:?}", figures.lost);
         assert!(figures.unaccounted.is_empty(), "refused and kept: {:?}", figures.unaccounted);
         assert!(figures.held_twice.is_empty(), "held twice at a time: {:?}", figures.held_twice);
@@ -138,7 +138,7 @@ impl TestBed {
         figures
     }
 
-    /// How often the webhook took each submission. A submission is never sent more often than it was tried.
+    /// The number of webhook requests for each submission. It must not exceed the number of attempts.
     fn arrived(&self) -> HashMap<String, Arrival> {
         let mut arrived = HashMap::<String, Arrival>::new();
         for request in self.received() {
@@ -160,7 +160,7 @@ impl TestBed {
         arrived
     }
 
-    /// Each submission is one file, regardless of the number of attempts.
+    /// Checks that each submission is in the Maildir as one file, regardless of the number of attempts.
     fn check_maildir(&self, ids: &BTreeSet<&str>) {
         let mut found = BTreeSet::new();
         for entry in std::fs::read_dir(self.maildir().join("new")).expect("it is there") {
@@ -170,15 +170,15 @@ impl TestBed {
             if !ids.contains(id.as_str()) {
                 let number = number_in(&message);
                 let told = self.ledger.lock().get(&number).map(|sent| sent.told);
-                assert_ne!(told, Some(Answered::Kept), "{id} is in the Maildir and not in the inbox");
+                assert_ne!(told, Some(Answered::Kept), "{id} is in the Maildir but not in the inbox");
                 continue;
             }
             assert!(found.insert(id.clone()), "{id} is in the Maildir twice");
         }
-        assert_eq!(found.len(), ids.len(), "everything is in the Maildir");
+        assert_eq!(found.len(), ids.len(), "every submission is in the Maildir");
     }
 
-    /// Attempts that began while the one before them had neither ended nor lost its lease, by the server's
+    /// Attempts that began while the previous attempt had neither ended nor lost its lease, by the server's
     /// clock.
     fn held_twice(&self) -> Vec<String> {
         let overlapping = format!(
@@ -200,7 +200,7 @@ struct Arrival {
     times: usize,
 }
 
-/// The number in the address that each submission alone has.
+/// The number in the submission's unique address.
 fn number_in(text: &str) -> usize {
     let numbers = text.match_indices("@example.com").filter_map(|(at, _)| {
         let word = text[..at].rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;

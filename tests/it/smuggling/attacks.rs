@@ -2,24 +2,24 @@
 
 use std::fmt::Write as _;
 
-/// One request as an attacker sends it, in a few cases with another after it on purpose.
+/// A request as an attacker sends it; in a few cases another request follows on purpose.
 pub struct Attack {
     pub name: &'static str,
     pub bytes: Vec<u8>,
-    /// The statuses of the answers, and whether the connection goes on after them: `400, closed`.
+    /// The statuses of the answers, and `closed` if the connection is then closed: `400, closed`.
     pub expected: &'static str,
 }
 
 /// The request that attacks hide in bodies and headers. No test requests this resource openly.
 pub const SMUGGLED: &str = "GET /robots.txt HTTP/1.1\r\nHost: www.example.com\r\n\r\n";
 
-/// How an answer to it is recognised.
+/// Text that identifies an answer to [`SMUGGLED`].
 pub const LOOT: &[u8] = b"User-agent:";
 
-/// A form that would be kept.
+/// A valid form.
 const FORM: &str = r#"{"email":"ada@example.com"}"#;
 
-/// The same as the only chunk of a body.
+/// The same form as the only chunk of a body.
 const CHUNKS: &str = "1b\r\n{\"email\":\"ada@example.com\"}\r\n0\r\n\r\n";
 
 /// All attacks.
@@ -44,17 +44,17 @@ impl List {
         self.0.push(Attack { name, bytes: bytes.into(), expected });
     }
 
-    /// A form with these lines in its header, each with its line end.
+    /// Adds a form with these header lines, each with its line end.
     fn post(&mut self, name: &'static str, lines: &str, body: &str, expected: &'static str) {
         self.add(name, post(lines, body), expected);
     }
 
-    /// A request for the home page with these lines in its header, each with its line end.
+    /// Adds a request for the home page with these header lines, each with its line end.
     fn get(&mut self, name: &'static str, lines: &str, expected: &'static str) {
         self.add(name, format!("GET / HTTP/1.1\r\nHost: www.example.com\r\n{lines}\r\n"), expected);
     }
 
-    /// A request that begins with this line.
+    /// Adds a request with this request line.
     fn line(&mut self, name: &'static str, line: &str, expected: &'static str) {
         self.add(name, format!("{line}\r\nHost: www.example.com\r\n\r\n"), expected);
     }
@@ -66,7 +66,7 @@ fn post(lines: &str, body: &str) -> String {
     )
 }
 
-/// RFC 9112 §6.2 and §6.3.
+/// Content-Length: RFC 9112 §6.2 and §6.3.
 fn lengths(list: &mut List) {
     let whole = format!("0\r\n\r\n{SMUGGLED}");
     let both = |first: &str, second: &str| format!("{first}\r\n{second}\r\n");
@@ -145,7 +145,7 @@ fn lengths(list: &mut List) {
     );
 }
 
-/// RFC 9112 §6.1 and §7: nothing but `chunked`, once, is understood here.
+/// RFC 9112 §6.1 and §7: the server supports only `chunked`, once.
 fn codings(list: &mut List) {
     list.post("chunked", "Transfer-Encoding: chunked\r\n", CHUNKS, "200, open");
     list.post("chunked in capitals", "tRANSFER-eNCODING: ChunKED\r\n", CHUNKS, "200, open");
@@ -222,7 +222,7 @@ fn codings(list: &mut List) {
     );
 }
 
-/// RFC 9112 §7.1.
+/// Chunked bodies: RFC 9112 §7.1.
 fn chunks(list: &mut List) {
     let form = FORM;
     let long = "x".repeat(2 << 20);
@@ -286,7 +286,7 @@ fn chunks(list: &mut List) {
     }
 }
 
-/// RFC 9112 §2.2 and §5.
+/// Lines and empty lines: RFC 9112 §2.2 and §5.
 fn lines(list: &mut List) {
     list.add("line feeds alone", "GET / HTTP/1.1\nHost: www.example.com\n\n", "200, open");
     list.add("carriage returns alone", "GET / HTTP/1.1\rHost: www.example.com\r\r\n\r\n", "400, closed");
@@ -321,8 +321,8 @@ fn lines(list: &mut List) {
     }
     list.get("a value that is not ASCII", "X: é\r\n", "200, open");
     list.get("no value", "X:\r\n", "200, open");
-    // A line feed ends a line (RFC 9112 §2.2 leaves it to the recipient): the body is what follows the second
-    // one.
+    // A line feed ends a line (RFC 9112 §2.2 leaves this to the recipient), so the body begins after the
+    // second one.
     list.post(
         "a header that ends in line feeds",
         &format!("Content-Length: 27\nX: a\n\n{FORM}"),
@@ -343,7 +343,7 @@ fn sizes(list: &mut List) {
     list.line("a method of 20 KiB", &format!("{} / HTTP/1.1", "G".repeat(20 << 10)), "431, closed");
 }
 
-/// RFC 9112 §3.2 and RFC 3986.
+/// Request targets: RFC 9112 §3.2 and RFC 3986.
 fn targets(list: &mut List) {
     for (name, target, expected) in [
         ("absolute form", "http://www.example.com/", "200, open"),
@@ -382,7 +382,7 @@ fn targets(list: &mut List) {
     list.line("OPTIONS of the server", "OPTIONS * HTTP/1.1", "400, open");
 }
 
-/// RFC 9112 §3.2: a request with none, several or an invalid one is answered with 400.
+/// RFC 9112 §3.2: a request with no, several or an invalid Host gets a 400.
 fn hosts(list: &mut List) {
     list.add("no host", "GET / HTTP/1.1\r\n\r\n", "400, open");
     list.add("no host in HTTP/1.0", "GET / HTTP/1.0\r\n\r\n", "200, closed");
@@ -403,7 +403,7 @@ fn hosts(list: &mut List) {
     }
 }
 
-/// RFC 9112 §2.3 and §3.
+/// Methods and versions: RFC 9112 §2.3 and §3.
 fn methods_and_versions(list: &mut List) {
     for (name, line, expected) in [
         ("HTTP/0.9", "GET /", "400, closed"),
@@ -428,7 +428,7 @@ fn methods_and_versions(list: &mut List) {
     list.add("HTTP/1.0 that stays", format!("GET / HTTP/1.0\r\n{lines}\r\n"), "200, open");
 }
 
-/// Where one request ends and the next begins.
+/// The boundary between a request and the next one.
 fn one_after_the_other(list: &mut List) {
     let length = |body: &str| format!("Content-Length: {}\r\n", body.len());
     let other =

@@ -1,4 +1,4 @@
-//! The same attacks through real proxies, which send the requests of all clients over shared connections to
+//! The same attacks through real proxies, which forward all clients' requests over shared connections to
 //! frontdesk.
 
 use std::io::{Read as _, Write as _};
@@ -15,15 +15,15 @@ use crate::support::channel_site::until;
 use crate::support::port::Port;
 use crate::support::{Connection, PATIENCE, TestServer, small_site};
 
-/// How often all attacks are sent.
+/// The number of times that all attacks are sent.
 const ROUNDS: usize = 4;
 
-/// The pages that other clients request meanwhile.
+/// The pages that other clients request during the attacks.
 const PAGES: [&str; 4] = ["/", "/llms.txt", "/openapi.json", "/sitemap.xml"];
 
 // Attackers and other clients use different addresses, so that only attackers get short timeouts, even on a
-// busy machine. Behind these are one worker and few connections to frontdesk, so that all clients' requests
-// share them.
+// busy machine. Both addresses have the same worker and few connections to frontdesk, so that all clients'
+// requests share them.
 const NGINX: &str = r#"
 daemon off;
 worker_processes 1;
@@ -123,11 +123,11 @@ fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
             let stop = StopsWhenDropped(&stop);
             while !stop.0.load(Ordering::Relaxed) {
                 ask_for_pages(proxy.others.address(), &expected, &others);
-                // The log queue holds this many lines until this process reads them.
+                // Pauses so that the log's queue can hold all lines until this process reads them.
                 std::thread::sleep(Duration::from_millis(2));
             }
         });
-        // Should this thread panic, the other must end too.
+        // If this thread panics, the other one must end too.
         let _stop = StopsWhenDropped(&stop);
         for _ in 0..ROUNDS {
             for attack in &attacks {
@@ -144,21 +144,23 @@ fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
     let events = answered(&server, asked_directly + others).split_off(asked_directly);
     let names: Vec<&str> =
         events.iter().map(|event| event["request"].as_str().expect("it has a name")).collect();
-    // The proxy names each request that it passes on, so one without such a name was hidden in another.
+    // The proxy adds an ID to each request that it forwards. A request without such an ID was hidden in
+    // another one.
     let hidden = names.iter().filter(|name| !name.starts_with("told-")).count();
-    assert_eq!(hidden, 0, "{name}: requests that the proxy knows nothing of");
+    assert_eq!(hidden, 0, "{name}: requests that the proxy did not forward");
     let mut unique = names.clone();
     unique.sort_unstable();
     unique.dedup();
-    assert_eq!(unique.len(), names.len(), "{name}: each was passed on once");
+    assert_eq!(unique.len(), names.len(), "{name}: each was forwarded once");
     let passed_on = names.len() - others;
-    // Where a proxy itself reads two requests, the second is the attacker's own and is passed on as such.
+    // If a proxy itself reads two requests, the second one is the attacker's and is forwarded as a separate
+    // request.
     let robots_passed_on = events.iter().filter(|event| event["path"] == "/robots.txt").count();
-    assert_eq!(robots, robots_passed_on, "{name}: nothing else got that answer");
+    assert_eq!(robots, robots_passed_on, "{name}: only requests for it got that answer");
     eprintln!(
         "{name}: {sent} attacks, {others} requests of others, each with its own answer; of the attacks' requests {passed_on} were passed on, none hidden"
     );
-    assert!(passed_on > sent / 4, "the attacks reach the server at all: {passed_on} of {sent}");
+    assert!(passed_on > sent / 4, "enough attacks must reach the server: {passed_on} of {sent}");
     server.expect_anything();
 }
 
@@ -177,20 +179,20 @@ fn ask_for_pages(proxy: SocketAddr, expected: &[Vec<u8>], count: &AtomicUsize) {
     }
 }
 
-/// Sends the attack and then an ordinary request, its last, and returns all that comes.
+/// Sends the attack, then an ordinary request with `Connection: close`. Returns everything that it receives.
 fn send(proxy: SocketAddr, attack: &Attack) -> Vec<u8> {
     let mut stream = TcpStream::connect(proxy).expect("the proxy accepts");
     stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
     let mut bytes = attack.bytes.clone();
     bytes.extend_from_slice(b"GET /llms.txt HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n");
-    // It may close before it has read everything, and then what it has said may be lost.
+    // The proxy may close the connection before it has read everything, and then its answer may be lost.
     let _ = stream.write_all(&bytes);
     let mut said = Vec::new();
     let _ = stream.read_to_end(&mut said);
     said
 }
 
-/// The server's log lines about requests, at least this many.
+/// Waits for at least this many log lines about requests, and returns all of them.
 fn answered(server: &TestServer, count: usize) -> Vec<Value> {
     let began = Instant::now();
     loop {
@@ -220,7 +222,7 @@ impl Drop for StopsWhenDropped<'_> {
     }
 }
 
-/// A proxy of the test's own; it ends with it.
+/// A proxy that ends with the test.
 struct Proxy {
     attackers: Port,
     others: Port,
@@ -254,7 +256,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // Answered, so that nginx ends its worker as well.
+        // SIGTERM instead of SIGKILL, so that nginx also ends its worker.
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.child.wait();

@@ -10,17 +10,17 @@ use uuid::Uuid;
 
 use super::{Answer, PATIENCE, TestServer, frontdesk, store_of};
 
-/// Nothing of this visitor's may ever stand in a log.
+/// The name of the visitor, which must never appear in a log.
 pub const NAME: &str = "Grace Hopper";
 pub const EMAIL: &str = "grace@example.org";
 pub const MESSAGE: &str = "A bug in relay 70";
 
-/// Whether peers that say nothing are waited for until the server gives them up; that takes most of a minute.
+/// Whether tests should wait for the timeout of silent peers, which takes most of a minute.
 pub fn is_patient() -> bool {
     std::env::var_os("FRONTDESK_TEST_PATIENCE").is_some()
 }
 
-/// Writes the starter site with these lines added to its configuration.
+/// Writes the starter site and adds these lines to its configuration.
 pub fn write_site(folder: &Path, channels: &str) -> PathBuf {
     let site = folder.join("site");
     let output = frontdesk().arg("init").arg(&site).output().expect("the command runs");
@@ -45,7 +45,7 @@ pub fn webhook(name: &str, url: &str, more: &str) -> String {
     format!("[[channel]]\nname = {name:?}\nkind = \"webhook\"\nurl = {url:?}\n{more}\n")
 }
 
-/// A channel into a Maildir.
+/// A channel that delivers into a Maildir.
 pub fn maildir(name: &str, path: &Path) -> String {
     format!(
         "[[channel]]\nname = {name:?}\nkind = \"maildir\"\npath = \"{}\"\n\
@@ -54,7 +54,7 @@ pub fn maildir(name: &str, path: &Path) -> String {
     )
 }
 
-/// A running desk with channels.
+/// A running server with channels.
 #[derive(Debug)]
 pub struct ChannelSite {
     pub server: TestServer,
@@ -62,7 +62,7 @@ pub struct ChannelSite {
 }
 
 impl ChannelSite {
-    /// Serves with these channels and further environment variables.
+    /// Starts a server with these channels and further environment variables.
     pub fn open(channels: &str, environment: &[(&str, &str)]) -> ChannelSite {
         let folder = tempfile::tempdir().expect("a folder");
         let site = write_site(folder.path(), channels);
@@ -73,19 +73,19 @@ impl ChannelSite {
         ChannelSite { server, folder }
     }
 
-    /// Sends the contact form. The number makes it another message.
+    /// Sends the contact form. `number` makes the message unique.
     pub fn post(&self, number: usize) -> Answer {
         let message = format!("{MESSAGE} ({number})");
         self.server.post("/api/contact", &json!({ "name": NAME, "email": EMAIL, "message": message }))
     }
 
-    /// Sends the contact form, which is accepted, and returns its id.
+    /// Sends the contact form, which must be accepted, and returns its id.
     pub fn submit(&self, number: usize) -> Uuid {
         assert_eq!(self.post(number).status, 200);
         self.id(number)
     }
 
-    /// The id of what was sent under this number.
+    /// The id of the submission that was sent with this number.
     pub fn id(&self, number: usize) -> Uuid {
         let message = format!("{MESSAGE} ({number})");
         let inbox = self.server.inbox();
@@ -105,22 +105,22 @@ impl ChannelSite {
         InboxReader::open(self.database()).expect("there is an inbox")
     }
 
-    /// How a submission's way down a channel stands.
+    /// The state of a submission's delivery to a channel.
     pub fn delivery(&self, id: Uuid, channel: &str) -> Delivery {
         let deliveries = self.reader().deliveries(id).expect("it can be read");
         deliveries
             .into_iter()
             .find(|delivery| delivery.channel == channel)
-            .expect("it goes down that channel")
+            .expect("the channel has a delivery")
     }
 
-    /// Waits until a submission's way down a channel stands as described.
+    /// Waits until a submission's delivery to a channel meets the condition, and returns it.
     pub fn wait_for(&self, id: Uuid, channel: &str, is_so: impl Fn(&Delivery) -> bool) -> Delivery {
         until(|| Some(self.delivery(id, channel)).filter(&is_so))
             .unwrap_or_else(|| panic!("{channel}: {:#?}\n{}", self.delivery(id, channel), self.server.log()))
     }
 
-    /// Waits until so many of a channel's deliveries are in that state.
+    /// Waits until this many of a channel's deliveries are in that state.
     pub fn wait_for_count(&self, channel: &str, state: DeliveryState, count: usize) {
         let current = || {
             let channels = self.reader().channels().expect("it can be read");
@@ -158,7 +158,7 @@ impl ChannelSite {
         Editor::open(self.database()).expect("there is an inbox")
     }
 
-    /// The server has written nothing of what the visitor sent to its log.
+    /// Asserts that the log contains none of the visitor's values.
     pub fn assert_discreet(&self) {
         let log = self.server.log();
         for secret in [NAME, EMAIL, MESSAGE, "Grace", "grace@"] {
@@ -167,7 +167,7 @@ impl ChannelSite {
     }
 }
 
-/// Looks until there is something, or for [`PATIENCE`].
+/// Calls `look` until it returns a value. `None` after [`PATIENCE`].
 pub fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let began = Instant::now();
     loop {

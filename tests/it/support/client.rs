@@ -8,13 +8,13 @@ use super::PATIENCE;
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
-    /// Names in lower case, in the order in which they came.
+    /// Names, in lower case, and values in the order of arrival.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// The value of a header; panics if it came more than once.
+    /// The value of a header, or `None`. Panics if it occurs more than once.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let first = values.next();
@@ -31,7 +31,7 @@ impl Answer {
     }
 }
 
-/// One connection, on which any number of requests may go out.
+/// A connection for any number of requests.
 #[derive(Debug)]
 pub struct Connection<S: Read = TcpStream> {
     stream: BufReader<S>,
@@ -42,7 +42,7 @@ impl Connection {
         Self::try_open(address).expect("the server accepts")
     }
 
-    /// The same, to a server that may be gone.
+    /// Like [`Self::open`], for a server that may have ended. Returns the error of a failed connection.
     pub fn try_open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -50,15 +50,15 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Says that nothing more will come.
+    /// Closes the sending direction.
     pub fn close_writing(&mut self) {
-        // The server may have closed the whole connection already.
+        // The server may already have closed the connection.
         let _ = self.stream.get_mut().shutdown(std::net::Shutdown::Write);
     }
 }
 
 impl<S: Read + Write> Connection<S> {
-    /// Over a stream that is open already.
+    /// Uses an open stream.
     pub fn over(stream: S) -> Self {
         Self { stream: BufReader::new(stream) }
     }
@@ -67,7 +67,7 @@ impl<S: Read + Write> Connection<S> {
         self.stream.get_ref()
     }
 
-    /// Sends bytes as they are.
+    /// Sends the bytes unchanged.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)?;
         self.stream.get_mut().flush()
@@ -85,7 +85,7 @@ impl<S: Read + Write> Connection<S> {
         self.answer(method == "HEAD")
     }
 
-    /// Reads one response; `head` if it has no body regardless of its length.
+    /// Reads one response. `head` means that it has no body, regardless of its length.
     pub fn answer(&mut self, head: bool) -> io::Result<Answer> {
         let status_line = self.line()?;
         let status = status_line
@@ -112,7 +112,7 @@ impl<S: Read + Write> Connection<S> {
         Ok(Answer { status, headers, body })
     }
 
-    /// Further bytes until the server closes.
+    /// Reads further bytes until the server closes the connection.
     pub fn rest(&mut self) -> io::Result<Vec<u8>> {
         let mut rest = Vec::new();
         self.stream.read_to_end(&mut rest)?;

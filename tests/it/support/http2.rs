@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use super::PATIENCE;
 use super::client::Answer;
 
-/// A client that behaves.
+/// A well-behaved client.
 #[derive(Debug)]
 pub struct Http2 {
     runtime: tokio::runtime::Runtime,
@@ -49,7 +49,7 @@ impl Http2 {
         self.send(compose(method, target, headers, body))
     }
 
-    /// The same with a body that never ends.
+    /// Sends a request with a body that never ends.
     pub fn request_and_stall(
         &mut self,
         target: &str,
@@ -88,7 +88,7 @@ fn compose(method: &str, target: &str, headers: &[(&str, &str)], body: Sent) -> 
 #[derive(Debug)]
 struct Sent {
     bytes: Option<Bytes>,
-    /// Whether there is an end to it.
+    /// Whether the body has an end.
     is_all: bool,
 }
 
@@ -126,7 +126,7 @@ pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
-/// Of a SETTINGS or PING frame.
+/// The flag of a SETTINGS or PING frame.
 pub const ACK: u8 = 1;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
@@ -137,7 +137,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A request's header as HPACK (RFC 7541), from the static table and without Huffman's code; `path` is
+/// A request's header as HPACK (RFC 7541), using the static table and no Huffman coding. `path` must be
 /// shorter than 127 bytes.
 pub fn header(method: &str, path: &str) -> Vec<u8> {
     let method = match method {
@@ -152,7 +152,7 @@ pub fn header(method: &str, path: &str) -> Vec<u8> {
         .concat()
 }
 
-/// A field that is in no table and enters none.
+/// A header field as literals, without the tables.
 pub fn field(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name, value] {
@@ -174,7 +174,7 @@ pub fn field(name: &str, value: &str) -> Vec<u8> {
     bytes
 }
 
-/// A frame that came back.
+/// A received frame.
 #[derive(Debug, Clone)]
 pub struct Received {
     pub kind: u8,
@@ -183,19 +183,19 @@ pub struct Received {
     pub payload: Vec<u8>,
 }
 
-/// A connection on which anything may be sent.
+/// A connection on which tests send arbitrary frames.
 #[derive(Debug)]
 pub struct Frames {
     stream: TcpStream,
 }
 
 impl Frames {
-    /// Sends the preface and the first SETTINGS.
+    /// Connects, and sends the preface and the first SETTINGS.
     pub fn open(address: SocketAddr, settings: &[u8]) -> Self {
         Self::over(TcpStream::connect(address).expect("the server accepts"), settings)
     }
 
-    /// The same over a connection that is open already.
+    /// The same over an open stream.
     pub fn over(stream: TcpStream, settings: &[u8]) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
         stream.set_write_timeout(Some(PATIENCE)).expect("it can be set");
@@ -205,15 +205,15 @@ impl Frames {
         frames
     }
 
-    /// Sends these bytes; an error if the server has closed the connection.
+    /// Sends these bytes. Returns an error if the server has closed the connection.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let sent = self.stream.write_all(bytes);
         let is_stuck = sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        assert!(!is_stuck, "the server reads nothing, and does not close the connection");
+        assert!(!is_stuck, "the server neither reads nor closes the connection");
         sent
     }
 
-    /// The next frame; none if the server has closed the connection.
+    /// The next frame, or `None` if the server has closed the connection.
     pub fn next(&mut self) -> Option<Received> {
         let mut head = [0; 9];
         self.stream.read_exact(&mut head).ok()?;
@@ -223,15 +223,15 @@ impl Frames {
         Some(Received { kind, flags, stream: u32::from_be_bytes(stream), payload })
     }
 
-    /// Reads until there are no more frames. Whether the server has closed the connection then, and not just
-    /// said nothing for long.
+    /// Reads until there are no more frames. Returns whether the server has closed the connection, rather
+    /// than being silent for too long.
     pub fn is_closed(&mut self) -> bool {
         while self.next().is_some() {}
         let rest = self.stream.read(&mut [0]);
         rest.map_or_else(|error| error.kind() != io::ErrorKind::WouldBlock, |length| length == 0)
     }
 
-    /// The next frame of this kind; skips others.
+    /// The next frame of this kind, or `None` if the connection is closed. Skips others.
     pub fn next_of(&mut self, kind: u8) -> Option<Received> {
         std::iter::from_fn(|| self.next()).find(|frame| frame.kind == kind)
     }

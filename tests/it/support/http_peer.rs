@@ -8,54 +8,54 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a thread that waits looks whether the peer is still wanted.
+/// The interval at which waiting threads check whether the peer was dropped.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The reaction to one request (or to one connection, if no request is read).
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// Answers as HTTP asks for, after a delay.
+    /// Sends a complete response after a delay.
     Answer { status: u16, headers: Vec<(String, String)>, body: Vec<u8>, delay: Duration },
-    /// Closes before it has read anything.
+    /// Closes the connection before reading anything.
     CloseBeforeRequest,
-    /// Reads the request and closes.
+    /// Reads the request and closes the connection.
     CloseAfterRequest,
-    /// Reads the request, sends the beginning of a header and closes.
+    /// Reads the request, sends the beginning of a header and closes the connection.
     HalfHeader,
-    /// Sends a header, byte by byte, and never ends it.
+    /// Sends a header byte by byte, without an end.
     HeaderDrip { every: Duration },
-    /// Sends header lines until the other side goes away.
+    /// Sends header lines until the client disconnects.
     EndlessHeaders,
-    /// Says `100 Continue` until the other side goes away.
+    /// Sends `100 Continue` until the client disconnects.
     EndlessInterim,
-    /// Reads the request and says nothing.
+    /// Reads the request and does not respond.
     Silence,
-    /// Announces a body of so many bytes and sends it until the other side goes away.
+    /// Announces a body of this many bytes and sends it until the client disconnects.
     LongBody { status: u16, bytes: u64 },
     /// Announces a body and never sends it.
     StalledBody { status: u16 },
-    /// Sends these bytes and closes.
+    /// Sends these bytes and closes the connection.
     Raw(Vec<u8>),
 }
 
 impl Reply {
-    /// An answer without headers of its own.
+    /// A response without additional headers.
     pub fn status(status: u16) -> Reply {
         Reply::Answer { status, headers: Vec::new(), body: Vec::new(), delay: Duration::ZERO }
     }
 
-    /// The same with a header.
+    /// A response with a header.
     pub fn with(status: u16, name: &str, value: &str) -> Reply {
         let headers = vec![(name.to_owned(), value.to_owned())];
         Reply::Answer { status, headers, body: Vec::new(), delay: Duration::ZERO }
     }
 
-    /// The same with a body.
+    /// A response with a body.
     pub fn saying(status: u16, body: &str) -> Reply {
         Reply::Answer { status, headers: Vec::new(), body: body.into(), delay: Duration::ZERO }
     }
 
-    /// The same, later.
+    /// A response after a delay.
     pub fn late(status: u16, delay: Duration) -> Reply {
         Reply::Answer { status, headers: Vec::new(), body: Vec::new(), delay }
     }
@@ -67,12 +67,12 @@ pub struct Request {
     pub method: String,
     /// Path and query.
     pub target: String,
-    /// Names and values as they were sent, in their order.
+    /// Names and values as sent, in their order.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// When its last byte had arrived.
+    /// The time at which the last byte arrived.
     pub at: Instant,
-    /// The status of the answer that the script had for it, if it had a whole one.
+    /// The status of the scripted response; `None` if the script had no complete one.
     pub answered: Option<u16>,
 }
 
@@ -122,12 +122,12 @@ impl Shared {
         self.lock().is_over
     }
 
-    /// The next step of the script; its last one stays.
+    /// The next step of the script. The last step is repeated.
     fn next(&self) -> Reply {
         self.lock().next()
     }
 
-    /// Notes a request with the next step of the script, which is what becomes of it.
+    /// Records a request, and returns the next step of the script as its reply.
     fn take(&self, mut request: Request) -> Reply {
         let mut state = self.lock();
         let reply = state.next();
@@ -154,18 +154,18 @@ pub struct HttpPeer {
 }
 
 impl HttpPeer {
-    /// Starts it. The script is gone through request by request, and its last step is repeated.
+    /// Starts a peer. Each request uses the next step of the script, and the last step is repeated.
     pub fn start(script: impl IntoIterator<Item = Reply>) -> HttpPeer {
         HttpPeer::start_at((Ipv4Addr::LOCALHOST, 0).into(), script)
     }
 
-    /// The same at an address of the calling thread's network namespace.
+    /// Starts a peer at an address of the calling thread's network namespace.
     pub fn start_at(address: SocketAddr, script: impl IntoIterator<Item = Reply>) -> HttpPeer {
         let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared::default());
         shared.lock().script = script.into_iter().collect();
-        assert!(!shared.lock().script.is_empty(), "a script has a step at least");
+        assert!(!shared.lock().script.is_empty(), "a script needs at least one step");
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -174,27 +174,27 @@ impl HttpPeer {
                 }
                 accepting.change(|state| state.connections += 1);
                 let shared = Arc::clone(&accepting);
-                // Errors on a connection are the client's doing, and the client notices them.
+                // The client causes errors on the connection and notices them itself.
                 thread::spawn(move || serve(stream, &shared).ok());
             }
         });
         HttpPeer { address, shared }
     }
 
-    /// Where it listens.
+    /// The address on which the peer listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A URL of it.
+    /// The URL of this target.
     pub fn url(&self, target: &str) -> String {
         format!("http://{}{target}", self.address)
     }
 
-    /// From now on it goes through this script.
+    /// Replaces the script.
     pub fn follow(&self, script: impl IntoIterator<Item = Reply>) {
         let script: Vec<Reply> = script.into_iter().collect();
-        assert!(!script.is_empty(), "a script has a step at least");
+        assert!(!script.is_empty(), "a script needs at least one step");
         self.shared.change(|state| {
             state.script = script;
             state.step = 0;
@@ -206,21 +206,21 @@ impl HttpPeer {
         self.shared.lock().requests.clone()
     }
 
-    /// How often it was connected to.
+    /// The number of connections so far.
     pub fn connections(&self) -> usize {
         self.shared.lock().connections
     }
 
-    /// How many bytes of long bodies and endless headers it got rid of.
+    /// The number of bytes of long bodies and endless headers that were sent.
     pub fn sent(&self) -> u64 {
         self.shared.lock().sent
     }
 
-    /// Waits until it has been sent so many requests.
+    /// Waits until the peer has received this many requests.
     ///
     /// # Panics
     ///
-    /// If that does not happen in time.
+    /// Panics if `limit` is exceeded.
     pub fn wait_for(&self, count: usize, limit: Duration) -> Vec<Request> {
         let (state, result) = self
             .shared
@@ -235,12 +235,12 @@ impl HttpPeer {
 impl Drop for HttpPeer {
     fn drop(&mut self) {
         self.shared.change(|state| state.is_over = true);
-        // Wakes the thread that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-/// A connection: request after request, until one of the two has enough.
+/// Serves request after request until either side closes the connection.
 fn serve(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     stream.set_read_timeout(Some(LOOK))?;
     stream.set_write_timeout(Some(LOOK))?;
@@ -259,7 +259,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     stream.shutdown(Shutdown::Both)
 }
 
-/// Does what the script says. Whether the connection may go on.
+/// Replies as in the script. Returns whether the connection stays open.
 fn answer(stream: &mut TcpStream, reply: &Reply, shared: &Shared) -> std::io::Result<bool> {
     match reply {
         Reply::Answer { status, headers, body, delay } => {
@@ -332,7 +332,7 @@ fn answer(stream: &mut TcpStream, reply: &Reply, shared: &Shared) -> std::io::Re
     }
 }
 
-/// Reads one request; none if the other side has gone.
+/// Reads one request. `None` if the client has disconnected.
 fn read_request(
     stream: &mut TcpStream,
     buffer: &mut Vec<u8>,
@@ -372,7 +372,7 @@ fn read_request(
     Ok(Some(request))
 }
 
-/// Adds what has arrived. False once nothing will any more.
+/// Appends newly arrived bytes. Returns false at the end of the connection.
 fn receive(stream: &mut TcpStream, buffer: &mut Vec<u8>, shared: &Shared) -> std::io::Result<bool> {
     let mut chunk = [0; 16 * 1024];
     while !shared.is_over() {

@@ -16,7 +16,7 @@ use frontdesk::web::{AppState, ShutdownPhase, WebOptions, WorkerState};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
-/// Two workers that answer from the same site, one in the fast lane and one in hyper's.
+/// Two workers that serve the same site, one with the fast path and one with hyper only.
 pub struct Lanes {
     fast: WorkerState,
     full: WorkerState,
@@ -26,7 +26,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Over a small site that has one of everything.
+    /// Serves a small site with one page of each kind.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let put = |name: &str, text: &str| {
@@ -69,13 +69,13 @@ impl Lanes {
         self.answers(pieces, false)
     }
 
-    /// Likewise for a client that reads slowly. hyper's response to an invalid request then depends on its
+    /// The same for a client that reads slowly. hyper's response to an invalid request then depends on its
     /// progress with the previous response, so only complete responses are compared.
     pub fn answers_slowly(&self, pieces: &[&[u8]]) -> String {
         self.answers(pieces, true)
     }
 
-    /// How many bytes of state a connection has.
+    /// The size of a connection's state in bytes.
     pub fn size_of_a_connection(&self) -> usize {
         let stream = Shared(Rc::default());
         std::mem::size_of_val(&self.fast.serve_stream(
@@ -113,12 +113,12 @@ impl Lanes {
     }
 }
 
-/// Appends an answer in a form that can be compared; returns what follows it.
+/// Appends an answer in a comparable form, and returns the remaining bytes.
 fn tell_answer<'a>(bytes: &'a [u8], told: &mut String) -> &'a [u8] {
     let mut fields = [httparse::EMPTY_HEADER; 64];
     let mut answer = httparse::Response::new(&mut fields);
     let Ok(httparse::Status::Complete(end)) = answer.parse(bytes) else {
-        // Frames of HTTP/2, which stands at no crossroads of these lanes.
+        // The bytes are HTTP/2 frames, which both workers handle in the same way.
         let _ = writeln!(told, "{}", bytes.escape_ascii());
         return b"";
     };
@@ -134,7 +134,7 @@ fn tell_answer<'a>(bytes: &'a [u8], told: &mut String) -> &'a [u8] {
     }
     assert_eq!(answer.headers.len(), lines.len() + 1, "one date: {}", bytes[..end].escape_ascii());
     lines.sort_unstable();
-    // An answer to HEAD has a length and no body; no body of ours begins like an answer.
+    // An answer to HEAD has a length but no body. No body of the test site begins like an answer.
     if body.is_empty() || body.starts_with(b"HTTP/1.") {
         length = 0;
     }
@@ -146,15 +146,15 @@ fn tell_answer<'a>(bytes: &'a [u8], told: &mut String) -> &'a [u8] {
     rest
 }
 
-/// A connection whose client sends pieces, reads everything, and hangs up once it is waited for.
+/// A connection whose client sends pieces, reads everything, and disconnects when the server waits for more.
 #[derive(Debug, Default)]
 struct Wire {
-    /// The last one first.
+    /// The remaining pieces in reverse order.
     pieces: Vec<Vec<u8>>,
     written: Vec<u8>,
     is_slow: bool,
     writes: usize,
-    /// Whether the server has asked for more when all was sent.
+    /// Whether the server has asked for more after everything was sent.
     has_waited: bool,
     has_hung_up: bool,
 }
@@ -165,7 +165,7 @@ impl AsyncRead for Shared {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut wire = self.0.borrow_mut();
         match wire.pieces.pop() {
-            // Now and then nothing has come yet.
+            // An empty piece means that nothing has arrived yet.
             Some(piece) if piece.is_empty() => {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -219,8 +219,9 @@ impl AsyncWrite for Shared {
     }
 }
 
-/// Requests of a small grammar: each byte of `script` adds a piece of one, so that most are nearly right. A
-/// byte of 255 is followed by one that is sent as it is, and 254 ends what comes at once.
+/// Generates requests from a small grammar: each byte of `script` appends a piece of a request, so that most
+/// requests are nearly valid. The byte after a 255 is sent unchanged, and 254 ends a piece that arrives at
+/// once.
 pub fn compose(script: &[u8]) -> Vec<Vec<u8>> {
     let mut pieces = vec![Vec::new()];
     let mut script = script.iter();
@@ -229,7 +230,7 @@ pub fn compose(script: &[u8]) -> Vec<Vec<u8>> {
         match byte {
             255 => last.extend(script.next()),
             254 => pieces.push(Vec::new()),
-            // Whole requests often, or hardly any would be one.
+            // Appends whole requests frequently, because few would be complete otherwise.
             200..=253 => {
                 let at = usize::from(*byte) % TARGETS.len();
                 last.extend_from_slice(format!("GET {} HTTP/1.1\r\nHost: a\r\n", TARGETS[at]).as_bytes());

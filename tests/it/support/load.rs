@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use super::client::{Answer, Connection, compose};
 
-/// Runs until it is ended.
+/// A running load, until [`Load::end`].
 pub struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -33,12 +33,12 @@ impl Load {
         Self { stop, answered, threads }
     }
 
-    /// How many requests were answered as they should be.
+    /// The number of correct responses so far.
     pub fn answered(&self) -> usize {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Ends it; how many requests were answered, and what failed.
+    /// Stops the load. Returns the number of correct responses and the failures.
     pub fn end(self) -> (usize, Vec<String>) {
         self.stop.store(true, Ordering::Relaxed);
         let failures =

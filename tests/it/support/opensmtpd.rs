@@ -17,7 +17,7 @@ use super::port::Port;
 
 const SERVER: &str = "/usr/sbin/smtpd";
 
-/// It lives as long as its standard input stays open: it goes with the test, however that ends.
+/// Ends when its standard input is closed, and so always ends with the test.
 const RUN: &str = "mount -t tmpfs tmpfs /var/spool && mount -t tmpfs tmpfs /run || exit
 /usr/sbin/smtpd -d -f \"$1\" &
 read _
@@ -34,11 +34,11 @@ pub struct OpenSmtpd {
 }
 
 impl OpenSmtpd {
-    /// Starts it with everything that it writes in this folder, and waits until it accepts connections.
+    /// Starts the server with all of its files in this folder, and waits until it accepts connections.
     pub fn start(folder: &Path) -> OpenSmtpd {
         assert!(Path::new(SERVER).exists(), "there is no {SERVER}: install the package `opensmtpd`");
         let is_root = fs::metadata("/proc/self").expect("there is /proc").uid() == 0;
-        // It delivers to no mailbox of root's.
+        // OpenSMTPD does not deliver to a mailbox of root.
         let user = if is_root { "nobody".to_owned() } else { output("id", "-un") };
         fs::create_dir(folder.join("box")).expect("the folder is empty");
         for (path, mode) in [(folder.to_owned(), 0o711), (folder.join("box"), 0o777)] {
@@ -76,7 +76,7 @@ impl OpenSmtpd {
         server
     }
 
-    /// Waits for this many messages and returns them as they lie in the Maildir, in no particular order.
+    /// Waits for this many messages and returns the Maildir's files in no particular order.
     pub fn messages(&mut self, count: usize) -> Vec<Vec<u8>> {
         self.wait_until("has delivered everything", |server| server.delivered().len() >= count);
         self.delivered().iter().map(|path| fs::read(path).expect("it is ours to read")).collect()

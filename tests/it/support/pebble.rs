@@ -1,4 +1,4 @@
-//! Pebble, an ACME server for tests, with a name server for which every name is this machine.
+//! Pebble, an ACME server for tests, with a name server that resolves every name to this machine.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, UdpSocket};
@@ -10,7 +10,7 @@ use super::PATIENCE;
 use super::port::Port;
 use super::tls::Authority;
 
-/// A running server, with its name server.
+/// A running ACME server with its name server.
 pub struct Pebble {
     authority: Authority,
     port: Port,
@@ -21,8 +21,8 @@ pub struct Pebble {
 }
 
 impl Pebble {
-    /// Issues certificates to the server on port `tls` of this machine; rejects the nonce of this percentage
-    /// of all requests.
+    /// Starts Pebble, which validates against port `tls` of this machine and rejects the nonce of this
+    /// percentage of requests.
     pub fn start(tls: u16, bad_nonces: u8) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let authority = Authority::new();
@@ -77,23 +77,23 @@ impl Pebble {
         Some(())
     }
 
-    /// The address of its directory.
+    /// The URL of the ACME directory.
     pub fn directory(&self) -> String {
         format!("https://localhost:{}/dir", self.port.number())
     }
 
-    /// The authority of the server's own certificate.
+    /// The authority that issued Pebble's own certificate.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// The authority of the certificates that it issues, in PEM.
+    /// The authority of the certificates that Pebble issues, in PEM.
     pub fn root(&self) -> Vec<u8> {
         let mut connection = self.authority.client().connect(self.management.address()).expect("it listens");
         connection.request("GET", "/roots/0", &[], b"").expect("it answers").body
     }
 
-    /// Its output since the last call.
+    /// Pebble's output since the last call.
     pub fn log(&self) -> Vec<String> {
         self.said.try_iter().collect()
     }
@@ -108,8 +108,9 @@ impl Drop for Pebble {
     }
 }
 
-/// Starts a name server for which every name is this machine; it and its address. A UDP port cannot be
-/// reserved for another program, so that it is started again, elsewhere, where its port was taken meanwhile.
+/// Starts a name server that resolves every name to this machine. Returns it and its address. A UDP port
+/// cannot be reserved for another program. If another program takes the port first, the name server is
+/// started again on another one.
 fn name_server() -> (Child, SocketAddr) {
     let began = Instant::now();
     loop {
@@ -133,7 +134,7 @@ fn name_server() -> (Child, SocketAddr) {
     }
 }
 
-/// Whether a name server answers there.
+/// Whether a name server answers at this address.
 fn answers(address: SocketAddr) -> bool {
     // One question: the address (A, IN) of `example.com`.
     let mut question = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];

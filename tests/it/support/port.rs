@@ -4,13 +4,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 
-/// A port reserved until this is dropped: the kernel assigns it to no other program and to no outgoing
-/// connection. A program that sets `SO_REUSEADDR` can listen on it when it is given the number. Until one
-/// does, connections are refused.
+/// A port that is reserved until this is dropped: the kernel does not assign it to any other program or
+/// outgoing connection. A program that sets `SO_REUSEADDR` can listen on it if it is given the number. Until
+/// then, connections are refused.
 #[derive(Debug)]
 pub struct Port {
     address: SocketAddr,
-    /// Bound, and never listening.
+    /// Bound, but never listening.
     _socket: Socket,
 }
 

@@ -1,6 +1,6 @@
 //! Reproducible random numbers.
 
-/// Numbers that look like chance and are the same for the same seed (SplitMix64).
+/// A pseudo-random number generator (SplitMix64). The same seed gives the same numbers.
 pub struct Random(pub u64);
 
 impl Random {

@@ -14,30 +14,30 @@ use super::tls::Authority;
 /// The password that the server requires.
 pub const PASSWORD: &str = "open sesame";
 
-/// A running server.
+/// A running Redis server.
 pub struct Redis {
     child: Child,
     port: Port,
-    /// Where it speaks TLS, if it does.
+    /// The port for TLS, or `None` without TLS.
     tls_port: Option<Port>,
     arguments: Vec<String>,
     folder: tempfile::TempDir,
 }
 
 impl Redis {
-    /// One that wants [`PASSWORD`].
+    /// Starts a server that requires [`PASSWORD`].
     pub fn start() -> Self {
         Self::with(&["--requirepass", PASSWORD])
     }
 
-    /// One with further arguments, which are lines of its configuration.
+    /// Starts a server with further arguments, which are lines of its configuration.
     pub fn with(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         Self::launch(folder, arguments, None)
     }
 
-    /// One that speaks TLS as well, with a certificate of this authority.
+    /// Starts a server that also supports TLS, with a certificate from this authority.
     pub fn with_tls(authority: &Authority) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name).to_str().expect("a name").to_owned();
@@ -63,7 +63,7 @@ impl Redis {
         Self { child, port, tls_port, arguments, folder }
     }
 
-    /// With the password.
+    /// The URL with the password.
     pub fn url(&self) -> String {
         self.url_for("", PASSWORD)
     }
@@ -81,7 +81,7 @@ impl Redis {
         self.port.number()
     }
 
-    /// Its reply to one command.
+    /// The server's reply to a command.
     pub fn ask<T: redis::FromRedisValue>(&self, command: &[&str]) -> T {
         let client = redis::Client::open(self.url()).expect("an address");
         let mut connection = client.get_connection().expect("it listens");
@@ -92,7 +92,7 @@ impl Redis {
         call.query(&mut connection).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
-    /// From now on it takes no processor: connections are there, and nothing comes back.
+    /// Stops the server with SIGSTOP: connections remain, but it does not respond.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
@@ -110,7 +110,7 @@ impl Redis {
         let _ = self.child.wait();
     }
 
-    /// Starts it again at the same port, empty.
+    /// Restarts the server on the same port with an empty database.
     pub fn restart(&mut self) {
         self.kill();
         self.child = spawn(self.folder.path(), self.port.number(), &self.arguments);
@@ -119,7 +119,7 @@ impl Redis {
 
 impl Drop for Redis {
     fn drop(&mut self) {
-        // One that is paused is ended as well.
+        // SIGKILL also ends a paused server.
         self.kill();
     }
 }

@@ -20,30 +20,30 @@ pub fn example_site() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("site")
 }
 
-/// A site that loads at once, for tests that do not depend on what is served.
+/// A site that loads immediately, for tests that do not depend on its content.
 pub fn small_site() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/site")
 }
 
-/// The binary, with none of our own environment.
+/// The binary with an empty environment.
 pub fn frontdesk() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_frontdesk"));
     command.env_clear().stdin(Stdio::null()).env(MIN_FREE.0, MIN_FREE.1);
     command
 }
 
-/// No test depends on how full this machine's disk is, unless it sets a reserve itself.
+/// Without a reserve, tests do not depend on the free space of this machine's disk.
 const MIN_FREE: (&str, &str) = ("FRONTDESK_STORE__MIN_FREE", "off");
 
-/// The library that tells a process another time.
+/// The library that changes a process's clock.
 pub fn libfaketime() -> PathBuf {
     let folders = std::fs::read_dir("/usr/lib").expect("it is there");
     let files = folders.flatten().map(|folder| folder.path().join("faketime/libfaketime.so.1"));
     files.into_iter().find(|file| file.exists()).expect("this test needs the `faketime` package")
 }
 
-/// The inbox of a data folder if the tests run over PostgreSQL: its own schema on the server whose URL
-/// `FRONTDESK_TEST_POSTGRES` has.
+/// The schema and the URL of a data folder's inbox if the tests run on PostgreSQL, otherwise `None`.
+/// `FRONTDESK_TEST_POSTGRES` has the server's URL.
 pub fn store_of(data: &Path) -> Option<(String, String)> {
     let url = std::env::var("FRONTDESK_TEST_POSTGRES").ok()?;
     let name = data.as_os_str().as_encoded_bytes();
@@ -63,17 +63,17 @@ pub fn store_of(data: &Path) -> Option<(String, String)> {
     Some(("FRONTDESK_STORE__URL".to_owned(), format!("{url}{joint}options=-csearch_path%3D{schema}")))
 }
 
-/// A running server. When it is dropped, what is in the inbox must be what the test said it would be.
+/// A running server. When it is dropped, the inbox must have the expected number of submissions.
 #[derive(Debug)]
 pub struct TestServer {
     pub address: SocketAddr,
     pub ops: SocketAddr,
-    /// Where it listens for TLS, if it does.
+    /// The address that listens for TLS, if any.
     pub tls: Option<SocketAddr>,
     child: Child,
     site: PathBuf,
     data: PathBuf,
-    /// Resources that are removed with the server.
+    /// The temporary data folder, which is removed with the server.
     folder: Option<tempfile::TempDir>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
@@ -103,7 +103,7 @@ impl TestServer {
         server
     }
 
-    /// The same with a data folder that stays.
+    /// The same with a persistent data folder.
     pub fn at(site: &Path, data: &Path, environment: &[(&str, &str)]) -> Self {
         Self::serving(site, data, &[], environment)
     }
@@ -163,12 +163,13 @@ impl TestServer {
         self.request("POST", path, &[("Content-Type", "application/json")], body.to_string().as_bytes())
     }
 
-    /// Asks the private listener.
+    /// Sends a request to the operations address.
     pub fn ops(&self, path: &str) -> Answer {
         Connection::open(self.ops).request("GET", path, &[], b"").expect("the private listener answers")
     }
 
-    /// Waits until what was accepted is processed, if the server runs and can.
+    /// Waits until all accepted submissions have been processed, if the server is running and can process
+    /// them.
     pub fn catch_up(&self) {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
         let is_running =
@@ -180,11 +181,11 @@ impl TestServer {
             Some((_, url)) => DatabaseUrl::Postgres(Server::parse(&url).expect("a URL")),
             None => DatabaseUrl::Sqlite(self.data.join("inbox.sqlite")),
         };
-        // Where there is no inbox that can be read, the test is about that.
+        // Tests with an unreadable inbox do not need to wait.
         let _ = InboxReader::open(place).and_then(|reader| reader.catch_up(Duration::from_secs(20)));
     }
 
-    /// The output of `frontdesk inbox list --json`, while the server runs.
+    /// The output of `frontdesk inbox list --json` while the server is running.
     pub fn inbox(&self) -> Vec<Value> {
         self.catch_up();
         let output = frontdesk()
@@ -200,36 +201,36 @@ impl TestServer {
         text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
     }
 
-    /// Says how many submissions there must be in the end.
+    /// Sets the number of submissions that the inbox must have in the end.
     pub fn expect(&self, submissions: usize) {
         *self.expected.borrow_mut() = Some(submissions);
     }
 
-    /// Says that the test looks into the inbox itself.
+    /// Leaves the check of the inbox to the test.
     pub fn expect_anything(&self) {
         *self.expected.borrow_mut() = None;
     }
 
-    /// Its standard error over all restarts: one JSON object per line, unless the test changes that.
+    /// The server's standard error since its first start: one JSON object per line by default.
     pub fn log(&self) -> String {
         let mut said = self.said.borrow_mut();
         said.extend(self.stderr.iter().flat_map(mpsc::Receiver::try_iter));
         said.join("\n")
     }
 
-    /// Its standard output after the line with its address.
+    /// The server's standard output after the line with its address.
     pub fn told(&self) -> String {
         self.stdout.try_iter().collect::<Vec<_>>().join("\n")
     }
 
-    /// kill -9.
+    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
         self.hear_out();
     }
 
-    /// Waits until all that a server which has ended wrote to standard error is in the log.
+    /// Waits until the log has everything that an ended server wrote to standard error.
     fn hear_out(&self) {
         let mut said = self.said.borrow_mut();
         let stderr =
@@ -237,13 +238,13 @@ impl TestServer {
         said.extend(stderr);
     }
 
-    /// Starts it again on the same data, on other ports.
+    /// Restarts the server with the same data on other ports.
     pub fn restart(&mut self) {
         self.try_restart(&[]).unwrap_or_else(|said| not_started(&said));
     }
 
-    /// Likewise, started by another program: `runner` and its arguments, which must become the server. The
-    /// server's output if it ended before it listened.
+    /// The same, but started by the program and arguments in `runner`, which must execute the server. Returns
+    /// the server's output as an error if it ended before it was listening.
     pub fn try_restart(&mut self, runner: &[&str]) -> Result<(), Vec<String>> {
         self.log();
         let Started { child, address, ops, tls, stderr, stdout } =
@@ -254,7 +255,7 @@ impl TestServer {
         Ok(())
     }
 
-    /// From the next start on, these variables are in its environment too.
+    /// Sets environment variables for the next start.
     pub fn set(&mut self, environment: &[(&str, &str)]) {
         for (name, value) in environment {
             self.environment.retain(|(known, _)| known != name);
@@ -267,17 +268,17 @@ impl TestServer {
         self.child.try_wait().expect("it can be asked").is_some()
     }
 
-    /// Closes the server's standard error; this thread ends with the next line.
+    /// Closes the server's standard error. The reading thread ends with the next line.
     pub fn close_stderr(&mut self) {
         self.stderr = None;
     }
 
-    /// Tells it something.
+    /// Sends a signal to the server.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it can be told");
     }
 
-    /// SIGTERM; the exit code, and how long it took.
+    /// Ends the server with SIGTERM. Returns the exit code and the duration.
     pub fn terminate(&mut self) -> (Option<i32>, Duration) {
         let began = Instant::now();
         self.signal(Signal::TERM);
@@ -363,7 +364,7 @@ fn spawn(
     Ok(Started { child, address, ops, tls, stderr: said, stdout: told })
 }
 
-/// A flag and its value, if the test does not say it itself.
+/// A flag and its value, unless the test's arguments contain the flag.
 fn unless_told(arguments: &[String], flag: [&'static str; 2]) -> Vec<&'static str> {
     if arguments.iter().any(|argument| argument == flag[0]) { Vec::new() } else { flag.to_vec() }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Where in the dialogue something is to happen.
+/// A step of the SMTP dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     Greeting,
@@ -29,17 +29,17 @@ pub enum At {
 pub enum Do {
     /// Replies with these lines; the line end is added. A reply of 421 also closes the connection.
     Say(&'static str),
-    /// Exactly these octets.
+    /// Sends exactly these bytes.
     Raw(&'static [u8]),
-    /// No answer, with the connection open.
+    /// Sends no reply and keeps the connection open.
     Nothing,
-    /// The connection is closed without an answer.
+    /// Closes the connection without a reply.
     Close,
-    /// The usual answer, after a while.
+    /// Sends the usual reply after this delay.
     Late(Duration),
-    /// One line that does not end.
+    /// Sends one endless line.
     EndlessLine,
-    /// An answer whose lines do not end.
+    /// Sends a reply with an endless number of lines.
     EndlessLines,
 }
 
@@ -54,45 +54,45 @@ pub struct Script {
 }
 
 impl Script {
-    /// Everything as usual.
+    /// The usual behaviour.
     pub fn usual() -> Script {
         Script::default()
     }
 
-    /// The usual, but for one step.
+    /// The usual behaviour except for one step.
     pub fn with(at: At, what: Do) -> Script {
         Script { unusual: Some((at, what)), ..Script::default() }
     }
 
-    /// A line of the answer to EHLO.
+    /// Adds a line to the reply to EHLO.
     #[must_use]
     pub fn offering(mut self, line: &'static str) -> Script {
         self.offers.push(line);
         self
     }
 
-    /// The first recipient of a pair of addresses that was not seen before is put off with a 451.
+    /// Replies 451 to the first recipient of each new pair of addresses.
     #[must_use]
     pub fn greylisting(mut self) -> Script {
         self.greylists = true;
         self
     }
 
-    /// The connection is closed, without a word, once it has carried this many messages.
+    /// Closes the connection without a reply after this many messages.
     #[must_use]
     pub fn closing_after(mut self, messages: usize) -> Script {
         self.closes_after = Some(messages);
         self
     }
 
-    /// The connection is closed after the final dot of this message, counted from 1, without an answer.
+    /// Closes the connection without a reply after the final dot of this message, counted from 1.
     #[must_use]
     pub fn leaving_unanswered(mut self, message: usize) -> Script {
         self.leaves_unanswered = Some(message);
         self
     }
 
-    /// Whether the usual answer is given, if late.
+    /// Whether this step has the usual reply, possibly delayed.
     fn is_usual(&self, at: At) -> bool {
         matches!(self.at(at), None | Some(Do::Late(_)))
     }
@@ -108,14 +108,14 @@ pub struct Received {
     /// The text between the angle brackets.
     pub from: String,
     pub to: Vec<String>,
-    /// As it was sent, with leading dots still doubled, up to the line end before the final dot.
+    /// The message as sent, with leading dots still doubled, up to the line end before the final dot.
     pub raw: Vec<u8>,
-    /// Whether it was taken over: the answer to the final dot was the usual one.
+    /// Whether the reply to the final dot was the usual one, so that the peer has taken over the message.
     pub is_taken: bool,
 }
 
 impl Received {
-    /// The message, with dots no longer doubled (RFC 5321 §4.5.2).
+    /// The message without doubled dots (RFC 5321 §4.5.2).
     pub fn message(&self) -> Vec<u8> {
         let mut message = Vec::with_capacity(self.raw.len());
         for line in self.raw.split_inclusive(|b| *b == b'\n') {
@@ -129,16 +129,16 @@ impl Received {
 #[derive(Debug, Default)]
 pub struct Record {
     pub connections: usize,
-    /// All lines but those of messages, without their ends.
+    /// All lines outside messages, without line ends.
     pub commands: Vec<String>,
     pub received: Vec<Received>,
     seen: HashSet<(String, String)>,
 }
 
-/// The record, shared by connections.
+/// A record that connections share.
 pub type Shared = Arc<Mutex<Record>>;
 
-/// A server on a port of its own, until the process ends.
+/// A server on a free port, which runs until the process ends.
 #[derive(Debug)]
 pub struct SmtpPeer {
     pub address: SocketAddr,
@@ -147,7 +147,7 @@ pub struct SmtpPeer {
 }
 
 impl SmtpPeer {
-    /// Each connection follows the next script, and the last one is for all that come later.
+    /// Starts a server. Each connection uses the next script, and the last one is repeated.
     pub fn start(scripts: Vec<Script>) -> SmtpPeer {
         let record = Shared::default();
         let scripts = Arc::new(Mutex::new(VecDeque::from(scripts)));
@@ -159,13 +159,13 @@ impl SmtpPeer {
             };
             let script = script.unwrap_or_default();
             lock(&shared).connections += 1;
-            // A connection that breaks is what tests are about.
+            // Tests break connections on purpose.
             let _ = converse(stream, &script, &shared, true);
         });
         SmtpPeer { address, record, scripts }
     }
 
-    /// From now on, new connections follow these.
+    /// Replaces the scripts for new connections.
     pub fn follow(&self, scripts: Vec<Script>) {
         *self.scripts.lock().unwrap_or_else(PoisonError::into_inner) = scripts.into();
     }
@@ -176,7 +176,8 @@ impl SmtpPeer {
     }
 }
 
-/// Accepts on a free port of this machine; each connection has a thread, and its number from 0.
+/// Listens on a free port of this machine. Calls `handle` in a new thread for each connection, with its
+/// number from 0.
 pub fn serve(handle: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -194,7 +195,8 @@ pub fn lock(record: &Shared) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Speaks until the other side goes. Returns the stream if STARTTLS was agreed on; greets only if asked to.
+/// Converses until the client disconnects. Returns the stream after STARTTLS. Sends a greeting only if asked
+/// to.
 pub fn converse<S: Read + Write>(
     stream: S,
     script: &Script,
@@ -291,7 +293,7 @@ struct Talk<'a, S> {
 }
 
 impl<S: Read + Write> Talk<'_, S> {
-    /// Answers as the script says, or as usual. Whether the connection goes on.
+    /// Sends the scripted or the usual reply. Returns whether the connection stays open.
     fn answer(&mut self, at: At, usual: &str) -> io::Result<bool> {
         match self.script.at(at) {
             None => self.say(usual)?,
@@ -339,14 +341,14 @@ impl<S: Read + Write> Talk<'_, S> {
         self.stream.get_mut().flush()
     }
 
-    /// A line that ends in CRLF, without it. A bare line feed gets no reply.
+    /// Reads a line that ends in CRLF, and returns it without the line end. A bare line feed gets no reply.
     fn line(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line)?;
         Ok(line.strip_suffix(b"\r\n").map(|line| String::from_utf8_lossy(line).into_owned()))
     }
 
-    /// Everything up to the final dot, which only CRLF on both sides makes one.
+    /// Reads everything up to the final dot, which needs CRLF on both sides.
     fn message(&mut self) -> io::Result<Vec<u8>> {
         let mut message = Vec::new();
         while !message.ends_with(b"\r\n.\r\n") && message != b".\r\n" {

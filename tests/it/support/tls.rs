@@ -36,7 +36,7 @@ impl Authority {
         Self { issuer: Issuer::new(parameters, key), pem, folder }
     }
 
-    /// Where its own certificate is.
+    /// The file with the authority's certificate.
     pub fn file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
@@ -53,7 +53,7 @@ impl Authority {
         (certificate.pem(), key.serialize_pem())
     }
 
-    /// A client that believes this authority only.
+    /// A client that trusts only this authority.
     pub fn client(&self) -> Client {
         Client::trusting(self.pem.as_bytes())
     }
@@ -67,7 +67,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// One that believes these authorities, offers HTTP/1.1 and asks for localhost.
+    /// A client that trusts these authorities, offers HTTP/1.1 and requests localhost.
     pub fn trusting(pem: &[u8]) -> Self {
         Self::with(pem, &[])
     }
@@ -88,7 +88,7 @@ impl Client {
         Self { config, name: "localhost" }
     }
 
-    /// One that speaks these versions only.
+    /// A client that supports only this version.
     pub fn speaking(authority: &Authority, version: &'static SupportedProtocolVersion) -> Self {
         Self::with(authority.pem.as_bytes(), &[version])
     }
@@ -103,12 +103,12 @@ impl Client {
         self
     }
 
-    /// Shakes hands to the end.
+    /// Connects and completes the handshake.
     pub fn connect(&self, address: SocketAddr) -> io::Result<Secure> {
         self.greet(TcpStream::connect(address)?)
     }
 
-    /// The same over a stream that is open already.
+    /// Completes the handshake over an open stream.
     pub fn greet(&self, mut stream: TcpStream) -> io::Result<Secure> {
         let name = ServerName::try_from(self.name).expect("a name");
         let mut session =
@@ -122,7 +122,7 @@ impl Client {
     }
 }
 
-/// Writes so that no reader sees half of it.
+/// Replaces a file atomically.
 pub fn replace(file: &Path, content: &str) {
     let draft = file.with_extension("draft");
     std::fs::write(&draft, content).expect("it can be written");
