@@ -115,7 +115,7 @@ fn screening(form: &'static Form, body: &'static str) -> Run {
     })
 }
 
-/// One check each simulated millisecond, for each of the sources in turn. Every source is already known.
+/// One check per simulated millisecond, for each of the sources in turn. Every source already has an entry.
 pub fn limiter(quota: u32, sources: u32) -> Run {
     let all = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     let source = Quota { per_minute: quota, per_hour: quota };

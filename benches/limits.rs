@@ -1,9 +1,9 @@
 //! Measures cost and accuracy of the limiter with many sources: `cargo bench --bench limits`.
 //!
-//! Each source sends about once in a simulated hour, in random order, and one request in eleven comes from a
-//! few sources that send a thousand an hour. An exact table with an entry for each source decides the same
-//! requests. Then an attacker exhausts many sources, each in its own network, and the benchmark counts
-//! refused strangers.
+//! Each source sends about one request in a simulated hour, in random order. One request in eleven comes from
+//! a few sources that send a thousand an hour. An exact table with an entry for each source decides about the
+//! same requests. Then an attacker exhausts the quotas of many sources, each in a separate network, and the
+//! benchmark counts the requests of other sources that are refused.
 //!
 //! With few sources, a check seems expensive, because few requests share the cost of the hourly pass over all
 //! cells.
@@ -20,7 +20,7 @@ const PER_MINUTE: u32 = 30;
 const PER_HOUR: u32 = 300;
 
 fn main() {
-    // Without quotas for networks, because the exact table has only those for sources.
+    // No quotas for networks, because the exact table has only those for sources.
     let wide = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     let source = Quota { per_minute: PER_MINUTE, per_hour: PER_HOUR };
     let options = LimitOptions { enabled: true, source, network: wide, form: wide };
@@ -110,7 +110,7 @@ fn rule(arrivals: &mut [f64; 2], now: Duration) -> bool {
     fits
 }
 
-/// Sources that are rarely in the same network.
+/// The n-th source. Few sources are in the same network.
 fn scattered(n: u32) -> Source {
     Source::V4(n.wrapping_mul(0x9e37_79b1).to_be_bytes())
 }

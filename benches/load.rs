@@ -136,7 +136,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
 /// navigation, an added page, and a changed template; then the quick encodings.
 const MEASUREMENTS: [&str; 7] = ["load", "again", "body", "title", "added", "template", "encode"];
 
-/// The site, and the time until it could replace the previous one.
+/// Loads the site. Returns it and the time until it could replace the previous one.
 fn load(folder: &Path, previous: &mut LoadCache, last: Option<Site>) -> (Site, (f64, f64)) {
     let options = PagesOptions {
         title: "Generated".into(),

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         for _ in 0..ROUNDS {
             let before = commits(&ours);
             let kept = runtime.block_on(run(&intake, senders, &mut number));
-            // The query itself also takes a transaction number.
+            // The query itself also uses a transaction number.
             let batch = (kept / (commits(&ours) - before).max(1)).max(1);
             std::fs::write(script.path(), transaction(batch)).expect("it can be written");
             let (kept, rows) = (count(kept), count(batch) * pgbench(&theirs, script.path()));
@@ -80,7 +80,7 @@ fn psql(url: &str, sql: &str) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-/// Writing transactions: each takes a number.
+/// The number of writing transactions so far; each takes a number.
 fn commits(url: &str) -> u64 {
     psql(url, "SELECT pg_snapshot_xmax(pg_current_snapshot())").parse().expect("a number")
 }

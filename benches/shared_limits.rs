@@ -3,7 +3,7 @@
 //!
 //! Calls the same script in four ways, alternately and under the same load: by a gate, which composes keys,
 //! enforces a timeout, counts, and also charges local limits; directly, over a connection on the calling
-//! thread, like a gate; directly, over a connection on another thread; and an empty script, directly.
+//! thread, as a gate does; directly, over a connection on another thread; and directly with an empty script.
 //!
 //! Then it stops Redis and measures the delay of requests.
 
@@ -26,10 +26,10 @@ use tokio::task::{JoinSet, LocalSet};
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
 
-/// Number of sources, used in turn.
+/// The number of sources, which are used in turn.
 const SOURCES: u32 = 50_000;
 
-/// A quota that is never exhausted, because a refusal is cheaper.
+/// A quota that is never exhausted, because refusals cost less.
 const QUOTA: u32 = 1_000_000;
 
 const WAYS: [&str; 4] = ["gate", "bare", "by another thread", "empty script"];
@@ -135,7 +135,7 @@ fn failover(runtime: &Runtime, redis: &Redis, limits: &LimitOptions) {
     let held_up = waits.iter().filter(|ms| **ms > 5.0).count();
     waits.sort_by(f64::total_cmp);
     println!(
-        "Redis stopped: {held_up} of 1000 requests were held up, {:.1} ms at most; the median waited for {:.4} ms; back {} ms after it went on",
+        "Redis stopped: {held_up} of 1000 requests were delayed, {:.1} ms at most; the median waited for {:.4} ms; back {} ms after it continued",
         waits[999],
         waits[500],
         began.elapsed().as_millis()
@@ -166,7 +166,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// Runs concurrent tasks on one thread that call repeatedly.
+/// Runs concurrent tasks on one thread, each of which calls repeatedly.
 fn round<F: Future<Output = ()> + 'static>(
     runtime: &Runtime,
     redis: &Redis,

@@ -65,7 +65,7 @@ pub enum Representation {
     Html,
     /// Markdown at its own address.
     Markdown,
-    /// Markdown at the address of the page. Only frontdesk has it.
+    /// Markdown at the address of the page, which only frontdesk serves.
     NegotiatedMarkdown,
 }
 
@@ -85,7 +85,7 @@ impl PageRequest {
     }
 }
 
-/// The `Accept-Encoding` of a client that takes no compressed bodies.
+/// The `Accept-Encoding` of a client that does not accept compressed bodies.
 const IDENTITY: &str = "identity";
 
 /// Writes the site of frontdesk.
@@ -156,7 +156,7 @@ impl Content {
         Ok((content, peer))
     }
 
-    /// Options of another frontdesk with this site.
+    /// Options for another frontdesk with this site.
     pub fn options<'a>(&'a self, name: &'a str) -> frontdesk::Options<'a> {
         frontdesk::Options::new(name, self.site.path())
     }
@@ -166,7 +166,7 @@ impl Content {
         frontdesk::start(bench, self.options("frontdesk, general path").set("SERVER__FAST_LANE", "false"))
     }
 
-    /// Settings of another server with this content.
+    /// Settings for another server with this content.
     pub fn file_server<'a>(&'a self, tls: Option<&'a Identity>) -> FileServer<'a> {
         FileServer { root: self.root.path(), cores: Cores::Servers, headers: &self.headers, tls }
     }
@@ -202,12 +202,12 @@ impl Content {
         fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))
     }
 
-    /// A request to `peer`, and its response, which is compared with the files.
+    /// Sends a request to `peer` and compares the response with the files. Returns both.
     pub fn exchange(&self, peer: &Peer, request: PageRequest) -> Result<(Vec<u8>, Response)> {
         self.exchange_over(peer, request, |bytes| send(peer.address, bytes))
     }
 
-    /// The same over another connection than plain HTTP.
+    /// The same over a connection other than plain HTTP.
     pub fn exchange_over(
         &self,
         peer: &Peer,
@@ -255,7 +255,7 @@ impl Content {
         Ok((bytes, response))
     }
 
-    /// The same for [`load::run`](crate::load::run).
+    /// The request and the expected response for [`load::run`](crate::load::run).
     pub fn expected(&self, peer: &Peer, request: PageRequest) -> Result<(Vec<u8>, Expected)> {
         let (bytes, response) = self.exchange(peer, request)?;
         Ok((bytes, Expected::like(&response)))

@@ -98,7 +98,7 @@ pub struct Line {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Target {
     pub name: String,
-    /// Whether the target is a minimum.
+    /// Whether `threshold` is a minimum. Otherwise it is a maximum.
     pub at_least: bool,
     pub threshold: f64,
     pub measured: f64,

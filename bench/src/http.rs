@@ -24,7 +24,7 @@ const BROWSER: [(&str, &str); 8] = [
     ("Accept-Language", "en-GB,en;q=0.9,de;q=0.8"),
 ];
 
-/// The headers of an agent that prefers Markdown, besides the same two.
+/// The headers of an agent that prefers Markdown, besides `Host` and `Accept-Encoding`.
 const AGENT: [(&str, &str); 2] =
     [("User-Agent", "Mozilla/5.0 (compatible; Agent/1.0)"), ("Accept", "text/markdown, text/html;q=0.5")];
 
@@ -36,7 +36,7 @@ pub enum ClientKind {
 }
 
 impl ClientKind {
-    /// Its headers besides `Host` and `Accept-Encoding`.
+    /// The client's headers besides `Host` and `Accept-Encoding`.
     pub fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Browser => &BROWSER,

@@ -1,7 +1,7 @@
-//! The load generator: keeps connections busy with one request after the other, and checks each response byte
+//! The load generator: keeps connections busy with one request after another, and checks each response byte
 //! by byte.
 //!
-//! One thread for each core waits with epoll. During the measurement, a response that arrives in one piece is
+//! One thread per core waits with epoll. During the measurement, a response that arrives in one piece is
 //! not copied, and a response with a header of the expected length is not parsed.
 
 pub mod open;
@@ -24,9 +24,9 @@ use crate::rounds::percentile;
 
 /// Maximum length of a response, header and body.
 const MAX_RESPONSE: usize = 4 << 20;
-/// The measurement fails if no response arrives for this time.
+/// The measurement fails if no response arrives within this time.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Number of loopback addresses that connections come from, because one has too few ports.
+/// Number of loopback addresses from which connections come, because a single address has too few ports.
 const SOURCES: usize = 8;
 
 /// The requests of a thread and the expected responses.
@@ -119,7 +119,7 @@ pub struct Load {
     /// The cores that generate load, one thread each.
     pub cores: Cores,
     pub connections: usize,
-    /// Time before the measurement.
+    /// Time before the measurement begins.
     pub warm_up: Duration,
     /// Length of the measurement.
     pub length: Duration,
@@ -128,13 +128,13 @@ pub struct Load {
 /// The result of a round.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Sample {
-    /// Correct responses. A wrong one ends the measurement.
+    /// Correct responses. A wrong one makes the measurement fail.
     pub responses: u64,
     /// Length of the measurement.
     pub seconds: f64,
     /// CPU time of the server, user and system, in seconds.
     pub server: f64,
-    /// CPU time of its busiest thread, in seconds.
+    /// CPU time of the server's busiest thread, in seconds.
     pub busiest: f64,
     /// CPU utilisation of the load generator. Near 1, it limits the server.
     pub generator: f64,
@@ -200,8 +200,8 @@ pub fn run<S: Script>(
     measure(load, server, threads, connect, Worker::run)
 }
 
-/// Measures `server` under the load of several threads. Each of them calls `prepare` with its number and,
-/// when all are ready, `generate`, which ends after the measurement.
+/// Measures `server` under the load of several threads. Each thread calls `prepare` with its number. When all
+/// threads are ready, each calls `generate`, which returns after the measurement.
 pub fn measure<W>(
     load: &Load,
     server: &Peer,
@@ -235,7 +235,7 @@ pub fn measure<W>(
         let cores = load.machine.numbers(load.cores).len().min(threads);
         let generator = busy.as_secs_f64() / load.length.as_secs_f64() / cores as f64;
         let mut sample = Sample::new(latencies, load.length, &spent, generator)?;
-        // Reading `/proc` takes time, in which the server is busy.
+        // Reading `/proc` takes time, during which the server is busy.
         let scale = load.length.as_secs_f64() / observed.as_secs_f64();
         sample.server *= scale;
         sample.busiest *= scale;

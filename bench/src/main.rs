@@ -1,4 +1,4 @@
-//! Measures frontdesk beside other servers and writes the report. Called by `scripts/bench`, which has the
+//! Measures frontdesk beside other servers and writes the report. `scripts/bench` calls it and prints the
 //! help.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
@@ -41,11 +41,11 @@ pub struct Bench {
     pub machine: Machine,
     /// Rounds for each server.
     pub rounds: usize,
-    /// Time before each round that does not count.
+    /// Warm-up time before each round, which does not count.
     pub warm_up: Duration,
     /// Length of a round.
     pub length: Duration,
-    /// Folder of other servers without a Debian package.
+    /// Folder with the other servers that have no Debian package.
     pub tools: PathBuf,
     /// Output folder for the figures of each round.
     pub out: PathBuf,
@@ -59,7 +59,7 @@ impl Bench {
         let _ = writeln!(std::io::stderr(), "bench: {message}");
     }
 
-    /// Load from the load generator's core.
+    /// Load that comes from the load generator's core.
     pub fn load(&self, connections: usize) -> Load {
         Load {
             machine: self.machine,
@@ -111,7 +111,7 @@ fn run() -> Result<()> {
             suites::smoke::run(&bench)
         }
         ["--check-arguments"] => Ok(()),
-        // The tables of several machines depend on the figures of one.
+        // The tables in `docs/scale.md` depend on the report's figures.
         ["report"] => report::write(&bench).and_then(|()| model::write(&bench)),
         ["report", "--check"] => report::check(&bench).and_then(|()| model::check(&bench)),
         ["model"] => model::write(&bench),
@@ -151,8 +151,8 @@ fn parse<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<&'a str>, 
     Ok((commands, suites))
 }
 
-/// Raises the limit to its maximum: each connection needs a descriptor here and one in the server, which
-/// inherits the limit.
+/// Raises the limit of open files to its maximum: each connection needs a descriptor here and one in the
+/// server, which inherits the limit.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });

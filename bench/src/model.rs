@@ -1,5 +1,5 @@
-//! Predicts what several machines can do, by simulation, from the costs measured on one core. Writes the
-//! tables of `docs/scale.md`.
+//! Simulates the capacity of several machines from the costs measured on one core. Writes the tables of
+//! `docs/scale.md`.
 
 mod calibration;
 mod measure;
@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::figures;
 use crate::{Bench, report};
 
-/// Requests or submissions that are simulated for a row of a table.
+/// Number of requests or submissions that are simulated for each row of a table.
 const SIMULATED: usize = 400_000;
 
 const DOCUMENT: &str = "docs/scale.md";
@@ -53,8 +53,8 @@ fn filled(text: &str) -> Result<String> {
     fill(text, &tables::all(&pages, &calibration)?).context(DOCUMENT)
 }
 
-/// Replaces each table between `<!-- table: NAME -->` and the end mark. Fails if a table or its place is
-/// missing.
+/// Replaces each table between `<!-- table: NAME -->` and the end mark. Fails if the document or `tables`
+/// lacks a table.
 fn fill(document: &str, tables: &BTreeMap<&str, String>) -> Result<String> {
     let mut text = String::with_capacity(document.len());
     let mut placed = Vec::new();

@@ -1,4 +1,4 @@
-//! A running server: a process group that ends when its value is dropped.
+//! A running server: a process group that ends when the value is dropped.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -24,7 +24,7 @@ pub mod log;
 pub mod postgres;
 pub mod yardstick;
 
-/// A server must accept connections within this time.
+/// Time limit for a server to accept connections.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A running server.
@@ -36,13 +36,13 @@ pub struct Peer {
     pub address: SocketAddr,
     secure: Option<SocketAddr>,
     child: Child,
-    /// Its files; removed after the process has ended.
+    /// The server's files, which are removed after the process has ended.
     folder: TempDir,
 }
 
 impl Peer {
     /// Starts `command` in a new process group on `cores`, and waits until it accepts connections at
-    /// `address`. Its output goes to a file in `folder`, and into the error if it ends.
+    /// `address`. Its output goes to a file in `folder`, and into the error if the process ends early.
     pub fn start(
         bench: &Bench,
         name: &str,
@@ -67,17 +67,17 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Whether it is frontdesk, on any path and on any number of cores.
+    /// Whether the server is frontdesk, on any path and any number of cores.
     pub fn is_frontdesk(&self) -> bool {
         self.name.starts_with(frontdesk::NAME)
     }
 
-    /// Its HTTPS address.
+    /// The server's HTTPS address. Fails if there is none.
     pub fn secure(&self) -> Result<SocketAddr> {
         self.secure.with_context(|| format!("{} has no HTTPS address", self.name))
     }
 
-    /// CPU time since the start.
+    /// CPU time since the server's start.
     pub fn usage(&self) -> Usage {
         process::usage(self.child.id())
     }
@@ -90,7 +90,7 @@ impl Peer {
         self.folder.path()
     }
 
-    /// The last 2,000 bytes of its standard error.
+    /// The last 2,000 bytes of the server's standard error.
     pub fn stderr(&self) -> String {
         let text = std::fs::read(self.folder.path().join("output.log")).unwrap_or_default();
         let end = &text[text.len().saturating_sub(2000)..];
@@ -119,7 +119,7 @@ impl Drop for Peer {
 }
 
 /// A child inherits its cores from the thread that starts it. `setpriv` makes it end if this process is
-/// killed; that takes unsafe code otherwise.
+/// killed, which would otherwise need unsafe code.
 fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());

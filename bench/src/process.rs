@@ -46,20 +46,20 @@ pub struct Memory {
     pub file: u64,
 }
 
-/// The CPU time of `root` and its descendants. Threads that have ended do not count.
+/// The CPU time of `root` and its descendants. Threads that have already ended are not included.
 pub fn usage(root: u32) -> Usage {
     let threads = process_tree(root).into_iter().flat_map(tasks);
     let spent = |task: PathBuf| Some((task.file_name()?.to_str()?.parse().ok()?, spent(&task)?));
     Usage { threads: threads.filter_map(spent).collect() }
 }
 
-/// The folders of the threads of a process.
+/// The `/proc` folders of a process's threads.
 fn tasks(process: u32) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
-/// Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
+/// The CPU time of a thread. Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
 fn spent(task: &Path) -> Option<u64> {
     let read = |file| fs::read_to_string(task.join(file)).ok();
     let exact = read("schedstat").and_then(|text| text.split(' ').next()?.parse().ok());
@@ -97,7 +97,7 @@ pub fn memory(root: u32) -> Result<Memory> {
     Ok(parse_memory(&rollups))
 }
 
-/// The sum of all processes.
+/// The sum over all processes.
 fn parse_memory(rollups: &str) -> Memory {
     let field = |name: &str| {
         let lines = rollups.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

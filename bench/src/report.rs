@@ -22,10 +22,10 @@ const PLOTS: &str = "docs/performance";
 /// The stored figures of all suites.
 pub const FIGURES: &str = "docs/performance/figures.json";
 
-/// Columns that are stored and printed by a measurement, but left out of the document.
+/// Columns that a measurement stores and prints, but the document omits.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
-/// Adds the last figures of each suite, and writes the document.
+/// Adds the latest figures of each suite, and writes the document.
 pub fn write(bench: &Bench) -> Result<()> {
     let mut figures: Figures = figures::read(Path::new(FIGURES))?;
     let order: Vec<&str> = ALL.iter().map(|suite| suite.name).collect();
@@ -177,7 +177,7 @@ fn describe(text: &mut String, section: &Section, files: &mut BTreeMap<String, S
     Ok(())
 }
 
-/// The document has fewer columns, and ranges only for rates and ratios.
+/// Adds a table. The document has fewer columns than the terminal, and ranges only for rates and ratios.
 fn tabulate(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
     let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
     writeln!(text, "\n### {}\n", table.title)?;

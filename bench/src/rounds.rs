@@ -16,7 +16,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Zero if there are no values.
+    /// The spread of the values; all zero if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -55,7 +55,8 @@ impl From<Spread> for [f64; 3] {
     }
 }
 
-/// The value that `share` of `sorted`, such as 0.99, do not exceed. Panics if `sorted` is empty.
+/// The smallest value that at least `share` of `sorted`, such as 0.99, do not exceed. Panics if `sorted` is
+/// empty.
 pub fn percentile<T: Copy>(sorted: &[T], share: f64) -> T {
     let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize;
     sorted[rank.min(sorted.len()) - 1]
@@ -79,15 +80,15 @@ pub fn interleave<P>(
     Ok(seen)
 }
 
-/// The rounds with this label.
+/// The rounds of the server with this label. Fails if there is none.
 pub fn find<'a>(servers: &'a [Rounds], label: &str) -> Result<&'a Rounds> {
     servers.iter().find(|rounds| rounds.label == label).with_context(|| format!("{label} was not measured"))
 }
 
-/// From this CPU utilisation on, the load generator may limit the server.
+/// At this CPU utilisation or above, the load generator may limit the server.
 const SATURATED: f64 = 0.97;
 
-/// Below this CPU utilisation of server and generator, other programs used their cores.
+/// Below this CPU utilisation of server and generator, other programs must have used their cores.
 const UNDISTURBED: f64 = 0.9;
 
 /// A figure of a round.
@@ -106,7 +107,7 @@ impl Rounds {
         self.samples.iter().map(Sample::rate).collect()
     }
 
-    /// Requests for a second of CPU time in each round.
+    /// Requests per second of CPU time in each round.
     pub fn capacities(&self) -> Vec<f64> {
         self.samples.iter().map(|sample| 1e6 / sample.cost()).collect()
     }
@@ -115,8 +116,8 @@ impl Rounds {
         Spread::of(self.samples.iter().map(figure))
     }
 
-    /// Whether other programs used the cores: neither server nor load generator was busy, although requests
-    /// were waiting.
+    /// Whether other programs used the cores: neither the server nor the load generator was busy, although
+    /// requests were waiting.
     pub fn were_disturbed(&self) -> bool {
         self.spread(|sample| sample.busy().max(sample.generator)).median < UNDISTURBED
     }
@@ -128,7 +129,7 @@ impl Rounds {
 }
 
 /// The ratio of two servers on one core: requests a second if both were at their limit, otherwise requests
-/// for a second of CPU time. The second value names the measure.
+/// per second of CPU time. The second value names the measure.
 pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
     let was_at_its_limit =
         |rounds: &Rounds| !rounds.is_limited_by_the_generator() && !rounds.were_disturbed();
@@ -139,7 +140,7 @@ pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
     }
 }
 
-/// A table of all figures, with ratios to `reference` by both measures if it is one of the servers.
+/// A table of all figures. If `reference` is one of the servers, the table has ratios to it by both measures.
 pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference: &str) -> Table {
     let figures: [(&str, Unit, Figure); 7] = [
         ("requests/s", Unit::Count, Sample::rate),

@@ -39,7 +39,7 @@ pub struct Form {
     pub has_message: bool,
 }
 
-/// A request that is always the same.
+/// A request that is the same every time.
 pub fn fixed_request(form: Form) -> Vec<u8> {
     let body = if form.has_message {
         r#"{"name":"Ada Lovelace","email":"first@example.com","message":"Hello"}"#
@@ -54,7 +54,7 @@ pub fn fixed_request(form: Form) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A script in which each request is from another visitor.
+/// A script in which each request comes from a different visitor.
 #[derive(Debug)]
 pub struct Visitors<'a> {
     form: Form,
@@ -70,7 +70,7 @@ pub struct Visitors<'a> {
 }
 
 impl<'a> Visitors<'a> {
-    /// The visitors of a thread. `round` and the number of its `first` connection make them unique.
+    /// The visitors of a thread. `round` and the number of the thread's `first` connection make them unique.
     pub fn new(
         form: Form,
         expected: &'a Expected,

@@ -36,7 +36,7 @@ const fn suite(
     Suite { name, title, about, run }
 }
 
-/// In the order of the report.
+/// All suites, in the order of the report.
 pub const ALL: &[Suite] = &[
     suite("pages", "Pages", include_str!("report/pages.md"), pages::run),
     suite("connections", "Connections", include_str!("report/connections.md"), connections::run),
@@ -78,7 +78,8 @@ impl Outcome {
         Ok(())
     }
 
-    /// Records the rounds of all servers, and adds their table. `reference` is the server for the ratios.
+    /// Records the rounds of all servers, and adds their table. The ratios are relative to the server
+    /// `reference`.
     pub fn add(
         &mut self,
         name: &str,

@@ -155,7 +155,7 @@ fn powers(least: f64, most: f64) -> Vec<f64> {
     (from..=to.max(from + 1)).map(|power| 10_f64.powi(power)).collect()
 }
 
-/// About five round steps from nothing to past `most`.
+/// About five round steps from zero to above `most`.
 fn round_steps(most: f64) -> Vec<f64> {
     let power = 10_f64.powf((most / 5.0).log10().floor());
     let factor =

@@ -24,7 +24,7 @@ fn laws(input: &[u8]) {
     let with_malformed = lines.iter().copied().chain([b"nonsense, /, text/html;q=oops".as_slice()]);
     assert_eq!(choose(with_malformed), chosen, "a malformed member does not affect others");
 
-    // Not with quotes, which can continue in the next line after joining.
+    // Not with quotes, because a quoted string could continue in the next line after joining.
     if !input.contains(&b'"') {
         assert_eq!(choose([lines.join(b", ".as_slice()).as_slice()]), chosen, "header lines can be joined");
     }

@@ -1,4 +1,5 @@
-//! Fuzzes the configuration file and environment: the result is errors with line numbers, or valid options.
+//! Fuzzes the configuration file and environment: the result is either errors with line numbers or valid
+//! options.
 
 #![no_main]
 
@@ -13,7 +14,7 @@ fuzz_target!(|input: &str| {
     let environment = variable.split_once('=').map(|(name, value)| {
         (format!("FRONTDESK_{}", name.to_ascii_uppercase().replace('.', "__")), value.to_owned())
     });
-    // Files that it names are looked for where there are none.
+    // The folder does not exist, so files that the configuration names are missing.
     let (config, faults) = Config::parse(text, Path::new("/nowhere"), environment, &[]);
     for fault in &faults {
         assert!(fault.line.is_none_or(|line| line >= 1 && line <= text.lines().count() + 1), "{fault}");

@@ -1,4 +1,4 @@
-//! Fuzzes the signature headers of agents, one for each line of the input: they are parsed or refused, and no
+//! Fuzzes the signature headers of agents, one per line of the input: they are parsed or refused, and no
 //! forged signature is valid.
 
 #![no_main]
@@ -39,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(claim.directory.is_some(), head.headers.contains_key("signature-agent"));
     }
 
-    // The signatures of all seeds have expired by then.
+    // The signatures of all seeds have expired by this time.
     let now = "2199-01-01T00:00:00Z".parse().expect("a time");
     let keys = AgentKey::read_set(KEYS.as_bytes()).expect("keys");
     let mut valid = found.iter().flatten().filter(|claim| claim.check_time(now).is_ok());

@@ -229,6 +229,7 @@ impl Burst {
     /// Submissions per backup: enough that the last ones are sent while the backup is running.
     const EACH: usize = 400;
 
+    /// Opens the connections. Nothing is sent before [`Self::send_more`].
     fn begin(server: &TestServer, connections: usize) -> Self {
         let (acknowledged, allowed) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
         let sent = Arc::new(AtomicUsize::new(0));

@@ -76,6 +76,8 @@ fn a_killed_replica_behind_haproxy_loses_no_page_and_no_submission() {
     kill(Kind::Haproxy);
 }
 
+/// Kills one replica after another while visitors read pages and send forms. No page and no acknowledged
+/// submission may be lost.
 fn kill(kind: Kind) {
     let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let balancer = Balancer::start(kind, &replicas, &Authority::new());
@@ -151,6 +153,8 @@ fn behind_haproxy_pages_survive_a_database_outage_and_forms_recover() {
     outage(Kind::Haproxy);
 }
 
+/// Stops the database. Pages must still be served, and forms must be accepted again once the database is
+/// back.
 fn outage(kind: Kind) {
     let replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let balancer = Balancer::start(kind, &replicas, &Authority::new());
@@ -301,7 +305,8 @@ fn deploy(kind: Kind) {
             .request("POST", "/api/waitlist", &headers, br#"{"email":"ada@example.com"}"#)
             .expect("an answer")
     };
-    let told = until(|| Some(post()).filter(|answer| answer.status == 503)).expect("nobody is there");
+    let told =
+        until(|| Some(post()).filter(|answer| answer.status == 503)).expect("a 503 once no replica runs");
     assert_eq!(told.header("content-type"), Some("application/json"));
     assert_eq!((told.header("retry-after"), told.header("cache-control")), (Some("5"), Some("no-store")));
     assert!(told.json()["error"].is_string());

@@ -22,15 +22,17 @@ enum Scale {
 }
 
 impl Scale {
+    /// The extent that `FRONTDESK_FAULTS` selects.
     fn get() -> Scale {
         match std::env::var("FRONTDESK_FAULTS").as_deref() {
             Err(_) | Ok("") => Scale::Glimpse,
             Ok("short") => Scale::Short,
             Ok("long") => Scale::Long,
-            Ok(other) => panic!("FRONTDESK_FAULTS is \"short\", \"long\" or not set, and not {other:?}"),
+            Ok(other) => panic!("FRONTDESK_FAULTS is \"short\", \"long\" or not set, but is {other:?}"),
         }
     }
 
+    /// The value for this extent.
     fn of<T>(self, glimpse: T, short: T, long: T) -> T {
         match self {
             Scale::Glimpse => glimpse,

@@ -208,7 +208,7 @@ fn a_body_that_stalls_gets_408_over_http_2_and_others_go_on() {
     let answer = client.request_and_stall("/api/waitlist", &[JSON], b"{\"email\":").expect("an answer");
     assert_eq!(answer.status, 408);
     assert!(answer.json()["error"].is_string());
-    assert_eq!(client.request("GET", "/", &[], b"").expect("the connection goes on").status, 200);
+    assert_eq!(client.request("GET", "/", &[], b"").expect("the connection stays open").status, 200);
 }
 
 #[test]
@@ -374,9 +374,9 @@ fn bystander(address: SocketAddr, over: Arc<AtomicBool>) -> std::thread::JoinHan
     })
 }
 
-/// Sends `opening`, then repeatedly the result of `more`, until the server closes the connection. The server must
-/// close it without growing by more than 32 MiB, and must keep serving others. No deadline closes it: see
-/// [`NO_DEADLINES`].
+/// Sends `opening`, then repeatedly the result of `more`, until the server closes the connection. The server
+/// must close it without growing by more than 32 MiB, and must keep serving others. No deadline closes it:
+/// see [`NO_DEADLINES`].
 fn flood(server: &TestServer, name: &str, opening: &[u8], mut more: impl FnMut(u32) -> Vec<u8>) {
     let before = resident(server.pid());
     let over = Arc::new(AtomicBool::new(false));

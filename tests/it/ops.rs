@@ -93,7 +93,10 @@ fn metrics_count_requests_and_responses() {
 fn the_content_hash_identifies_a_site() {
     let hash = |server: &TestServer| {
         let metrics = server.ops("/metrics").text().to_owned();
-        let line = metrics.lines().find(|line| line.starts_with("frontdesk_site_info")).expect("it is told");
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with("frontdesk_site_info"))
+            .expect("the metric is there");
         line.split('"').nth(1).expect("the hash").to_owned()
     };
     let base = ("FRONTDESK_BASE_URL", "https://www.example.com");
@@ -443,6 +446,7 @@ impl Drop for Child {
 pub struct Figures(BTreeMap<String, String>);
 
 impl Figures {
+    /// Parses the text. Panics if it violates a rule or a convention.
     pub fn of(text: &str) -> Self {
         assert!(text.ends_with('\n'));
         let mut samples = BTreeMap::new();

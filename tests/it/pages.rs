@@ -241,7 +241,7 @@ fn a_404_has_the_requested_representation() {
         assert!(varies_by_accept(&answer));
         assert!(answer.text().contains("/sitemap.md"), "it helps: {}", answer.text());
     }
-    // The page has no canonical URL, so no response may refer to one.
+    // The 404 page has no URL, so nothing may point to one.
     for accept in ["text/html", "text/markdown"] {
         let answer = server.get("/no/such/page/", &[("Accept", accept)]);
         assert!(!answer.text().contains("/404") && !answer.text().contains("0000-"), "{}", answer.text());

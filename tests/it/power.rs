@@ -267,6 +267,7 @@ struct Disk {
 }
 
 impl Disk {
+    /// Creates a file system in `folder` and mounts it.
     fn make(folder: &Path) -> Disk {
         let disk = Disk { image: folder.join("disk"), mounted: folder.join("mounted") };
         let file = std::fs::File::create(&disk.image).expect("it can be made");
@@ -296,6 +297,7 @@ impl Disk {
         .expect("the file system stays mounted");
     }
 
+    /// Cuts the power: nothing reaches the disk any more.
     fn cut(&self) {
         // Without `-f`, which would write out the journal first.
         let shutdown = ["/usr/sbin/xfs_io", "-x", "-c", "shutdown"].map(OsStr::new);
@@ -360,6 +362,7 @@ fn as_root<'a>(words: impl IntoIterator<Item = impl AsRef<OsStr> + 'a>) {
     );
 }
 
+/// Runs a command. If it fails, panics with a message that names its requirements.
 fn run(command: &mut Command, needs: &str) {
     let began = Instant::now();
     let output = command.stdin(Stdio::null()).output();

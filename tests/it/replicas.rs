@@ -25,11 +25,12 @@ enum Scale {
 }
 
 impl Scale {
+    /// The extent that `FRONTDESK_REPLICAS` selects.
     fn get() -> Scale {
         match std::env::var("FRONTDESK_REPLICAS").as_deref() {
             Err(_) | Ok("" | "short") => Scale::Short,
             Ok("long") => Scale::Long,
-            Ok(other) => panic!("FRONTDESK_REPLICAS is \"short\", \"long\" or not set, and not {other:?}"),
+            Ok(other) => panic!("FRONTDESK_REPLICAS is \"short\", \"long\" or not set, but is {other:?}"),
         }
     }
 }

@@ -135,7 +135,7 @@ fn no_request_fails_while_the_server_is_restarted() {
     let (answered, failures) = load.end();
     terminate(&mut child);
     said.join().expect("it was heard");
-    eprintln!("{restarts} restarts, {answered} requests answered, nobody for {longest:?} at most");
+    eprintln!("{restarts} restarts, {answered} requests answered, none for {longest:?} at most");
     assert_eq!(failures, Vec::<String>::new(), "of {answered}");
     assert!(answered >= requests, "only {answered}");
 }

@@ -386,8 +386,8 @@ fn redis_stores_no_address_and_forgets_recovered_sources() {
     for key in keys.iter().filter(|key| !key.starts_with("frontdesk:probe:")) {
         assert!(!key.contains("192") && !key.contains("2001") && !key.contains("c0000201"), "{key}");
         let rest: i64 = redis.ask(&["PTTL", key]);
-        // The hourly quota's used share: an eighth for the source, an eightieth for the network, and two
-        // eight-hundredths for the form.
+        // The used share of the hourly quotas: an eighth for sources, an eightieth for networks, and two
+        // eight-hundredths for other keys.
         let expected = match key.split(':').nth(1) {
             Some("source") => 400_000..=450_001,
             Some("network") => 15_000..=45_001,

@@ -13,11 +13,11 @@ use crate::machine::pin;
 use crate::peer::Peer;
 use crate::random::Random;
 
-/// From this rate on, the thread polls instead of sleeping, because it would wake up too late.
+/// From this rate on, the thread polls, because it would wake up too late from a sleep.
 const SLEEPS_BELOW: f64 = 5_000.0;
 /// Time for late responses after the measurement.
 const DRAIN: Duration = Duration::from_millis(500);
-/// The measurement fails if the requests of this many seconds are waiting.
+/// The measurement fails if more requests are waiting than arrive within this many seconds.
 const MAX_BACKLOG: f64 = 0.5;
 
 /// Sends `rate` requests a second to `server`, from one thread on the first core of `load`. Fails if the

@@ -6,7 +6,7 @@ use super::submissions::Costs;
 use crate::figures::Unit;
 use crate::rounds::Spread;
 
-/// Everything that the model was measured with.
+/// All measured input of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Date, such as 2026-11-20.
@@ -42,12 +42,12 @@ pub struct DeliveryCosts {
 /// Bytes for each submission, in the write-ahead log (WAL) and in the tables with their indexes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubmissionBytes {
-    /// While all pages were recently written.
+    /// WAL bytes if all pages were written recently.
     pub wal_fresh: f64,
     pub wal_delivered: f64,
-    /// In a large inbox just after a checkpoint.
+    /// WAL bytes in a large inbox just after a checkpoint.
     pub wal_cold: f64,
-    /// The same with `wal_compression = lz4`.
+    /// WAL bytes under the same conditions with `wal_compression = lz4`.
     pub wal_compressed: f64,
     pub submission: f64,
     pub delivery: f64,

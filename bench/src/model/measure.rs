@@ -23,14 +23,14 @@ use crate::process::Usage;
 use crate::rounds::{Spread, percentile};
 use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, options, send};
 
-/// Requests a second that leave the server nearly idle, while the load generator does not sleep.
+/// Requests a second at which the server is nearly idle but the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
-/// Loads of a core at which pages on the fast path are compared. The load generator cannot send many more
-/// requests.
+/// Utilisations of a core at which pages on the fast path are compared. The load generator cannot send many
+/// more requests.
 const FAST_LOADS: [f64; 2] = [0.3, 0.5];
-/// Loads of a core at which pages on the general path are compared.
+/// Utilisations of a core at which pages on the general path are compared.
 const GENERAL_LOADS: [f64; 2] = [0.5, 0.8];
-/// Submissions a second at which the model is compared.
+/// Submissions a second at which the model and the machine are compared.
 const RATES: [f64; 2] = [200.0, 1_000.0];
 /// Each connection has at most one request in progress.
 const CONNECTIONS: usize = 64;
@@ -111,7 +111,7 @@ fn pages(
     let generator = spread(&saturated, |sample| sample.generator / sample.rate()).median * 1e6;
     let wake_up = (spread(&quiet, Sample::cost).median - cost).max(0.0);
     let alone = cost + wake_up + generator;
-    // The minimum: the median contains time of other programs.
+    // The minimum, because the median includes time of other programs.
     let delay = (spread(&quiet, |sample| sample.p50).least - alone).max(0.0);
     let half_of_generator = Stage { service: generator / 2.0, wake_up: 0.0 };
     let stages = [half_of_generator, Stage { service: cost, wake_up }, half_of_generator];
@@ -147,7 +147,7 @@ struct Stack {
     number: u64,
 }
 
-/// The result of a round, for each submission. Times are in microseconds.
+/// The result of a round, per submission. Times are in microseconds.
 struct Round {
     sample: Sample,
     /// CPU times of the three servers.
@@ -157,7 +157,7 @@ struct Round {
     batch_size: f64,
     /// Duration of a sync of PostgreSQL.
     sync: f64,
-    /// Bytes of its WAL.
+    /// WAL bytes.
     wal: f64,
     /// Submissions a second until all are delivered.
     delivery_rate: f64,
@@ -273,7 +273,7 @@ fn submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spre
     let (replica_batch, replica) = split(|round| round.replica);
     let (postgres_batch, postgres) = split(|round| round.postgres);
     let redis = spread(&large, |round| round.redis).median;
-    // Minimums: the medians contain time of other programs.
+    // Minimums, because the medians include time of other programs.
     let sync = spread(&single, |round| round.sync).least;
     let alone = spread(&single, |round| round.sample.p50).least;
     // The rest of the response time with one connection. CPU time after the response can make it zero.
@@ -336,7 +336,7 @@ fn bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let (mut low_rate, mut highest) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
         low_rate.push(stack.round(bench, 4, Some(200.0))?);
-        // Half a minute is needed to deliver the submissions of a second.
+        // Delivering the submissions of one second takes half a minute.
         if round < 2 {
             highest.push(stack.round(bench, CONNECTIONS, None)?);
         }
@@ -360,7 +360,7 @@ fn bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     Ok((bytes, delivery))
 }
 
-/// Fills the inbox with a million submissions, one each millisecond, each delivered at the first attempt.
+/// Fills the inbox with a million submissions, one per millisecond, each delivered at the first attempt.
 fn fill(postgres: &Postgres) -> Result<()> {
     let message = "word ".repeat(100);
     postgres.run(&format!(include_str!("submissions.sql"), count = LARGE_INBOX, message = message))

@@ -68,7 +68,7 @@ pub fn simulate(stages: &[Stage], rate: f64, requests: usize, seed: u64) -> (Vec
         let end = paths.iter().map(|(_, at)| *at).fold(0.0, f64::max);
         utilisation.push(servers.utilisation(end));
     }
-    // The first tenth finds the system empty and does not count.
+    // The first tenth of the requests starts with an empty system and does not count.
     let mut responses: Vec<f64> =
         paths.iter().skip(requests / 10).map(|(arrived, done)| done - arrived).collect();
     responses.sort_by(f64::total_cmp);

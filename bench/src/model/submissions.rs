@@ -45,7 +45,7 @@ pub struct System {
     pub costs: Costs,
 }
 
-/// A batch is two exchanges with PostgreSQL.
+/// Network exchanges with PostgreSQL for each batch.
 const EXCHANGES: f64 = 2.0;
 
 /// The maximum rate of submissions of the replicas, Redis and PostgreSQL. At the maximum, batches are so
@@ -67,7 +67,7 @@ pub struct Prediction {
     pub replica: f64,
     pub redis: f64,
     pub postgres: f64,
-    /// Of the disk that syncs.
+    /// Utilisation of the disk that syncs.
     pub disk: f64,
     /// Mean number of submissions in a batch.
     pub batch_size: f64,
@@ -77,14 +77,14 @@ pub struct Prediction {
     pub responses: Vec<f64>,
 }
 
-/// Most events have the number of a replica.
+/// An event of the simulation. Most contain the number of a replica.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// A submission arrives.
     Arrived,
     /// A replica has read a submission that arrived at this time.
     Read(usize, f64),
-    /// Redis has allowed it.
+    /// Redis has allowed the submission.
     Allowed(usize, f64),
     /// The batch of a replica has reached PostgreSQL.
     Sent(usize),
@@ -99,7 +99,7 @@ enum Event {
 #[derive(Debug, Default)]
 struct Replica {
     cores: ServerPool,
-    /// Arrival times of submissions that wait for the writer.
+    /// Arrival times of submissions that are waiting for the writer.
     waiting: Vec<f64>,
     /// Arrival times of the submissions in the current batch; empty while the writer is idle.
     batch: Vec<f64>,
@@ -108,13 +108,14 @@ struct Replica {
 #[derive(Debug, Default)]
 struct Simulation {
     system: System,
-    /// By time and by order of scheduling. The bits of non-negative floats have the order of their values.
+    /// Pending events by time and order of scheduling. The time is stored as the bits of a non-negative
+    /// float, which sort in the same order as its values.
     events: BTreeMap<(u64, u64), Event>,
     scheduled: u64,
     replicas: Vec<Replica>,
     redis: ServerPool,
     postgres: ServerPool,
-    /// Replicas whose batches wait for the disk, and those whose batches are being synced.
+    /// Replicas whose batches are waiting for the disk, and replicas whose batches are being synced.
     unsynced: Vec<usize>,
     syncing: Vec<usize>,
     syncs: u64,
@@ -175,7 +176,7 @@ pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Predicti
             Event::Committed(replica) => {
                 for since in std::mem::take(&mut simulation.replicas[replica].batch) {
                     committed += 1;
-                    // The first tenth finds the system empty and does not count.
+                    // The first tenth of the submissions starts with an empty system and does not count.
                     if committed > count / 10 {
                         responses.push(now - since);
                     }
@@ -292,8 +293,8 @@ mod tests {
 
     #[test]
     fn a_batch_is_the_arrivals_during_the_previous_one() {
-        // The arrivals during a batch have a Poisson distribution; if there are none, the next arrival is the
-        // batch.
+        // The arrivals during a batch have a Poisson distribution. If there are none, the next arrival forms
+        // a batch by itself.
         for wait in [0.5_f64, 1.0, 4.0] {
             let system = System { costs: Costs { wait, ..NOTHING }, ..ONE };
             let seen = simulate(&system, 1.0, COUNT, 2);

@@ -46,7 +46,7 @@ struct ResponseCost {
     name: &'static str,
     /// CPU time in microseconds.
     cpu: f64,
-    /// Length of header and body, if the table of figures has it.
+    /// Length of header and body; `None` if the table of figures does not have it.
     bytes: Option<f64>,
 }
 
@@ -87,7 +87,7 @@ impl PageCosts {
         table(titles, rows.chain([[name, micros(self.wake_up), String::new(), String::new()]]))
     }
 
-    /// Response times as a core fills up.
+    /// The table of response times by utilisation of a core.
     fn core(&self) -> String {
         let service = self.responses[0].cpu;
         let stages = [Stage { service, wake_up: self.wake_up }];
@@ -292,7 +292,7 @@ fn machine(calibration: &Calibration) -> String {
     table(["", ""], machine.chain([["measured".to_owned(), measured]]))
 }
 
-/// Nothing for an unknown value.
+/// Formats a value. Returns an empty string for an unknown one.
 fn optional(value: Option<f64>, format: fn(f64) -> String) -> String {
     value.map_or_else(String::new, format)
 }

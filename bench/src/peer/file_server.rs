@@ -13,7 +13,7 @@ use crate::Bench;
 use crate::machine::Cores;
 use crate::tls::Identity;
 
-/// static-web-server in the folder of tools. There is no Debian package.
+/// static-web-server in the folder of tools, because there is no Debian package.
 pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";
 
 /// Settings that all file servers have in common.
@@ -21,7 +21,7 @@ pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";
 pub struct FileServer<'a> {
     pub root: &'a Path,
     pub cores: Cores,
-    /// Headers that are added to each response.
+    /// Headers that the server adds to each response.
     pub headers: &'a [(String, String)],
     /// Serves HTTP/2 and HTTP/1.1 over TLS 1.3 as well.
     pub tls: Option<&'a Identity>,
@@ -128,7 +128,7 @@ impl<'a> FileServer<'a> {
     }
 }
 
-/// Only root may set the user.
+/// The user of nginx's workers. Only root may set it.
 pub fn nginx_user() -> &'static str {
     if rustix::process::geteuid().is_root() { "user root;\n" } else { "" }
 }

@@ -104,7 +104,7 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
             ("HOST", "127.0.0.1"),
             ("TELEMETRY", "false"),
             ("RATE_LIMITER_ENABLED", "false"),
-            // It refuses requests under load, and the benchmark is constant load.
+            // Directus would refuse requests under load, and the benchmark is constant load.
             ("PRESSURE_LIMITER_ENABLED", "false"),
             ("CACHE_ENABLED", "false"),
             ("LOG_LEVEL", "warn"),
@@ -123,7 +123,7 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let field = |name: &str, kind: &str| json!({ "field": name, "type": kind });
     let key = json!({ "field": "id", "type": "integer", "schema": { "is_primary_key": true, "has_auto_increment": true } });
     let fields = [key, field("name", "string"), field("email", "string"), field("message", "text")];
-    // Without its activity log, which would cost further writes.
+    // Turns the activity log off, which would cost further writes.
     let collection = json!({ "collection": "contact", "meta": { "accountability": null }, "schema": {}, "fields": fields });
     post(&peer, "/collections", &token, &collection)?;
     let permission = json!({
@@ -133,6 +133,7 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     Ok(peer)
 }
 
+/// Sends JSON to Directus and returns its response. Fails unless the status is 200.
 fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
     let body = value.to_string();
     let authorization =

@@ -12,7 +12,7 @@ use crate::http::{ClientKind, get, send};
 use crate::machine::Cores;
 use crate::tls::Identity;
 
-/// Row of frontdesk with default settings.
+/// Name of the row for frontdesk with default settings.
 pub const NAME: &str = "frontdesk";
 
 #[derive(Debug, Clone)]
@@ -25,13 +25,13 @@ pub struct Options<'a> {
     pub environment: Vec<(String, String)>,
     /// Serves HTTPS as well.
     pub tls: Option<&'a Identity>,
-    /// Data folder; a temporary one by default.
+    /// The data folder. `None` for a temporary one.
     pub data: Option<PathBuf>,
 }
 
 impl<'a> Options<'a> {
-    /// The defaults of frontdesk on the servers' core, except for the number of connections from one source:
-    /// all come from this machine.
+    /// The defaults of frontdesk on the servers' core, except for a higher limit of connections from one
+    /// source, because all come from this machine.
     pub fn new(name: &'a str, site: &'a Path) -> Self {
         let environment = Vec::new();
         Self { name, site, cores: Cores::Servers, environment, tls: None, data: None }
@@ -65,7 +65,7 @@ pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
     command.env("FRONTDESK_SERVER__WORKERS", workers(options.cores).to_string()).envs(options.environment);
     let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
     peer.secure = secure;
-    // It listens before it has opened the inbox.
+    // frontdesk listens before it has opened the inbox.
     send(address, &get(ClientKind::Browser, "/", "identity", None))?;
     settle(&peer);
     Ok(peer)

@@ -1,7 +1,7 @@
 //! The yardstick for submissions: the minimum that a server can do to store each request before it responds.
 //!
-//! One thread with epoll finds the bodies; another one appends all waiting bodies to a file with one write
-//! and one `fdatasync`, and sends the responses. It parses nothing and has no limits.
+//! One thread with epoll finds the bodies. Another one appends all waiting bodies to a file with one write
+//! and one `fdatasync`, and then sends the responses. The server parses nothing and has no limits.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -32,7 +32,7 @@ pub enum Growth {
 /// Length of a preallocated file: about the length of SQLite's WAL before a checkpoint.
 const PREALLOCATED: u64 = 32 << 20;
 
-/// Starts it as a process that responds as in `like`, with its file in `own`.
+/// Starts the server as a process that sends a response like `like` and has its file in `own`.
 pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
     let (response, address) = (own.path().join("response"), free_address()?);
     std::fs::write(&response, bytes_like(like))?;
@@ -50,7 +50,7 @@ fn path(folder: &Path) -> PathBuf {
     folder.join("submissions.log")
 }
 
-/// The number of stored bodies, one for each line of a log that is [`Growth::Appended`].
+/// The number of stored bodies: the number of lines of a log that is [`Growth::Appended`].
 pub fn stored(folder: &Path) -> Result<u64> {
     let bytes = std::fs::read(path(folder))?;
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
@@ -78,7 +78,7 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     })
 }
 
-/// Bodies that wait to be written.
+/// Bodies that are waiting to be written.
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
@@ -92,6 +92,7 @@ struct Waiting {
 }
 
 impl Queue {
+    /// Adds a body to the queue, with the connection that is waiting for the response.
     fn push(&self, body: &[u8], stream: &Arc<TcpStream>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.bodies.extend_from_slice(body);

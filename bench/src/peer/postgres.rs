@@ -18,7 +18,8 @@ pub struct Postgres {
     programs: PathBuf,
 }
 
-/// Starts it on `cores`. It refuses to run as root, and runs as `postgres` then.
+/// Starts PostgreSQL on `cores`. If this process is root, PostgreSQL runs as `postgres`, because it refuses
+/// to run as root.
 pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     let programs = programs()?;
     let (own, address) = (folder()?, free_address()?);
@@ -47,7 +48,7 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     }
     let peer = Peer::start(bench, "PostgreSQL", cores, &command, address, own)?;
     let postgres = Postgres { peer, programs };
-    // It accepts connections before it is ready for queries.
+    // PostgreSQL accepts connections before it is ready for queries.
     let began = Instant::now();
     while let Err(error) = postgres.query("postgres", "SELECT 1") {
         if began.elapsed() > START_TIMEOUT {
@@ -66,7 +67,7 @@ fn programs() -> Result<PathBuf> {
     Ok(versions.flatten().max_by_key(number).context("there is no PostgreSQL")?.path().join("bin"))
 }
 
-/// The output of a command that can run as any user.
+/// The output of a command that can run as any user. Fails if the command fails.
 fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().display().to_string();
     let output = command.current_dir("/").output().with_context(|| format!("{name} cannot be run"))?;
@@ -75,7 +76,7 @@ fn output(command: &mut Command) -> Result<String> {
 }
 
 impl Postgres {
-    /// The URL of a database; that of the inbox is `frontdesk`.
+    /// The URL of a database. The inbox's database is `frontdesk`.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://frontdesk@{}/{database}", self.peer.address)
     }
@@ -85,7 +86,7 @@ impl Postgres {
         output(psql.arg(self.url(database)).args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]))
     }
 
-    /// Runs statements in the inbox.
+    /// Runs statements in the inbox's database.
     pub fn run(&self, sql: &str) -> Result<()> {
         self.query("frontdesk", sql).map(drop)
     }

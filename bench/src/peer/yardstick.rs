@@ -1,7 +1,7 @@
 //! The yardstick for pages: the minimum that a server can do. One thread with epoll writes the same bytes
 //! after each empty line.
 //!
-//! It parses nothing, knows no paths and enforces no deadlines.
+//! The server parses nothing, has no paths and enforces no deadlines.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -23,7 +23,7 @@ pub const NAME: &str = "yardstick";
 /// Event data of the listening socket.
 const LISTENER: u64 = u64::MAX;
 
-/// Starts it as a process. Its response has the same body, and a header of the same length.
+/// Starts the server as a process. Its response has the same body as `like`, and a header of the same length.
 pub fn start(bench: &Bench, like: &Response) -> Result<Peer> {
     let (own, address) = (folder()?, free_address()?);
     let file = own.path().join("response");

@@ -13,11 +13,11 @@ use crate::peer::{frontdesk, yardstick};
 use crate::rounds::{find, interleave};
 
 const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
-/// From this number on a server is busy, and p99 is compared.
+/// The number of connections from which on a server is busy and p99 is compared.
 const BUSY: usize = 64;
 const REQUEST: PageRequest = PageRequest::html(SMALL);
 
-/// Measures all counts.
+/// Measures all numbers of connections.
 pub fn run(bench: &Bench) -> Result<Outcome> {
     let (content, ours) = Content::start(bench, None)?;
     let (_, response) = content.exchange(&ours, REQUEST)?;

@@ -10,9 +10,9 @@ use crate::Bench;
 use crate::figures::{Curve, Line, Row, Table, Target, Unit};
 use crate::rounds::Spread;
 
-/// Sizes of the site. The last one is measured only in a long run.
+/// Numbers of pages. The last one is measured only in a long run.
 const PAGES: [u64; 6] = [10, 100, 1_000, 2_000, 10_000, 100_000];
-/// Size for the targets.
+/// The number of pages to which the targets apply.
 const TARGET_PAGES: u64 = 2_000;
 
 const MEBIBYTE: f64 = 1_048_576.0;

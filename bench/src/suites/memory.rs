@@ -19,9 +19,9 @@ use crate::process::Memory;
 use crate::rounds::Spread;
 
 const CONNECTIONS: usize = 10_000;
-/// Memory is read once it has been stable for this time.
+/// Memory is read after it has been stable for this time.
 const STABLE: Duration = Duration::from_secs(2);
-/// Starts of each server.
+/// The number of starts of each server.
 const STARTS: usize = 3;
 const PAGE: &str = "/";
 const FILE: &str = "/home.html";
@@ -136,7 +136,7 @@ fn spread(seen: &[StartMemory], figure: impl Fn(&StartMemory) -> u64) -> Spread 
 
 type MemoryFigure = fn(Memory) -> u64;
 
-/// A row for each server; `with_connections` adds the memory of a connection.
+/// A row for each server. `with_connections` adds the memory per connection.
 fn table(
     name: &str,
     title: &str,

@@ -72,7 +72,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
     let peers = [
         ours,
         content.start_general_path(bench)?,
-        // Which of them is faster depends on the page size.
+        // The page size determines which of them is faster.
         files.nginx(bench, "nginx", true)?,
         files.nginx(bench, NGINX_WITHOUT_SENDFILE, false)?,
         files.caddy(bench)?,

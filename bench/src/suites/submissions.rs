@@ -31,7 +31,7 @@ const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.4)];
 /// Concurrent visitors of all other measurements.
 const VISITORS: usize = 64;
-/// Duration of a constant load. The intake must not grow without limit.
+/// Duration of a constant load, in which the intake must not grow without limit.
 const SUSTAINED: Duration = Duration::from_mins(1);
 /// Sizes of the inbox. The last one is measured only in a long run.
 const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -69,7 +69,7 @@ enum Server {
 const YARDSTICK: Server = Server::Log(Growth::Appended);
 const FRONTDESK: Server = Server::Frontdesk(Channel::Dead);
 
-/// In the order of the tables.
+/// All servers, in the order of the tables.
 const SERVERS: [Server; 7] = [
     YARDSTICK,
     FRONTDESK,
@@ -184,7 +184,7 @@ impl Setup<'_> {
         outcome.add(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.name())
     }
 
-    /// One visitor who sends one submission after another.
+    /// One visitor who sends submissions one after another.
     fn alone(&self, outcome: &mut Outcome) -> Result<()> {
         let mut all = Vec::new();
         for form in [CONTACT, WAITLIST] {
@@ -211,7 +211,8 @@ impl Setup<'_> {
         outcome.add("submissions-waitlist", "Waitlist", "", &all, "")
     }
 
-    /// The rounds of frontdesk alone, numbered from `first` + 1, and the median microseconds of a sync.
+    /// The rounds of frontdesk alone, numbered from `first` + 1, and the median duration of a sync in
+    /// microseconds.
     fn rounds(&self, label: String, form: Form, connections: usize, first: usize) -> Result<(Rounds, f64)> {
         let (mut samples, mut syncs) = (Vec::new(), Vec::new());
         for round in 1..=self.bench.rounds {
@@ -388,7 +389,7 @@ pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64
     Ok((sample, acknowledged.into_inner()))
 }
 
-/// Fails if an acknowledged submission is missing, or more are stored than were sent.
+/// Fails if an acknowledged submission is missing, or if more were stored than sent.
 pub fn check_stored(load: &Load, peer: &Peer, acknowledged: u64, stored: u64) -> Result<()> {
     ensure!(
         (acknowledged..=acknowledged + load.connections as u64 + 1).contains(&stored),

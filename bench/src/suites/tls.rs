@@ -21,7 +21,7 @@ const CONNECTIONS: usize = 32;
 const STREAMS: usize = 10;
 /// Requests before the measurement.
 const WARM_UP_REQUESTS: u64 = 3_000;
-/// Seconds in which h2load must end.
+/// Time limit for h2load, in seconds.
 const H2LOAD_TIMEOUT: &str = "120";
 /// Concurrent clients that open new connections.
 const CLIENTS: usize = 16;

@@ -43,6 +43,7 @@ pub struct Outcome {
 }
 
 impl Crowd {
+    /// Starts this many visitors of the balancer.
     pub fn gather(balancer: &Balancer, visitors: usize) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let threads = (0..visitors)
@@ -67,6 +68,7 @@ impl Crowd {
         }
     }
 
+    /// Stops the visitors and returns their combined results.
     pub fn leave(self) -> Outcome {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = Outcome::default();

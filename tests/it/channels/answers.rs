@@ -226,7 +226,7 @@ fn check(channels: &[(&str, String, Becomes)]) -> (ChannelSite, Uuid) {
         let first = delivery.attempts[0].end.as_ref().expect("it has ended");
         let took = first.at.duration_since(delivery.attempts[0].began_at).as_millis();
         if took > 5000 {
-            eprintln!("{name}: it took {took} ms to know");
+            eprintln!("{name}: the attempt took {took} ms");
         }
         let what = format!("{name}: {delivery:#?}");
         assert_eq!(first.delivered, *becomes == Delivered, "{what}");

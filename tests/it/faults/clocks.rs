@@ -49,6 +49,7 @@ fn undelivered(testbed: &TestBed, condition: &str) -> i64 {
     testbed.query(&format!("SELECT count(*) FROM delivery WHERE state <> 'delivered' AND {condition}"))[0]
 }
 
+/// Waits until the condition is true. Panics after a timeout.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {

@@ -132,6 +132,7 @@ fn the_reserve_is_left_to_small_submissions_until_the_disk_is_full() {
     server.expect(1 + 20 + accepted + 1 + 1);
 }
 
+/// Waits until the condition is true. Panics after a timeout.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {

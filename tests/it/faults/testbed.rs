@@ -250,6 +250,7 @@ concurrency = {concurrency}
         self.reckon_with(&self.maildir())
     }
 
+    /// Like [`Self::reckon`], with the Maildir at another path.
     pub fn reckon_with(&self, maildir: &Path) -> FinalCheck {
         assert_eq!(self.query::<String>("PRAGMA integrity_check"), ["ok"]);
         let inbox: BTreeMap<String, String> = {
@@ -332,6 +333,7 @@ concurrency = {concurrency}
         );
     }
 
+    /// The webhook's deliveries by submission id.
     fn arrived_at_hook(&self) -> HashMap<String, Arrival> {
         let mut arrivals = HashMap::<String, Arrival>::new();
         for request in self.hook.requests() {
@@ -344,6 +346,7 @@ concurrency = {concurrency}
         arrivals
     }
 
+    /// The mail server's deliveries by submission id.
     fn arrived_by_mail(&self) -> HashMap<String, Arrival> {
         let mut arrivals = HashMap::<String, Arrival>::new();
         for received in &self.mail.record().received {

@@ -119,6 +119,7 @@ impl Tracer {
         }
     }
 
+    /// The thread and the name of the last call in strace's log, or `None` if the log has no call.
     fn struck(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&std::fs::read(&self.log).ok()?).into_owned();
         let mut calls = text.lines().filter_map(|line| {

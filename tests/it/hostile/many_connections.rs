@@ -18,8 +18,9 @@ use crate::support::{Connection, NO_DEADLINES, PATIENCE, TestServer, small_site}
 /// The number of connections of each kind.
 const CROWD: usize = 2_000;
 
-/// The maximum difference between the 99th percentiles of other clients' response times with and without these
-/// connections. If the percentile without them is larger, it is the maximum instead: then the machine is slow.
+/// The maximum difference between the 99th percentiles of other clients' response times with and without
+/// these connections. If the percentile without them is larger, it is the maximum instead: then the machine
+/// is slow.
 const TOLERATED: Duration = Duration::from_millis(50);
 
 /// The number of attempts, because the machine may be busy with something else.
@@ -90,6 +91,7 @@ fn many_slow_readers_are_shed() {
     slow("slow reading", &["-X", "-w", "1", "-y", "64", "-z", "5", "-n", "5"], "/");
 }
 
+/// Runs `slowhttptest` with the options in `mode` against `path`.
 fn slow(name: &str, mode: &[&str], path: &str) {
     let server = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__ENABLED", "false"), ONE_SOURCE]);
     let (count, url) = (CROWD.to_string(), format!("http://{}{path}", server.address));
@@ -241,6 +243,7 @@ impl Others {
 struct Crowd(#[expect(dead_code, reason = "they are held")] Vec<TcpStream>);
 
 impl Crowd {
+    /// Opens `count` connections and sends `beginning` on each.
     fn of(count: usize, address: SocketAddr, beginning: &[u8]) -> Self {
         let open = |_| {
             let mut stream = TcpStream::connect(address).expect("the server accepts");

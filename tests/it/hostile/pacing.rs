@@ -151,7 +151,10 @@ fn check_within(few: &[(&'static str, &'static str)], steps: &[Step<'_>], expect
     match expected {
         Answered(status) => {
             assert_eq!(connection.answer(false).expect("an answer").status, status);
-            assert_eq!(connection.request("GET", "/", &[], b"").expect("it goes on").status, 200);
+            assert_eq!(
+                connection.request("GET", "/", &[], b"").expect("the connection stays open").status,
+                200
+            );
         }
         Last(status) => {
             assert_eq!(connection.answer(false).expect("an answer").status, status);

@@ -48,7 +48,7 @@ pub(super) fn check(message: &[u8], sent: &Sent) {
     let one = |wanted: &str| {
         let mut values = head.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
         let value = values.next().unwrap_or_else(|| panic!("there is no {wanted}: {raw}"));
-        assert_eq!(values.next(), None, "{wanted} is there twice: {raw}");
+        assert_eq!(values.next(), None, "{wanted} occurs twice: {raw}");
         value
     };
     let mut names: Vec<_> = head.iter().map(|(name, _)| name.as_str()).collect();
@@ -125,7 +125,9 @@ fn check_text(text: &str, sent: &Sent) {
     let mut found: Vec<_> = text
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with("    "))
-        .map(|line| line.split_once(':').unwrap_or_else(|| panic!("{line:?} is none of ours: {text}")).0)
+        .map(|line| {
+            line.split_once(':').unwrap_or_else(|| panic!("{line:?} is not an expected label: {text}")).0
+        })
         .collect();
     expected.sort_unstable();
     found.sort_unstable();

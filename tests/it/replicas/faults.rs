@@ -69,6 +69,7 @@ struct Fault {
 }
 
 impl Fault {
+    /// A fault of this kind with random parameters.
     fn drawn(kind: Kind, extent: Scale, dice: &mut Random) -> Fault {
         let (least, most) = match extent {
             Scale::Short => (1_000, 2_000),
@@ -302,6 +303,7 @@ struct Crowd {
 }
 
 impl Crowd {
+    /// Starts to take the primary's connections.
     fn gather(primary: Ipv4Addr) -> Crowd {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();

@@ -21,7 +21,7 @@ fn every_confirmed_commit_is_on_the_standby() {
     testbed.net.cut(primary, standby);
     std::thread::sleep(Duration::from_secs(1));
     for _ in 0..3 {
-        // Canceling the wait makes the server report success, with a warning.
+        // Cancelling the wait makes the server report success, with a warning.
         let give_up =
             "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
         testbed.servers.ask("postgres", give_up);

@@ -22,6 +22,7 @@ pub struct Http2 {
 }
 
 impl Http2 {
+    /// Connects with prior knowledge of HTTP/2.
     pub fn open(address: SocketAddr) -> Self {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");

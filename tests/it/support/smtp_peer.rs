@@ -71,7 +71,7 @@ impl Script {
         self
     }
 
-    /// Replies 451 to the first recipient of each new pair of addresses.
+    /// Replies 451 to the first attempt of each pair of sender and recipient.
     #[must_use]
     pub fn greylisting(mut self) -> Script {
         self.greylists = true;
