@@ -1,10 +1,10 @@
 //! Accepts submissions and processes them.
 //!
 //! [`Intake::accept`] returns once the submission is committed and synced to stable storage. A thread then
-//! processes it: it screens the submission, counts a repeat of an earlier one (see
-//! [`DedupKey`](crate::forms::DedupKey)) on the row of the first, and queues the others for their channels.
-//! Requests do not wait for processing, so that neither the response nor its timing distinguishes a repeat
-//! from a new submission.
+//! processes it: it screens the submission, then either queues it for its channels or, if it repeats an
+//! earlier one (see [`DedupKey`](crate::forms::DedupKey)), counts the repeat on the original's row. Requests
+//! do not wait for processing, so neither the response nor its timing reveals whether a submission is a
+//! repeat.
 
 mod batch;
 mod duplicates;
@@ -32,7 +32,7 @@ pub(crate) use batch::{BatchConfig, Processed, Screener, process};
 pub use options::IntakeOptions;
 use processor::Processor;
 
-/// A submission that has arrived.
+/// A submission as it arrived, before it is stored.
 #[derive(Clone)]
 pub struct Arrival {
     /// The parsed form.
@@ -42,15 +42,15 @@ pub struct Arrival {
     pub idempotency_key: Option<String>,
     /// The sender's address. Stored as a keyed hash.
     pub source: Source,
-    /// When the request had been read. Stored to the millisecond.
+    /// When the request had been read completely. Stored to the millisecond.
     pub received_at: Timestamp,
     /// The evidence for screening.
     pub evidence: Evidence,
-    /// The host that vouches for the agent, if an agent signed the request and the signature was verified.
+    /// The host that vouches for the agent that signed the request. `None` without a verified signature.
     pub agent: Option<String>,
 }
 
-/// Leaves out what the visitor wrote: the key and the entry's values.
+/// Omits visitors' data: the idempotency key and the entry's values.
 impl fmt::Debug for Arrival {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arrival")
@@ -61,8 +61,9 @@ impl fmt::Debug for Arrival {
 }
 
 impl Arrival {
-    /// Prepares the row of the intake. If no channel takes the form, it is screened and encrypted now,
-    /// because the processor could not read it.
+    /// Prepares the submission's row in the table `intake`. If there is an encryption key and no channel
+    /// accepts the form, the submission is screened now and then encrypted, because the processor could not
+    /// read it.
     fn accepting(
         self,
         options: &IntakeOptions,
@@ -70,9 +71,9 @@ impl Arrival {
         messages: &Repeats,
     ) -> Result<Accepting, StoreError> {
         let Arrival { entry, idempotency_key, source, received_at, mut evidence, agent } = self;
-        // An object of strings always has a JSON text.
-        let fields =
-            serde_json::to_string(&entry).map_err(|_| StoreError::Damaged("an entry has no JSON"))?;
+        // An object of strings can always be serialized.
+        let fields = serde_json::to_string(&entry)
+            .map_err(|_| StoreError::Damaged("an entry cannot be serialized"))?;
         let form = entry.form().name;
         let channels = channels.iter().filter(|channel| channel.takes(form)).count();
         let encrypt =
@@ -89,8 +90,8 @@ impl Arrival {
             );
             evidence = Evidence::Verdict(verdict.without_details());
         }
-        let evidence =
-            serde_json::to_string(&evidence).map_err(|_| StoreError::Damaged("evidence has no JSON"))?;
+        let evidence = serde_json::to_string(&evidence)
+            .map_err(|_| StoreError::Damaged("evidence cannot be serialized"))?;
         let fields = if sealed.is_some() { "{}".to_owned() } else { fields };
         Ok(Accepting {
             entry,
@@ -106,12 +107,12 @@ impl Arrival {
     }
 }
 
-/// Accepts submissions. Clones share one processor thread, which ends with the last of them.
+/// Accepts submissions. All clones share one processor thread, which ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Intake {
     store: Store,
     options: Arc<ArcSwap<IntakeOptions>>,
-    /// Messages that arrived more than once lately.
+    /// Messages that have arrived more than once recently.
     messages: Arc<Repeats>,
     processor: Arc<Processor>,
 }
@@ -136,11 +137,11 @@ impl Intake {
         &self.store
     }
 
-    /// Stores a submission and returns the id of the request. [`Store::settle`] tells later whether it
-    /// repeats an earlier submission.
+    /// Stores a submission and returns the request's id. [`Store::settle`] returns later whether it repeats
+    /// an earlier submission.
     ///
-    /// After `Ok` the submission survives a power failure; after `Err` nothing of it is kept. If the caller
-    /// is cancelled before either, the submission may be kept.
+    /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the caller
+    /// is cancelled before either, the submission may have been stored.
     pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         let accepting = arrival.accepting(&self.options.load(), &self.store.channels(), &self.messages)?;
         self.store.append(accepting).await
@@ -161,12 +162,12 @@ impl Intake {
         self.processor.counts.in_flood.load(Relaxed)
     }
 
-    /// Replaces the options for submissions that arrive or are processed from now on.
+    /// Replaces the options. They apply to submissions that arrive or are processed after this call.
     pub fn reconfigure(&self, options: IntakeOptions) {
         self.options.store(Arc::new(options));
     }
 
-    /// Processes what was accepted for ten seconds at most, and closes the store.
+    /// Processes the remaining submissions, for ten seconds at most, and closes the store.
     pub fn close(self) {
         self.processor.stop();
         self.store.close();
@@ -175,12 +176,12 @@ impl Intake {
 
 #[cfg(test)]
 impl Arrival {
-    /// The row of the intake, where these channels are configured.
+    /// The row for the table `intake`, given these configured channels.
     pub(crate) fn into_row(self, options: &IntakeOptions, channels: &[Route]) -> Accepting {
         self.accepting(options, channels, &Repeats::new(Instant::now())).unwrap()
     }
 
-    /// As if screening had held it for these reasons, each 60 points.
+    /// The same arrival, as if screening had held it for these reasons with 60 points each.
     pub(crate) fn held_for(mut self, reasons: &[(crate::submission::verdict::Signal, &str)]) -> Arrival {
         use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
         let reason = |(signal, detail): &(_, &str)| ScreeningReason {

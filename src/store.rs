@@ -61,13 +61,13 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
-    /// An inbox without channels.
+    /// Options for an inbox without channels.
     pub fn new(url: impl Into<DatabaseUrl>) -> StoreOptions {
         StoreOptions { url: url.into(), channels: Vec::new() }
     }
 }
 
-/// An inbox that is open for writing. Clones share one writer, which ends with the last of them.
+/// An inbox that is open for writing. All clones share one writer, which ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<Writer>,
@@ -93,8 +93,8 @@ impl Store {
 
     /// Appends a submission to the intake and returns its id. It is processed later; see [`Store::settle`].
     ///
-    /// After `Ok` the submission survives a power failure; after `Err` nothing of it is kept. If the caller
-    /// is cancelled before either, the submission may be kept.
+    /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the caller
+    /// is cancelled before either, the submission may have been stored.
     pub async fn append(&self, accepting: Accepting) -> Result<Uuid, StoreError> {
         self.writer.submissions.accept(accepting).await
     }
@@ -131,16 +131,16 @@ impl Store {
         !Arc::ptr_eq(&self.writer.submissions, &self.writer.changes)
     }
 
-    /// Waits until an accepted submission is processed, without a timeout, and returns the outcome. A
-    /// submission that could not be processed keeps the caller waiting until the operator retries it.
+    /// Waits until an accepted submission has been processed, without a timeout, and returns the outcome. If
+    /// the submission could not be processed, the caller waits until the operator retries it.
     pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
         let mut processed = self.events().processed.subscribe();
         loop {
             if let Some(accepted) = self.change(move |tx| tx.fate(id)).await? {
                 return Ok(accepted);
             }
-            // Another replica may have processed it. Our own processor wakes this loop after each look at the
-            // intake.
+            // Another replica may have processed it. This replica's processor wakes the loop each time it has
+            // checked the intake.
             processed.changed().await.map_err(|_| StoreError::Closed)?;
         }
     }
@@ -150,8 +150,8 @@ impl Store {
         self.channels.store(Arc::new(channels));
     }
 
-    /// The configured channels at any time, for a change: a change that held the store would keep the writer
-    /// alive.
+    /// A handle to the current channels, for use in changes: a change that held the store itself would keep
+    /// the writer alive.
     pub fn live_channels(&self) -> Arc<ArcSwap<Vec<Route>>> {
         self.channels.clone()
     }
@@ -160,21 +160,21 @@ impl Store {
         self.channels.load_full()
     }
 
-    /// The outcome of the last write, without trying another one; an error if a write takes longer than five
-    /// seconds. After a failure the writer retries each second, so the result is current even without
+    /// The outcome of the last write, without trying another one; an error if a write is taking longer than
+    /// five seconds. After a failure the writer retries every second, so the result is current even without
     /// submissions.
     pub fn health(&self) -> Result<(), StoreError> {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
 
-    /// Queues the attempts again that an earlier process left unfinished, and returns their number. Call this
-    /// once no other process sends.
+    /// Requeues the attempts that an earlier process left unfinished, and returns their number. Call this
+    /// when no other process is sending.
     pub async fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
         self.change(move |tx| deliver::recover(tx.sql, tx.to_database_time(now))).await
     }
 
-    /// Queues attempts again that are recorded as begun but are not under way, because a commit that was
-    /// reported as failed has recorded them. Returns their number. Only the process that sends may call this.
+    /// Requeues attempts that are recorded as begun but are not under way, because they were recorded by a
+    /// commit that was reported as failed. Returns their number. Only the process that sends may call this.
     pub async fn requeue_orphans(&self, under_way: Vec<Lease>, now: Timestamp) -> Result<usize, StoreError> {
         self.change(move |tx| deliver::requeue_orphans(tx.sql, &under_way, tx.to_database_time(now))).await
     }
@@ -184,8 +184,8 @@ impl Store {
         self.change(move |tx| deliver::clamp_due_times(tx.sql, tx.to_database_time(now))).await
     }
 
-    /// Begins attempts at due deliveries, as many as `wants` has room for, except those in `under_way`. An
-    /// attempt whose outcome is not recorded within its lease is begun again.
+    /// Begins attempts at due deliveries, up to the capacity in `wants`, except for those in `under_way`. If
+    /// the outcome of an attempt is not recorded within its lease, the delivery is attempted again.
     pub async fn claim(
         &self,
         wants: Vec<ClaimRequest>,
@@ -216,13 +216,13 @@ impl Store {
         self.change(move |tx| deliver::is_confirmed(tx.sql, id)).await
     }
 
-    /// Records that a channel is paused and probed, with the answer of its peer.
+    /// Records that a channel is paused and being probed, with the receiver's reply.
     pub async fn pause(&self, channel: String, answer: String, now: Timestamp) -> Result<(), StoreError> {
         self.change(move |tx| deliver::pause(tx.sql, &channel, &answer, tx.to_database_time(now))).await
     }
 
-    /// Records that a channel works again. After an outage, the deliveries that it delayed become due, in
-    /// several transactions between which submissions are accepted. Returns the number of these deliveries.
+    /// Records that a channel works again. Deliveries that were delayed by its outage become due, in several
+    /// transactions so that submissions are accepted in between. Returns the number of these deliveries.
     pub async fn resume(
         &self,
         channel: String,
@@ -263,8 +263,8 @@ impl Store {
         self.change(move |tx| deliver::seal(tx.sql, id, &sealed, &channels)).await
     }
 
-    /// Truncates SQLite's write-ahead log, so that no file contains removed data any more. Returns false
-    /// while a reader prevents that; try again later.
+    /// Truncates SQLite's write-ahead log, so that no file contains removed data any more. Returns false if a
+    /// reader prevents that; try again later.
     pub async fn truncate_wal(&self) -> Result<bool, StoreError> {
         self.writer.changes.truncate_wal().await
     }
@@ -283,7 +283,7 @@ impl Store {
         Ok(())
     }
 
-    /// The time that [`Store::remember`] stored under a name.
+    /// The time that [`Store::remember`] stored under a name; `None` if there is none.
     pub async fn remembered(&self, name: &'static str) -> Result<Option<Timestamp>, StoreError> {
         self.change(move |tx| deliver::remembered(tx.sql, name)).await
     }
@@ -299,7 +299,7 @@ impl Store {
     }
 }
 
-/// The number of counts in one transaction. Submissions wait for it.
+/// The maximum number of counts in one transaction, because submissions wait for it.
 const REFUSED_AT_A_TIME: usize = 200;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Processes a batch of the table `intake`, in one transaction: screens each submission, detects repeats and
-//! floods, and writes submissions and deliveries.
+//! Processes a batch of rows from the table `intake` in one transaction: screens each submission, detects
+//! repeats and floods, and writes submissions and deliveries.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -37,7 +37,7 @@ pub(crate) struct Processed {
     pub has_more: bool,
 }
 
-/// The configuration that a batch is processed by.
+/// The configuration with which a batch is processed.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchConfig {
     pub options: Arc<IntakeOptions>,
@@ -47,11 +47,11 @@ pub(crate) struct BatchConfig {
 /// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
 /// with its deliveries, or is counted as a repeat.
 ///
-/// `config` is called once the rows are read: a submission that was accepted after a reload must not be
-/// processed by the configuration before it, which may lack its channel.
+/// `config` is called after the rows have been read: a submission that was accepted after a reload must not
+/// be processed with the previous configuration, which may lack its channel.
 ///
-/// Returns `None` and changes nothing while another replica processes a batch: replicas take turns, so rows
-/// are decided in order of arrival.
+/// Returns `None` and changes nothing while another replica is processing a batch: replicas take turns so
+/// that rows are processed in order of arrival.
 pub(crate) fn process(
     tx: &Transaction<'_>,
     config: impl FnOnce() -> BatchConfig,
@@ -71,7 +71,7 @@ pub(crate) fn process(
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let window = i64::try_from(options.duplicate_window.as_millis()).unwrap_or(i64::MAX);
-    // The database's clock limits due times: otherwise a replica whose own clock is ahead would delay
+    // Cap due times at the database's clock: otherwise a replica whose own clock is ahead would delay
     // deliveries.
     let latest = tx.clock()?.map_or(i64::MAX, Timestamp::as_millisecond);
     let forms: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.form.as_str()).collect();
@@ -86,7 +86,7 @@ pub(crate) fn process(
         match fate {
             Fate::New { reuses_key, hold, rank } => {
                 if *reuses_key {
-                    tracing::info!(%id, "kept a submission whose Idempotency-Key had come with other content before");
+                    tracing::info!(%id, "stored a submission whose Idempotency-Key was used before with different content");
                 }
                 new.push(screened.submission(*hold, *rank));
             }
@@ -111,12 +111,12 @@ pub(crate) fn process(
     }))
 }
 
-/// The state of screening between submissions.
+/// State that screening keeps between submissions.
 pub(crate) struct Screener {
-    /// Messages that arrived more than once lately.
+    /// Messages that have arrived more than once recently.
     messages: Arc<Repeats>,
     /// The verdicts on submissions whose transaction is not committed yet. The transaction may be retried,
-    /// and each message must be counted once.
+    /// but each message must be counted only once.
     verdicts: Mutex<HashMap<Uuid, ScreeningVerdict>>,
 }
 
@@ -139,9 +139,9 @@ impl Screener {
         if let Some(verdict) = verdicts.get(&id) {
             return Ok(verdict.clone());
         }
-        // A panic of screening must not end the thread that processes all submissions.
+        // A panic in screening must not end the thread that processes all submissions.
         let verdict = panic::catch_unwind(AssertUnwindSafe(judge))
-            .map_err(|_| StoreError::Damaged("screening has failed"))?;
+            .map_err(|_| StoreError::Damaged("screening failed"))?;
         verdicts.insert(id, verdict.clone());
         Ok(verdict)
     }
@@ -162,7 +162,7 @@ impl Screened {
         screener: &Screener,
     ) -> Result<Screened, StoreError> {
         let evidence: Evidence = serde_json::from_str(row.evidence()?)
-            .map_err(|_| StoreError::Damaged("what a submission is screened by is not JSON"))?;
+            .map_err(|_| StoreError::Damaged("a submission's evidence is not valid JSON"))?;
         let form = Form::named(row.form()?);
         let verdict = match (evidence, form) {
             (Evidence::Verdict(verdict), _) => verdict,
@@ -180,7 +180,7 @@ impl Screened {
                     )
                 })?
             }
-            // A later version, which shares the database, has this form.
+            // A newer version that shares the database defines this form.
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
         let candidate = Candidate {
@@ -199,7 +199,7 @@ impl Screened {
         Ok(Screened { row, candidate, verdict })
     }
 
-    /// The row of a submission that repeats no other.
+    /// The row of a submission that is not a repeat.
     fn submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
         let mut verdict = self.verdict.clone();
         if hold == HoldCause::Flood {
@@ -218,10 +218,11 @@ impl Screened {
     }
 }
 
-/// By how much a submission may have been received after one that is processed later, in milliseconds.
+/// How much later a submission may have been received than one that is processed after it, in milliseconds.
 const OUT_OF_ORDER: i64 = 60_000;
 
-/// The hash under which content is stored that was received on this day, counted from 1970-01-01.
+/// The hash under which a candidate's content is stored if it was received on this day, counted from
+/// 1970-01-01.
 fn stored_content(candidate: &Candidate, day: i64) -> Hash {
     if candidate.is_lasting { candidate.content } else { store::of_day(candidate.content, day) }
 }

@@ -8,9 +8,9 @@
 //! content a repeat: it only marks a submission whose key was used before.
 //!
 //! A repeat must not be treated worse than a new submission. So a repeat that is not held releases a held
-//! original. While an original is held, only its own source repeats it, because the operator may discard
-//! everything from that source. A repeat is a new submission if no channel delivers the original, or if the
-//! original is suspicious and the repeat is not.
+//! original. A held submission repeats a held original only if both have the same source, because the
+//! operator may discard everything from that source. A repeat is a new submission if no channel delivers the
+//! original, or if the original is suspicious and the repeat is not.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,9 +19,9 @@ use uuid::Uuid;
 use super::flood::{self, Rates};
 use crate::store::{Hash, HoldCause, Original};
 
-/// A submission to be decided.
+/// A submission that is to be classified.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, in any combination")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts that occur in any combination")]
 pub(crate) struct Candidate {
     /// Its id if it becomes a submission.
     pub id: Uuid,
@@ -29,7 +29,7 @@ pub(crate) struct Candidate {
     pub received_at: i64,
     /// Hash of the content.
     pub content: Hash,
-    /// Whether the same content is a repeat for as long as the original is stored, and not only within the
+    /// Whether the same content counts as a repeat for as long as the original is stored, not only within the
     /// window.
     pub is_lasting: bool,
     /// Hash of the sender's idempotency key.
@@ -40,7 +40,7 @@ pub(crate) struct Candidate {
     pub source: Hash,
     /// Hash of the source's network.
     pub network: Hash,
-    /// Whether a channel can deliver it, or none takes its form; see [`Original::is_deliverable`].
+    /// Whether a channel can deliver it, or no channel accepts its form; see [`Original::is_deliverable`].
     pub is_deliverable: bool,
     /// Whether screening holds it.
     pub is_held: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Candidate {
     pub is_suspicious: bool,
 }
 
-/// The stored submissions that concern a batch.
+/// The stored submissions that a batch may repeat.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     /// The newest submission with each content.
@@ -64,7 +64,7 @@ pub(crate) enum Fate {
     New {
         /// Whether its idempotency key was used before, for other content.
         reuses_key: bool,
-        /// Whether it is held: never by the operator.
+        /// The cause of its hold, if any; never [`HoldCause::Operator`].
         hold: HoldCause,
         /// The rank of its deliveries.
         rank: i64,
@@ -80,25 +80,25 @@ pub(crate) struct Eased {
     pub at: i64,
     /// Whether a flood still holds the original. Otherwise it is released.
     pub is_flood: bool,
-    /// Whether it is marked as suspicious.
+    /// Whether the original is marked as suspicious from now on.
     pub is_suspicious: bool,
-    /// The rank of its deliveries, if they have a higher one or were not counted yet.
+    /// The new rank of its deliveries, unless they were counted before and have a lower one.
     pub rank: i64,
-    /// Whether the original was not counted for its network yet: screening held it.
+    /// Whether the original has not been counted for its network yet, because screening held it.
     pub was_uncounted: bool,
 }
 
-/// The changes by a batch.
+/// The changes that a batch makes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// One for each candidate, in their order.
+    /// One for each candidate, in the same order.
     pub fates: Vec<Fate>,
     /// How often each submission was repeated, including new ones.
     pub repeats: BTreeMap<Uuid, i64>,
-    /// Held originals that a repeat has released, or left held only until a flood ends.
+    /// Held originals that a repeat has released, or that only a flood still holds.
     pub eased: BTreeMap<Uuid, Eased>,
-    /// Held originals with held repeats, and when the last of these was received, as Unix time in
-    /// milliseconds. They count as held since then.
+    /// Held originals with held repeats, and when the last of these repeats was received, as Unix time in
+    /// milliseconds. The originals count as held since then.
     pub held_again: BTreeMap<Uuid, i64>,
     /// Originals that are not held, and the lowest rank of their repeats.
     pub ranks: BTreeMap<Uuid, i64>,
@@ -115,7 +115,7 @@ pub(crate) fn decide(candidates: &[Candidate], mut known: Known, window: i64, ra
     decision
 }
 
-/// Updates `known` and `rates` with this candidate.
+/// Decides about one candidate, and updates `known`, `rates` and `decision`.
 fn decide_one(
     candidate: &Candidate,
     known: &mut Known,

@@ -1,8 +1,8 @@
 //! Detects floods: more new submissions to a form than its quota allows. Pure.
 //!
-//! During a flood, submissions beyond the quota are held until it ends if their network has sent more than a
-//! few lately. Others are delivered, so a flood does not silence visitors from other networks. The number of
-//! submissions of a network also decides in which order they are delivered.
+//! During a flood, submissions beyond the quota are held until the flood ends if their network has recently
+//! sent more than a few. Others are delivered, so a flood does not silence visitors from other networks. The
+//! number of submissions from a network also determines the order in which they are delivered.
 //!
 //! Quotas follow the generic cell rate algorithm, as in [`limits`](crate::limits). Times are Unix time in
 //! microseconds.
@@ -14,9 +14,9 @@ use crate::store::{FREQUENT_RANK, FormRate, FormRates, Hash, NetworkRates, SUSPI
 
 const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
-/// How long one submission counts for its network: [`A_FEW`] an hour count as none.
+/// How long one submission counts for its network: [`A_FEW`] submissions an hour do not accumulate.
 const COUNTS_FOR: i64 = HOUR / A_FEW;
-/// A network is not part of a flood with this many submissions within an hour.
+/// A network's first submissions within an hour, up to this number, are not part of a flood.
 const A_FEW: i64 = 3;
 /// The longest time for which the submissions of a network count.
 const COUNTS_AT_MOST: i64 = 24 * HOUR;
@@ -25,13 +25,16 @@ const COUNTS_AT_MOST: i64 = 24 * HOUR;
 const DAILY_ALLOWANCE: i64 = 2;
 /// How long one submission counts for the daily allowance.
 const DAY: i64 = 24 * HOUR;
-/// Beyond the daily allowance, the rank counts a network's submissions, one less for each day, up to this.
+/// Beyond the daily allowance, the rank depends on the number of a network's submissions. It decreases by one
+/// each day and is capped at this value.
 const MAX_COUNTED: i64 = 8;
-/// The names under which the allowance and the count of a network are stored. No form has them.
+/// The names under which a network's allowance and count are stored, in place of a form's name. No form has
+/// these names.
 const ALLOWANCE: &str = "";
 const ALL_FORMS: &str = "*";
 
-/// Counts one more submission against the quota of a form if it fits, and returns whether it does.
+/// Counts one more submission against a form's quota. Returns false, and only records the time, if the quota
+/// is used up.
 fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
     let windows = [(&mut rate.minute, MINUTE, quota.per_minute), (&mut rate.hour, HOUR, quota.per_hour)];
     let after = windows.map(|(restored, window, quota)| {
@@ -66,42 +69,42 @@ pub(crate) struct NetworkLoad {
     pub before: i64,
     /// Whether it has used up its daily allowance.
     pub is_frequent: bool,
-    /// Its submissions to all forms: one less for each day, [`MAX_COUNTED`] at most.
+    /// Its submissions to all forms, minus one for each day; [`MAX_COUNTED`] at most.
     pub in_days: i64,
 }
 
-/// The rates of forms and networks, and the changes by a batch.
+/// The rates of forms and networks, and the changes that a batch makes to them.
 #[derive(Debug)]
 pub(crate) struct Rates {
-    /// `None` without limits.
+    /// Each form's quota; `None` disables flood detection.
     pub quota: Option<Quota>,
     pub forms: FormRates,
-    /// By form and network: when no submission counts any more.
+    /// By form and network: when the network's submissions no longer count.
     pub networks: NetworkRates,
     /// The networks whose rates have changed.
     pub changed: BTreeSet<Hash>,
-    /// The time by the database's clock in milliseconds, if it has one: a submission counts as received then
-    /// at the latest.
+    /// The time by the database's clock in milliseconds, or `i64::MAX` if it has none. Submissions count as
+    /// received at this time at the latest.
     pub latest: i64,
 }
 
-/// How far a time lies ahead, `most` at most. A time further ahead was written by a wrong clock, or before a
-/// clock was set back, and counts as zero.
+/// How far `until` lies ahead of `now`, `most` at most. A time that lies much further ahead was written by a
+/// wrong clock, or before a clock was set back, and counts as zero.
 fn debt(until: i64, now: i64, most: i64) -> i64 {
     let debt = until.saturating_sub(now);
     if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
 }
 
-/// The number of submissions that a network's debt stands for, if each counts for `step`.
+/// The number of submissions in a network's debt, if each counts for `step`.
 fn submissions(debt: i64, step: i64) -> i64 {
     (debt + step - 1) / step
 }
 
-/// How much the clocks of replicas may differ.
+/// How much the clocks of replicas may differ, in microseconds.
 const SLACK: i64 = 10_000_000;
 
 impl Rates {
-    /// No submissions yet.
+    /// Rates without any submissions.
     pub(crate) fn new(quota: Option<Quota>, latest: i64) -> Rates {
         Rates {
             quota,
@@ -112,7 +115,8 @@ impl Rates {
         }
     }
 
-    /// Counts a request for its network only, not for the form's quota: a repeat is not delivered by itself.
+    /// Counts a request for its network, but not against the form's quota, because a repeat is not delivered
+    /// separately.
     pub(crate) fn count_for_network(&mut self, form: &str, network: Hash, received_at: i64) -> NetworkLoad {
         let now = self.time_of(received_at);
         self.changed.insert(network);
@@ -127,7 +131,8 @@ impl Rates {
         NetworkLoad { before, is_frequent, in_days: count(ALL_FORMS, DAY, MAX_COUNTED * DAY) }
     }
 
-    /// Counts a submission that is to be delivered. `received_at` is in milliseconds.
+    /// Counts a submission that is to be delivered, both for its network and against the form's quota.
+    /// `received_at` is in milliseconds.
     pub(crate) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
         let network = self.count_for_network(form, network, received_at);
         let now = self.time_of(received_at);
@@ -143,11 +148,11 @@ impl Rates {
     }
 }
 
-/// The rank of deliveries, which are sent in this order: networks within their daily allowance, then frequent
-/// ones; within either, suspicious submissions last; among these, the lowest rank first. A network's first
-/// submission has rank 0, and the rank grows with the logarithm of their number. Among frequent networks it
-/// grows with the number of days' allowances, so that a visitor's third submission comes before those of
-/// networks that have sent more, even if slowly.
+/// The rank of deliveries, which are sent in this order: networks within their daily allowance before
+/// frequent ones; within each group, suspicious submissions last; among the rest, the lowest rank first. A
+/// network's first submission has rank 0, and the rank grows with the logarithm of the number of its
+/// submissions. For frequent networks, it grows with the number of daily allowances used up, so that a
+/// visitor's third submission precedes those of networks that have sent more, even if slowly.
 pub(crate) fn rank(network: NetworkLoad, is_suspicious: bool) -> i64 {
     let of_network = if network.is_frequent {
         FREQUENT_RANK + network.in_days
@@ -176,7 +181,11 @@ mod tests {
         assert!(flood[10..].iter().all(|is_flood| *is_flood));
         for n in 0..6 {
             let load = rates.count(FORM, [2; 16], 20);
-            assert_eq!((load.is_flood, load.network.before), (n >= A_FEW, n), "the {n}th of another network");
+            assert_eq!(
+                (load.is_flood, load.network.before),
+                (n >= A_FEW, n),
+                "submission {n} of another network"
+            );
         }
         assert_eq!(rates.forms[FORM].over_at, Some(20));
         assert!(!rates.count("waitlist", [1; 16], 20).is_flood, "another form");
@@ -189,7 +198,7 @@ mod tests {
         let mut rates = rates(1000, 5);
         let mut count = |at| rates.count(FORM, [1; 16], at).is_flood;
         assert!((0..5).all(|at| !count(at)) && count(5) && count(600 * SECOND));
-        assert!(!count(721 * SECOND), "a fifth of an hour later there is room for one");
+        assert!(!count(721 * SECOND), "a fifth of an hour later, one more fits");
     }
 
     #[test]
@@ -210,13 +219,13 @@ mod tests {
     #[test]
     fn a_wrong_clock_makes_no_flood() {
         let mut rates = rates(3, 100);
-        // The clock of a replica is seven minutes ahead, and that of another one is right.
+        // One replica's clock is seven minutes ahead, and another's is correct.
         for n in 0..4 {
             rates.count(FORM, [1; 16], 420 * SECOND + n);
         }
         assert_eq!(rates.forms[FORM].over_at, Some(420 * SECOND + 3));
         assert!(!rates.count(FORM, [1; 16], 0).is_flood);
-        // The database's clock limits the times.
+        // The database's clock caps the times.
         let mut rates = Rates { latest: 0, ..rates };
         assert!(!rates.count(FORM, [1; 16], 420 * SECOND).is_flood);
         assert_eq!(rates.forms[FORM].minute, 40_000_000);
@@ -242,7 +251,7 @@ mod tests {
             [("contact", 0), ("waitlist", 0), ("contact", 1)].map(|(form, at)| is_frequent(form, at)),
             [false, false, true]
         );
-        // The allowance recovers by one in a day, and refused ones do not postpone that by more than a day.
+        // The allowance recovers by one a day. Submissions beyond it postpone that by a day at most.
         assert!(is_frequent("contact", 20) && !is_frequent("contact", 45));
     }
 
@@ -251,7 +260,7 @@ mod tests {
         let mut rates = rates(100, 1000);
         let mut last = |network: u8, minutes: &[i64]| {
             let loads = minutes.iter().map(|minute| rates.count(FORM, [network; 16], minute * 60 * SECOND));
-            rank(loads.last().expect("one at least").network, false)
+            rank(loads.last().expect("at least one load").network, false)
         };
         let every_20_minutes: Vec<i64> = (0..12).map(|n| n * 20).collect();
         assert!(last(1, &[239, 239, 240]) < last(2, &every_20_minutes));

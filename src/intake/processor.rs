@@ -1,7 +1,7 @@
 //! The thread that processes the intake.
 //!
-//! Each batch is one transaction of the writer's, possibly together with other changes. While submissions are
-//! being accepted, the thread pauses, for [`MAX_PAUSE`] at most.
+//! Each batch is processed in one of the writer's transactions, possibly together with other changes. While
+//! submissions are being accepted, the thread pauses for [`MAX_PAUSE`] at most.
 
 #![expect(clippy::disallowed_methods, reason = "the processor is a thread that paces itself")]
 
@@ -20,28 +20,29 @@ use super::options::IntakeOptions;
 use crate::screening::Repeats;
 use crate::store::{Store, StoreError};
 
-/// The most rows of one transaction. Visitors may wait for it.
+/// The maximum number of rows in one transaction. Visitors may be waiting for it.
 const BATCH: usize = 128;
 /// The longest pause while submissions are being accepted.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// The time between two checks whether submissions are still being accepted.
+/// How often to check whether submissions are still being accepted.
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The delay before the first submission is processed, so that a visitor's next one does not wait for the
 /// transaction. Shorter in unit tests, which wait for each submission.
 const BATCH_DELAY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 10 });
-/// The time until a retry after a failure of the database.
+/// The delay before a retry after a database failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How often to look for submissions that other replicas have accepted and not processed.
+/// How often to look for submissions that other replicas have accepted but not processed.
 const REPLICA_CHECK_INTERVAL: Duration = Duration::from_secs(3);
-/// How often to look for submissions that the operator retries, in a file.
+/// How often a file is checked for submissions that the operator retries.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-/// The time until the next try while another replica processes a batch.
+/// The delay before the next try while another replica is processing a batch.
 const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
-/// The most submissions of an ended flood that one transaction releases. Visitors may wait for it.
+/// The maximum number of submissions of an ended flood that one transaction releases. Visitors may be waiting
+/// for it.
 const MAX_RELEASED: usize = 16;
 /// How often to check whether a flood has ended.
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// The shortest time between two notifications of other replicas: PostgreSQL commits transactions with a
+/// The minimum time between two notifications to other replicas: PostgreSQL commits transactions with a
 /// NOTIFY one at a time.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -94,14 +95,14 @@ impl Processor {
         Ok(Processor { store, counts, is_stopping, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Processes accepted submissions, for [`MAX_PAUSE`] at most, and ends the thread. The next start
+    /// Processes accepted submissions for [`MAX_PAUSE`] at most, and ends the thread. The next start
     /// processes the rest.
     pub fn stop(&self) {
         self.is_stopping.store(true, Relaxed);
         self.store.events().accepted.notify();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that processes the intake had failed before it was stopped");
+            tracing::error!("the intake processor had failed before it was stopped");
         }
     }
 }
@@ -113,7 +114,7 @@ struct ProcessorThread {
     store: Store,
     /// Whether submissions may be held because of a flood.
     is_flooded: bool,
-    /// How many submissions were released since a flood ended; logged when all are.
+    /// How many submissions have been released since a flood ended; logged once all are released.
     released: usize,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
@@ -145,7 +146,7 @@ impl ProcessorThread {
         }
     }
 
-    /// Processes until the intake is empty.
+    /// Processes batches until the intake is empty.
     fn drain(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
@@ -179,7 +180,7 @@ impl ProcessorThread {
             self.is_flooded = is_flooded || released > 0 || self.store.is_shared();
             self.released += released;
             if is_flooded {
-                // The replica that notifies the team may not be the one that holds them.
+                // The replica that notifies the team may not be the one that holds the submissions.
                 self.store.events().flooded.notify_one();
             }
             if released > 0 {
@@ -188,19 +189,19 @@ impl ProcessorThread {
                 self.store.events().accepted.notify();
             } else if self.released > 0 {
                 let released = std::mem::take(&mut self.released);
-                tracing::info!(released, "released the submissions that a flood held: it has ended");
+                tracing::info!(released, "the flood has ended: released the submissions held during it");
             }
         }
         Ok(())
     }
 
-    /// Processes a batch. `None` while another replica processes one.
+    /// Processes a batch. Returns `None` while another replica is processing one.
     fn process(&mut self) -> Result<Option<Processed>, StoreError> {
         match self.process_up_to(BATCH, Uuid::nil()..=Uuid::max()) {
             Err(error) if error.is_caused_by_row() => {}
             outcome => return outcome,
         }
-        // One of the rows is faulty. Process them one by one until it is the oldest.
+        // One of the rows is faulty. Process rows one by one until the faulty one is the oldest.
         #[expect(clippy::redundant_closure_for_method_calls, reason = "the method has one lifetime only")]
         let Some(id) = self.store.change_blocking(|tx| tx.oldest_pending())? else {
             return Ok(Some(Processed::default()));
@@ -209,12 +210,12 @@ impl ProcessorThread {
             Err(error) if error.is_caused_by_row() => {
                 let text = error.to_string();
                 self.store.change_blocking(move |tx| tx.set_aside(id, &text))?;
-                tracing::error!(%id, %error, "a submission could not be processed: it is set aside");
+                tracing::error!(%id, %error, "a submission could not be processed and was set aside");
                 Some(Processed { rows: 1, ..Processed::default() })
             }
             outcome => outcome?,
         };
-        // There may be more rows; but wait while another process has this row locked.
+        // There may be more rows, but wait while another process has this row locked.
         Ok(processed
             .filter(|processed| processed.rows > 0)
             .map(|processed| Processed { has_more: true, ..processed }))
@@ -235,13 +236,13 @@ impl ProcessorThread {
             };
             let config = || BatchConfig { options: options.load_full(), channels: channels.load_full() };
             let processed = batch::process(tx, config, &screener, most, &ids).map_err(unprocessable)?;
-            // Replicas that are not notified look by themselves a little later.
+            // Replicas that are not notified find the deliveries a little later.
             if may_announce && processed.is_some_and(|processed| processed.has_deliveries) {
                 tx.announce()?;
             }
             Ok(processed)
         })?;
-        // Waiting callers look again: another replica may have processed their submission.
+        // Let waiting callers check again: another replica may have processed their submission.
         self.store.events().processed.send_replace(());
         let Some(processed) = processed else { return Ok(None) };
         self.screener.forget_verdicts();

@@ -19,11 +19,11 @@ pub const SMALL_BODY_BYTES: usize = 4 * 1024;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The automatic reserve is the file system's size divided by `AUTO_SHARE`, at most `AUTO_MOST` bytes.
+/// The automatic reserve is the file system's size divided by `AUTO_SHARE`, but at most `AUTO_MOST` bytes.
 const AUTO_SHARE: u64 = 20;
 const AUTO_MOST: u64 = 1 << 30;
 
-/// The space that is reserved from large submissions: `store.min_free`.
+/// The free space below which large submissions are refused: `store.min_free`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinFree {
     /// 5 % of the file system, at most 1 GiB.
@@ -70,8 +70,8 @@ pub struct Shortage {
 }
 
 impl Shortage {
-    /// Samples the disk of the inbox. `None` without a shortage, if the file system cannot be sampled, and if
-    /// the inbox is on a PostgreSQL server.
+    /// Samples the inbox's disk. Returns `None` if there is no shortage, if the file system cannot be
+    /// sampled, or if the inbox is on a PostgreSQL server.
     pub fn at(place: &DatabaseUrl, min_free: MinFree) -> Option<Shortage> {
         let space = Space::of(place.file()?.parent()?).ok()?;
         Shortage::of(space, min_free)
@@ -83,13 +83,13 @@ impl Shortage {
     }
 }
 
-/// A sentence for the operator.
+/// A message for the operator.
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shortage { space, reserve } = *self;
         let [free, size, reserve_text] = [space.free, space.size, reserve].map(in_units);
         let kib = SMALL_BODY_BYTES / 1024;
-        write!(f, "Only {free} of {size} is free where the inbox is. ")?;
+        write!(f, "Only {free} of {size} is free on the inbox's disk. ")?;
         if space.free < reserve {
             write!(
                 f,
@@ -98,7 +98,7 @@ impl fmt::Display for Shortage {
         } else {
             write!(
                 f,
-                "Once it is less than {reserve_text} (store.min_free), submissions of more than {kib} KiB are refused."
+                "Below {reserve_text} (store.min_free), submissions of more than {kib} KiB are refused."
             )
         }
     }
@@ -158,13 +158,13 @@ impl DiskMonitor {
         Ok(monitor)
     }
 
-    /// Replaces the reserve from the next sample on.
+    /// Replaces the reserve, with effect from the next sample.
     pub fn reconfigure(&self, min_free: MinFree) {
         self.state().min_free = min_free;
     }
 
-    /// Whether less than the reserve was free at a sample. Stays true until a sixteenth more than the reserve
-    /// is free, so that it does not change with each submission.
+    /// Whether less than the reserve was free at the last sample. Stays true until the free space exceeds the
+    /// reserve by a sixteenth, so that it does not change with each submission.
     pub fn is_low(&self) -> bool {
         self.is_low.load(Relaxed)
     }
@@ -182,7 +182,7 @@ impl DiskMonitor {
         }
     }
 
-    /// Stores a sample, and logs when free space falls below the reserve or has recovered.
+    /// Stores a sample, and logs when free space falls below the reserve or recovers.
     fn note(&self, space: Space) {
         let reserve = {
             let mut state = self.state();
@@ -199,7 +199,7 @@ impl DiskMonitor {
                 %folder,
                 free,
                 reserve,
-                "free space is below `store.min_free`: submissions of more than {} KiB are refused until there is more",
+                "free space is below `store.min_free`: submissions of more than {} KiB are refused until more space is free",
                 SMALL_BODY_BYTES / 1024
             ),
             (true, false) => tracing::info!(
@@ -275,13 +275,13 @@ mod tests {
         let near = shortage(2 * GIB - 1).unwrap().to_string();
         assert_eq!(
             near,
-            "Only 1.9 GiB of 100.0 GiB is free where the inbox is. Once it is less than 1.0 GiB (store.min_free), submissions of \
+            "Only 1.9 GiB of 100.0 GiB is free on the inbox's disk. Below 1.0 GiB (store.min_free), submissions of \
              more than 4 KiB are refused."
         );
         let low = shortage(300 << 20).unwrap().to_string();
         assert_eq!(
             low,
-            "Only 300.0 MiB of 100.0 GiB is free where the inbox is. Submissions of more than 4 KiB are refused until 1.0 GiB is \
+            "Only 300.0 MiB of 100.0 GiB is free on the inbox's disk. Submissions of more than 4 KiB are refused until 1.0 GiB is \
              free (store.min_free)."
         );
         assert_eq!(Shortage::of(Space { free: 0, size: GIB }, MinFree::Off), None);

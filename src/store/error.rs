@@ -7,32 +7,34 @@ use std::sync::Arc;
 use super::postgres::server::Server;
 use super::url::DatabaseUrl;
 
-/// Why an operation of the store failed. No variant contains data of visitors.
+/// Why an operation of the store failed. No variant contains visitors' data.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("too many submissions wait to be written")]
+    #[error("too many submissions are waiting to be written")]
     Overloaded,
     #[error("the inbox is closed")]
     Closed,
     /// There is no database, or an empty one.
     #[error("there is no inbox at {0}")]
     Missing(DatabaseUrl),
-    #[error("{0} is not an inbox of frontdesk")]
+    #[error("{0} is not a frontdesk inbox")]
     NotAnInbox(DatabaseUrl),
-    #[error("{url} was made by a newer frontdesk (layout {found}, this one knows {known})")]
+    #[error(
+        "{url} was created by a newer version of frontdesk (layout {found}; this version supports up to {known})"
+    )]
     TooNew { url: DatabaseUrl, found: i64, known: i64 },
-    #[error("{0} has an older layout, and is brought up to date when the server starts")]
+    #[error("{0} has an older layout; the server migrates it when it starts")]
     TooOld(DatabaseUrl),
     /// The database does not guarantee to sync its commits, for instance because its file system has no
     /// shared memory.
-    #[error("the database cannot keep what it confirms ({setting} is {found})")]
+    #[error("the database does not guarantee that commits are durable ({setting} is {found})")]
     NotDurable { setting: &'static str, found: String },
     #[error("the database file was removed or replaced")]
     Moved,
     #[error("the database is locked by another program")]
     Locked,
-    /// A write takes so long that its outcome is unknown.
-    #[error("the database does not answer in time")]
+    /// A write is taking so long that its outcome is unknown.
+    #[error("the database did not respond in time")]
     Slow,
     #[error("the disk is full")]
     Full,
@@ -40,19 +42,19 @@ pub enum StoreError {
     ReadOnly,
     #[error("a submission could not be encrypted")]
     NotSealed,
-    /// A row of the intake is faulty, and a retry does not help; the cause.
+    /// A row of the intake is faulty, so a retry does not help. Contains the cause.
     #[error("it cannot be processed: {0}")]
     Unprocessable(String),
     #[error("the inbox is damaged: {0}")]
     Damaged(&'static str),
     #[error("cannot use {}: {error}", path.display())]
     Io { path: PathBuf, error: Arc<io::Error> },
-    /// The PostgreSQL server is unreachable, refuses us, or has ended the connection.
+    /// The PostgreSQL server is unreachable, refuses the connection, or has closed it.
     #[error("no connection to {server}: {reason}")]
     Unreachable { server: Server, reason: String },
-    #[error("the database fails (PostgreSQL {0})")]
+    #[error("database error (PostgreSQL {0})")]
     Postgres(String),
-    #[error("the database fails: {reason} (SQLite {code})")]
+    #[error("database error: {reason} (SQLite {code})")]
     Database {
         /// SQLite's extended result code.
         code: i32,
@@ -67,7 +69,8 @@ impl StoreError {
         !matches!(self, StoreError::NotAnInbox(_) | StoreError::TooNew { .. } | StoreError::NotDurable { .. })
     }
 
-    /// Whether stored data cause the error, and not the database or the machine: then a retry does not help.
+    /// Whether the error is caused by stored data rather than by the database or the machine, so that a retry
+    /// does not help.
     pub fn is_caused_by_row(&self) -> bool {
         match self {
             StoreError::Damaged(_) | StoreError::Unprocessable(_) => true,

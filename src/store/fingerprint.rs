@@ -12,12 +12,11 @@ use crate::forms::DedupKey;
 use crate::forms::parse::Entry;
 use crate::forms::source::Source;
 
-/// 128 bits: no accidental collisions, and no forgery without the secret.
+/// 128 bits are enough to rule out accidental collisions, and forgery without the secret.
 pub type Hash = [u8; 16];
 
-/// Replaces the first two bytes of a hash by the day's number, in UTC. So the hashes of one day are
-/// neighbours in their index, and the pages of earlier days are no longer touched. 14 bytes of the hash
-/// remain.
+/// Replaces the first two bytes of a hash with the number of the day, in UTC. The hashes of one day are then
+/// adjacent in their index, and the pages of earlier days are no longer touched. 14 bytes of the hash remain.
 pub fn of_day(mut hash: Hash, day: i64) -> Hash {
     hash[..2].copy_from_slice(&day.to_be_bytes()[6..]);
     hash
@@ -40,29 +39,29 @@ impl Secret {
     pub(super) fn read(sql: &dyn Sql) -> Result<Secret, StoreError> {
         let row = sql.row("SELECT value FROM meta WHERE name = 'secret'", &[])?;
         let secret = row.and_then(|row| row.get(0).ok());
-        secret.map(Secret).ok_or(StoreError::Damaged("its secret is gone"))
+        secret.map(Secret).ok_or(StoreError::Damaged("its secret is missing"))
     }
 
     pub(super) fn source(&self, source: Source) -> Hash {
         self.hash("source", [source.as_bytes()])
     }
 
-    /// The source's network: an IPv4 /24 or an IPv6 /48.
+    /// Hashes the source's network: an IPv4 /24 or an IPv6 /48.
     pub(super) fn network(&self, source: Source) -> Hash {
         self.hash("network", [source.network_as_bytes()])
     }
 
-    /// The sender's e-mail address, without regard to case.
+    /// Hashes the sender's e-mail address, ignoring case.
     pub(super) fn sender(&self, email: &str) -> Hash {
         self.hash("sender", [email.to_lowercase().as_bytes()])
     }
 
-    /// The target of a channel.
+    /// Hashes a channel's destination.
     pub(super) fn target(&self, destination: &str) -> Hash {
         self.hash("target", [destination.as_bytes()])
     }
 
-    /// The content of a submission, as far as its form compares it.
+    /// Hashes the parts of a submission's content that its form compares.
     pub(super) fn content(&self, entry: &Entry) -> Hash {
         let form = entry.form().name.as_bytes();
         match entry.form().dedup_key {
@@ -77,7 +76,7 @@ impl Secret {
         }
     }
 
-    /// The sender's idempotency key. The hash includes the source, so that equal keys of two senders never
+    /// Hashes the sender's idempotency key together with the source, so that equal keys of two senders never
     /// match.
     pub(super) fn idempotency_key(&self, form: &str, source: Source, key: &str) -> Hash {
         self.hash("idempotency key", [form.as_bytes(), source.as_bytes(), key.as_bytes()])

@@ -1,19 +1,19 @@
 //! Generates the ids of submissions: UUIDs of version 7 (RFC 9562 §5.7) in ascending order.
 //!
-//! Below the milliseconds are a 42-bit counter, which starts at a random number in each millisecond, and 32
-//! random bits. The random numbers come from a generator in this process, because a system call for each id
-//! would be slow.
+//! The milliseconds are followed by a 42-bit counter, which starts at a random number in each millisecond,
+//! and by 32 random bits. The random numbers come from a generator in this process, because a system call for
+//! each id would be slow.
 
 use jiff::Timestamp;
 use uuid::{ContextV7, Uuid};
 
-/// A generator. Different generators make different ids.
+/// Generates ids. Two generators generate different ids.
 #[derive(Default)]
 pub(super) struct Ids(ContextV7);
 
 impl Ids {
     /// Returns the next id, for a submission that arrived at `at`. If the clock is behind the last id, that
-    /// id's time is used again; if the counter of a millisecond is exhausted, the next millisecond begins.
+    /// id's time is reused; if the counter of a millisecond is exhausted, the next millisecond is used.
     pub fn next(&mut self, at: Timestamp) -> Uuid {
         let seconds = u64::try_from(at.as_second()).unwrap_or_default();
         let nanoseconds = u32::try_from(at.subsec_nanosecond()).unwrap_or_default();
@@ -43,7 +43,7 @@ mod tests {
         let mut ids = Ids::default();
         let mut last = Uuid::nil();
         for step in 0..10_000i64 {
-            // Mostly forwards, sometimes a little back.
+            // The clock mostly moves forwards, and sometimes a little back.
             let id = ids.next(at(NOW + step / 100 - step % 7));
             assert!(id > last, "{step}");
             last = id;

@@ -1,8 +1,8 @@
-//! Locks an inbox for one process, so that nothing replaces it meanwhile.
+//! Locks an inbox for one process, so that no other process replaces it in the meantime.
 //!
-//! The lock is an advisory one (`flock`) on a separate file beside the database, `inbox.sqlite-lock`: SQLite
+//! This is an advisory lock (`flock`) on a separate file beside the database, `inbox.sqlite-lock`: SQLite
 //! takes and releases its own locks on the database all the time, and a lock on a replaced file would have no
-//! effect. The file stays; the lock ends with the process.
+//! effect. The file remains; the lock ends with the process.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,17 +19,17 @@ use super::sql::Sql;
 use super::sqlite::files::with_suffix;
 use super::url::DatabaseUrl;
 
-/// The lock of an inbox. Dropping it releases the lock.
+/// An inbox's lock. Dropping it releases the lock.
 pub(crate) enum Lock {
     /// Closing the file releases the lock.
     File { _file: File },
-    /// The lock belongs to the connection's session.
+    /// The lock belongs to the session of this connection.
     Server(Box<PgConnection>),
 }
 
 impl Lock {
-    /// Takes the lock of an inbox; `None` if it is taken. With a PostgreSQL server it is an advisory lock of
-    /// the session.
+    /// Tries to take an inbox's lock; `None` if another process holds it. With PostgreSQL it is a
+    /// session-level advisory lock.
     pub fn of(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
         match place {
             DatabaseUrl::Sqlite(path) => Lock::try_take(path).map_err(|error| StoreError::io(path, error)),
@@ -37,13 +37,13 @@ impl Lock {
                 let link = PgConnection::open(server, BRIEF)?;
                 let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
                 let sql: &dyn Sql = &link;
-                let is_taken: bool = sql.one(taken, &[])?.get(0)?;
-                Ok(is_taken.then(|| Lock::Server(Box::new(link))))
+                let is_acquired: bool = sql.one(taken, &[])?.get(0)?;
+                Ok(is_acquired.then(|| Lock::Server(Box::new(link))))
             }
         }
     }
 
-    /// Whether we still have the lock: a connection may be lost.
+    /// Whether the lock is still held. A lost connection loses the lock.
     pub fn is_held(&self) -> bool {
         match self {
             Lock::File { .. } => true,
@@ -51,7 +51,8 @@ impl Lock {
         }
     }
 
-    /// Takes the lock of the inbox at `database`, which need not exist; `None` if it is taken.
+    /// Tries to take the lock of the inbox at `database`, which need not exist; `None` if another process
+    /// holds it.
     ///
     /// Creates the lock file for this user only. Its folder must exist.
     pub fn try_take(database: &Path) -> io::Result<Option<Lock>> {

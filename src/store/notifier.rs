@@ -49,7 +49,7 @@ pub(crate) enum ChangeListener {
 }
 
 impl ChangeListener {
-    /// Starts to listen. The database need not exist yet.
+    /// Starts listening. The database need not exist yet.
     pub fn listen(place: &DatabaseUrl) -> ChangeListener {
         match place {
             DatabaseUrl::Sqlite(path) => ChangeListener::File(FileListener::listen(path)),
@@ -57,8 +57,9 @@ impl ChangeListener {
         }
     }
 
-    /// Waits for a commit since the last call, or until the timeout, and returns whether there may be one.
-    /// With a server, true may also mean that it is time for a look, because not every commit is announced.
+    /// Waits until there has been a commit since the last call, or until the timeout. Returns whether there
+    /// may have been one. With a server, this also returns true at intervals, because not every commit is
+    /// announced.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
             ChangeListener::File(listener) => listener.wait(timeout),
@@ -67,15 +68,15 @@ impl ChangeListener {
     }
 }
 
-/// Listens to the notifications of a PostgreSQL server.
+/// Listens for notifications from a PostgreSQL server.
 pub(crate) struct ServerListener {
     server: Server,
     /// `None` while there is no connection.
     heard: Option<(Receiver<()>, PgConnection)>,
 }
 
-/// How often to return true without a notification: replicas announce at most ten commits a second, and none
-/// when they end.
+/// How often to return true without a notification: replicas announce at most ten commits a second, and
+/// announce nothing when they end.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 impl ServerListener {
@@ -138,6 +139,7 @@ impl FileListener {
         bell
     }
 
+    /// Inode and modification time (seconds, nanoseconds) of the database file; `None` if it cannot be read.
     fn stamp(&self) -> Option<(u64, i64, i64)> {
         let metadata = std::fs::metadata(&self.database).ok()?;
         Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec()))
@@ -191,7 +193,7 @@ impl FileListener {
     }
 }
 
-/// Reads the events of inotify, and returns whether there were any.
+/// Reads the pending inotify events, and returns whether there were any.
 fn drain(inotify: &OwnedFd) -> bool {
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut reader = inotify::Reader::new(inotify, &mut buffer);
@@ -202,7 +204,7 @@ fn drain(inotify: &OwnedFd) -> bool {
     heard
 }
 
-/// Notifies `told` of each commit, on a separate thread, until `told` is dropped elsewhere.
+/// Notifies `told` of each commit, from a separate thread, until all other references to `told` are dropped.
 pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<()> {
     /// How long the thread may outlive its receiver.
     const RECEIVER_CHECK_INTERVAL: Duration = Duration::from_mins(1);

@@ -33,16 +33,16 @@ const LAYOUT: i64 = 4;
 /// The oldest layout whose program can use a database of the current layout, during a rolling update.
 const READABLE_FROM: i64 = 3;
 
-/// Visitors wait for the server's statements.
+/// For the writer: visitors wait for its statements.
 const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };
-/// A change by the operator may concern all rows.
+/// For the operator's changes, which may affect all rows.
 const EDITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_mins(5) };
-/// A connection that listens or holds a lock.
+/// For connections that listen or hold a lock.
 pub(super) const BRIEF: ConnectionOptions =
     ConnectionOptions { writes: true, statement: Duration::from_secs(5) };
 const READING: ConnectionOptions = ConnectionOptions { writes: false, statement: Duration::from_mins(5) };
 
-/// Opens the database read-only. [`StoreError::Missing`] if it has no inbox.
+/// Opens the database read-only. Fails with [`StoreError::Missing`] if it has no inbox.
 pub(super) fn open_to_read(server: &Server) -> Result<PgConnection, StoreError> {
     let connection = PgConnection::open(server, READING)?;
     expect_layout(&connection, server)?;
@@ -68,16 +68,16 @@ pub(super) fn open_to_make(server: &Server) -> Result<PgConnection, StoreError> 
 /// How long the server may take to end an abandoned session.
 const ABANDONED_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The lock that marks the inbox as in use: each user of the inbox shares it.
+/// The lock that marks the inbox as in use. All users of the inbox share it.
 const IN_USE: &str = "hashtextextended('frontdesk in use ' || current_schema(), 0)";
 
-/// Marks the inbox as in use. [`StoreError::Locked`] while it is being copied to another database.
+/// Marks the inbox as in use. Fails with [`StoreError::Locked`] while it is being copied to another database.
 fn mark_in_use(sql: &dyn Sql) -> Result<(), StoreError> {
     let is_taken = lock_with_retries(sql, &format!("SELECT pg_try_advisory_lock_shared({IN_USE})"))?;
     if is_taken { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Locks the inbox exclusively for as long as the connection lasts, also while it is idle. Returns whether it
+/// Locks the inbox exclusively for as long as the connection lasts, even while it is idle. Returns whether it
 /// succeeded.
 pub(super) fn lock_exclusively(connection: &PgConnection) -> Result<bool, StoreError> {
     connection.run("SET idle_in_transaction_session_timeout = 0")?;
@@ -108,7 +108,7 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
     Ok((connection, secret))
 }
 
-/// The layout of the inbox; `None` if there is none. Refuses a layout to which this program may not write.
+/// The inbox's layout; `None` if there is no inbox. Fails if this program may not write to this layout.
 fn layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
     // Query a catalog table: a cached lookup of the name could miss a table that another replica has created
     // since.
@@ -118,7 +118,7 @@ fn layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
         return Ok(None);
     }
     let Some(row) = sql.row("SELECT layout, readable_from FROM frontdesk_layout", &[])? else {
-        return Err(StoreError::Damaged("its layout has no number"));
+        return Err(StoreError::Damaged("its layout number is missing"));
     };
     let (found, readable_from): (i64, i64) = (row.get(0)?, row.get(1)?);
     if readable_from > LAYOUT {

@@ -1,7 +1,7 @@
 //! Statements that both databases share, and the interface through which they are executed.
 //!
-//! Parameters are numbered `?1`, `?2`. Where SQLite and PostgreSQL differ, [`Sql::dialect`] decides beside
-//! the statement.
+//! Parameters are numbered `?1`, `?2`. Where SQLite and PostgreSQL differ, the code next to the statement
+//! checks [`Sql::dialect`].
 
 pub(super) mod abuse;
 pub(super) mod copy;
@@ -48,12 +48,12 @@ impl Dialect {
         if self == Dialect::Postgres { "FOR UPDATE" } else { "" }
     }
 
-    /// The same, and skips rows that another replica has locked.
+    /// Like [`Dialect::lock`], but skips rows that another replica has locked.
     pub(super) fn lock_free_rows(self) -> &'static str {
         if self == Dialect::Postgres { "FOR UPDATE SKIP LOCKED" } else { "" }
     }
 
-    /// A table with the partial index that SQLite is to use. PostgreSQL chooses by itself.
+    /// A table with the partial index that SQLite is to use. PostgreSQL chooses an index itself.
     pub(super) fn indexed(self, table: &str, index: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{table} INDEXED BY {index}"),
@@ -61,7 +61,7 @@ impl Dialect {
         }
     }
 
-    /// A table of the reasons of screening, from the column of that name.
+    /// A table of screening's reasons, from the column `reasons` of `table`.
     pub(super) fn reasons(self, table: &str) -> String {
         match self {
             Dialect::Sqlite => format!("json_each({table}.reasons)"),
@@ -69,8 +69,9 @@ impl Dialect {
         }
     }
 
-    /// Returns whether this replica may process the intake, for the rest of the transaction. A replica that
-    /// hangs or is cut off loses its turn after five seconds. SQLite has one processor.
+    /// A query that returns whether this replica may process the intake, for the rest of the transaction. A
+    /// replica that hangs or is cut off loses its turn after five seconds. `None` for SQLite, which has only
+    /// one processor.
     pub(super) fn intake_turn(self) -> Option<&'static str> {
         let lock =
             "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
@@ -80,12 +81,12 @@ impl Dialect {
 }
 
 impl dyn Sql + '_ {
-    /// The row of a query that returns at most one.
+    /// Executes a query that returns at most one row.
     pub(super) fn row(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.query(sql, values)?.pop())
     }
 
-    /// The row of a query that always returns one.
+    /// Executes a query that always returns one row.
     pub(super) fn one(&self, sql: &str, values: &[Value<'_>]) -> Result<Row, StoreError> {
         self.row(sql, values)?.ok_or(StoreError::Damaged("a row is missing"))
     }
@@ -94,8 +95,8 @@ impl dyn Sql + '_ {
         Ok(!self.query(sql, values)?.is_empty())
     }
 
-    /// The rows in which a column has one of these values. `select` ends with the column's name. The keys
-    /// must be sorted; rows come, and are locked with `lock`, in that order.
+    /// Reads the rows in which a column has one of the values `keys`. `select` ends with the column's name.
+    /// The keys must be sorted. Rows are returned, and locked with `lock`, in that order.
     pub(super) fn query_in(
         &self,
         select: &str,
@@ -116,7 +117,7 @@ impl dyn Sql + '_ {
         self.execute_with_in(statement, &[], keys)
     }
 
-    /// The same, with values for the statement's own parameters, which are numbered from 1.
+    /// Like `execute_in`, with values for the statement's own parameters, which are numbered from 1.
     pub(super) fn execute_with_in(
         &self,
         statement: &str,
@@ -151,7 +152,7 @@ impl dyn Sql + '_ {
         done
     }
 
-    /// Executes queries that see one state of the database.
+    /// Executes queries that all see the same state of the database.
     pub(super) fn snapshot<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let begin = match self.dialect() {
             Dialect::Sqlite => "BEGIN",
@@ -164,7 +165,7 @@ impl dyn Sql + '_ {
     }
 }
 
-/// The numbers of rows in one statement: few, so that the statements stay prepared.
+/// The possible numbers of rows in one statement: only a few, so that the statements stay prepared.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
 /// Splits keys into lists of parameters, numbered after those of `values`. A list is padded with its last key
@@ -192,7 +193,7 @@ fn filled(keys: &[[u8; 16]]) -> Vec<&[u8; 16]> {
     keys.iter().chain(missing).collect()
 }
 
-/// For two rows of two columns: `(?1, ?2), (?3, ?4)`.
+/// The placeholders for rows of values. For two rows of two columns: `(?1, ?2), (?3, ?4)`.
 pub(super) fn placeholders(rows: usize, columns: usize) -> String {
     let mut text = String::with_capacity(rows * columns * 6);
     for number in 1..=rows * columns {
@@ -216,6 +217,7 @@ pub(crate) enum Value<'a> {
     Blob(&'a [u8]),
 }
 
+/// A type that can be a parameter of a statement.
 pub(super) trait Bind {
     fn bind(&self) -> Value<'_>;
 }
@@ -304,7 +306,7 @@ impl Row {
         }
     }
 
-    /// A count, which is never negative.
+    /// The count in a column, which is never negative.
     pub(super) fn count(&self, column: usize) -> Result<usize, StoreError> {
         Ok(usize::try_from(self.get::<i64>(column)?).unwrap_or_default())
     }

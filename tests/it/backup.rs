@@ -142,8 +142,8 @@ fn a_damaged_backup_is_refused_and_changes_nothing() {
         ("truncated", "truncated is damaged"),
         ("flipped", "flipped is damaged: it does not hold what was once written to it"),
         ("torn", "torn is damaged"),
-        ("foreign", "foreign is not an inbox of frontdesk"),
-        ("other", "other is not an inbox of frontdesk"),
+        ("foreign", "foreign is not a frontdesk inbox"),
+        ("other", "other is not a frontdesk inbox"),
         ("empty", "there is no inbox at"),
         ("nowhere", "there is no inbox at"),
     ] {

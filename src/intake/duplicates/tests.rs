@@ -10,7 +10,7 @@ use crate::store::{FormRate, SUSPICIOUS_RANK};
 
 const WINDOW: i64 = 1000;
 
-/// A submission that arrives as number `number`, at that time, with this content and perhaps a key.
+/// Candidate `number`, received at this time with this content and possibly a key.
 fn arrival(number: u128, received_at: i64, content: u8, key: Option<u8>) -> Candidate {
     Candidate {
         id: Uuid::from_u128(number),
@@ -35,7 +35,7 @@ fn suspicious(candidate: &Candidate) -> Candidate {
     Candidate { is_suspicious: true, ..candidate.clone() }
 }
 
-/// From another source than [`arrival`].
+/// The same candidate from a different source than [`arrival`]'s.
 fn elsewhere(candidate: &Candidate) -> Candidate {
     Candidate { source: [9; 16], ..candidate.clone() }
 }
@@ -53,7 +53,7 @@ fn stored(hold: HoldCause) -> Known {
     Known { contents: HashMap::from([([1; 16], original)]), ..Known::default() }
 }
 
-/// The same, when no channel can deliver it.
+/// Like [`stored`], but no channel can deliver the submission.
 fn undeliverable(hold: HoldCause) -> Known {
     let mut known = stored(hold);
     known.contents.values_mut().for_each(|original| original.is_deliverable = false);
@@ -77,7 +77,7 @@ fn unranked(fates: Vec<Fate>) -> Vec<Fate> {
     fates.into_iter().map(without_rank).collect()
 }
 
-/// When which submissions are released.
+/// The released submissions, and when they are released.
 fn released(decision: &Decision) -> Vec<(u128, i64)> {
     decision
         .eased
@@ -116,7 +116,7 @@ fn a_key_never_makes_other_content_a_repeat() {
     ];
     let reused = Fate::New { reuses_key: true, hold: HoldCause::None, rank: 0 };
     assert_eq!(fates(&batch, Known::default()), [NEW, reused, FIRST, NEW]);
-    // Its time is over; and the operator holds the same content under the same key.
+    // The window has passed; and the operator holds the same content under the same key.
     assert_eq!(
         fates(&[arrival(1, 0, 1, Some(9)), arrival(2, WINDOW, 2, Some(9))], Known::default()),
         [NEW, NEW]
@@ -229,7 +229,7 @@ fn a_suspicious_repeat_releases_what_screening_holds_with_its_mark() {
     assert_eq!(decision.fates, [FIRST]);
     let eased = decision.eased[&Uuid::from_u128(1)];
     assert!(eased.is_suspicious && !eased.is_flood && eased.rank >= SUSPICIOUS_RANK);
-    // A submission that a flood held was not suspicious, and is not marked because of a copy.
+    // A submission that only a flood held was not suspicious, and a copy does not mark it.
     let decision = decide(&[suspicious(&arrival(2, 5, 1, None))], stored(HoldCause::Flood));
     assert!(!decision.eased[&Uuid::from_u128(1)].is_suspicious);
 }
@@ -241,7 +241,7 @@ fn in_a_flood_only_the_networks_that_cause_it_are_held() {
     // Screening holds this one, so it does not count.
     flood.insert(0, held(&arrival(99, 0, 99, None)));
     let honest = Candidate { network: [1; 16], ..arrival(20, 0, 20, None) };
-    // The same content as one that is held because of the flood, from elsewhere.
+    // The same content as a submission that is held because of the flood, but from a different network.
     let copy = Candidate { network: [2; 16], ..arrival(21, 0, 9, None) };
     let batch = [flood, vec![honest, copy]].concat();
     let decision = super::decide(&batch, Known::default(), WINDOW, &mut rates);
@@ -285,7 +285,7 @@ struct Kept {
 impl Stored {
     fn keep(&mut self, batch: &[Candidate]) {
         let mut known = Known::default();
-        // In order of arrival: the newest stays.
+        // In order of arrival, so that the newest remains.
         for (id, kept) in &self.submissions {
             let &Kept { received_at, hold, is_suspicious, source, is_deliverable, .. } = kept;
             let original = Original { id: *id, received_at, hold, is_suspicious, source, is_deliverable };
@@ -321,22 +321,22 @@ impl Stored {
             }
         }
         for (id, times) in decision.repeats {
-            self.submissions.get_mut(&id).expect("what is repeated is there").repeats += times;
+            self.submissions.get_mut(&id).expect("the original is stored").repeats += times;
         }
         for (id, eased) in decision.eased {
-            let kept = self.submissions.get_mut(&id).expect("what is eased is there");
+            let kept = self.submissions.get_mut(&id).expect("the eased submission is stored");
             kept.hold = if eased.is_flood { HoldCause::Flood } else { HoldCause::None };
             kept.held_at = eased.at;
             kept.is_suspicious = eased.is_suspicious;
             kept.rank = kept.rank.min(eased.rank);
         }
         for (id, at) in decision.held_again {
-            let kept = self.submissions.get_mut(&id).expect("what is held again is there");
+            let kept = self.submissions.get_mut(&id).expect("the held submission is stored");
             assert_ne!(kept.hold, HoldCause::None);
             kept.held_at = kept.held_at.max(at);
         }
         for (id, rank) in decision.ranks {
-            let kept = self.submissions.get_mut(&id).expect("what has a rank is there");
+            let kept = self.submissions.get_mut(&id).expect("the ranked submission is stored");
             kept.rank = kept.rank.min(rank);
         }
         self.fates.extend(decision.fates);
@@ -392,7 +392,7 @@ proptest! {
         let mut stored = Stored::default();
         let first: Range<usize> = 0..cut.index(all.len() + 1);
         stored.keep(&all[first.clone()]);
-        // Meanwhile a channel is renamed that had delivered nothing yet.
+        // Meanwhile, a channel that has not delivered anything yet is renamed.
         for kept in stored.submissions.values_mut() {
             kept.is_deliverable = false;
         }
@@ -401,7 +401,8 @@ proptest! {
             let Fate::Repeat(original) = *fate else { continue };
             let kept = &stored.submissions[&original];
             prop_assert!(kept.is_deliverable || first.contains(&number), "{:?}", kept);
-            // The operator may discard what is held of a source, and what has been held for long.
+            // The operator may discard a source's held submissions, and those that have been held for a long
+            // time.
             let is_held_for_itself = kept.source == candidate.source && kept.held_at >= candidate.received_at;
             prop_assert!(kept.hold == HoldCause::None || is_held_for_itself, "{:?}", kept);
             if !candidate.is_held {

@@ -19,9 +19,9 @@ use crate::store::sql::intake::{Accepting, UnresolvedCommit};
 use crate::store::sql::transaction::{self, Change, Transaction};
 use crate::store::sql::{Sql, TOUCH, intake, values};
 
-/// How often a batch is retried because the connection was lost or another replica was faster.
+/// How often a batch is tried if the connection is lost or another replica is faster.
 const MAX_TRIES: usize = 8;
-/// No retry after this time: visitors wait for it.
+/// No retry begins after this time, because visitors are waiting.
 const MAX_RETRY_TIME: Duration = Duration::from_secs(12);
 /// How long to look for rows whose commit the server has not confirmed.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -35,7 +35,7 @@ pub(crate) struct PostgresWriter {
     backend: String,
 }
 
-/// Names the server process of this connection by its number and start time, which no later process shares.
+/// Identifies this connection's server process by its number and start time, which no later process shares.
 pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 /// Finds the server process with that name. The server removes a process from the list after its last
 /// transaction has ended, so a process that is not listed commits nothing more. Roles see their own
@@ -43,8 +43,8 @@ pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM 
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
-/// Ends the server process with that name if it waits for its client: only our side has lost the connection,
-/// or a pooler keeps it.
+/// Ends the server process with that name if it is waiting for its client: only our side has lost the
+/// connection, or a pooler is keeping it open.
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
@@ -76,11 +76,11 @@ impl PostgresWriter {
         Ok(PostgresWriter { connection, secret, server: server.clone(), backend })
     }
 
-    /// Commits all or nothing, in one transaction, with ids from `ids`. Without any request it commits a
+    /// Commits all or nothing, in one transaction, with ids from `ids`. Without any requests it commits a
     /// trivial change, to test whether writes succeed.
     ///
-    /// If the server does not report the outcome of the commit, looks for the submissions' ids. If that is
-    /// not possible in time, they stay in `unresolved`, and the first transaction that sees them removes
+    /// If the server does not report the outcome of the commit, this looks for the submissions' ids. If that
+    /// is not possible in time, they stay in `unresolved`, and the first transaction that sees them removes
     /// them, because they were not confirmed.
     pub fn commit(
         &mut self,
@@ -167,7 +167,7 @@ impl PostgresWriter {
             let _ = self.connection.was_warned();
             Ok(left)
         })?;
-        // A delivery that only this server knows as claimed must not be sent: after a failover, another
+        // A delivery whose claim only this server has recorded must not be sent: after a failover, another
         // replica would send it again.
         self.refuse_warned(left)
     }
@@ -181,10 +181,11 @@ impl PostgresWriter {
         }
     }
 
-    /// Removes the submissions of unresolved commits. Returns those whose transaction is still under way and
-    /// not visible yet: it may be waiting for a standby.
+    /// Removes the submissions of unresolved commits. Returns the commits whose transaction is still under
+    /// way and not visible yet: it may be waiting for a standby.
     fn remove(&self, unresolved: &[UnresolvedCommit]) -> Result<Vec<UnresolvedCommit>, StoreError> {
-        // Ask before removing, so that the rows of processes that have ended are visible.
+        // Check for live processes before removing, so that the rows of processes that have ended are
+        // visible.
         let mut alive = BTreeSet::new();
         for backend in unresolved.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
             if self.is_alive(backend)? {
@@ -230,8 +231,8 @@ impl PostgresWriter {
     }
 
     /// Looks for submissions whose commit was not confirmed. Returns whether they are committed as durably as
-    /// confirmed ones; the server process that executed the commit if that is unknown. Reconnects if
-    /// possible.
+    /// confirmed ones. If that is unknown, fails with the name of the server process that executed the
+    /// commit. Reconnects if possible.
     fn resolve_commit(&mut self, ids: &[Uuid]) -> Result<bool, String> {
         let before = self.backend.clone();
         let began = Instant::now();
@@ -250,7 +251,7 @@ impl PostgresWriter {
                     match self.commit_once_more(RESOLVE_TIMEOUT.saturating_sub(began.elapsed())) {
                         Some(true) => return Ok(true),
                         Some(false) => std::thread::sleep(RESOLVE_INTERVAL),
-                        // It waits for a standby, and any other statement would too.
+                        // It is waiting for a standby, and any other statement would have to wait too.
                         None => break,
                     }
                 }
@@ -260,22 +261,22 @@ impl PostgresWriter {
         Err(before)
     }
 
-    /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have. Needed
-    /// because a server shows rows that no standby has, after a restart or when the waiting session was
-    /// ended. Returns whether it has waited; `None` on a timeout.
+    /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have done. This
+    /// is necessary because a server shows rows that no standby has after a restart, or if the waiting
+    /// session was ended. Returns whether it has waited; `None` on a timeout.
     fn commit_once_more(&self, patience: Duration) -> Option<bool> {
         let _ = self.connection.was_warned();
         let touched = super::connection::wait(self.connection.client.batch_execute(TOUCH), patience)?;
         Some(touched.is_ok() && !self.connection.was_warned())
     }
 
-    /// Whether submissions were committed; `None` while the server process that received them is alive and
-    /// they are not visible. A new primary does not know the processes of the old one, so the rows alone
-    /// decide.
+    /// Whether submissions were committed; `None` while the server process that received them is alive but
+    /// they are not visible. A new primary does not list the processes of the old one, so only the rows
+    /// count.
     fn look_for_commit(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
-        // A process that waits for its client has not committed, and must not commit later.
+        // A process that is waiting for its client has not committed, and must not commit later.
         (&self.connection as &dyn Sql).query(END_IF_IDLE, values![backend])?;
-        // Ask before reading the rows, so that the commits of a process that has ended are visible.
+        // Check this before reading the rows, so that the commits of a process that has ended are visible.
         let is_alive = self.is_alive(backend)?;
         let is_there = match ids.first() {
             Some(witness) => intake::is_stored(&self.connection, *witness)?,

@@ -32,7 +32,7 @@ use crate::store::sql::{Cell, Dialect, Row, Sql, Value};
 #[cfg(test)]
 use crate::store::test_recorder as recorder;
 
-/// How much longer than the server we wait for a statement.
+/// How much longer than the server's own timeout we wait for a statement.
 const GRACE: Duration = Duration::from_secs(2);
 /// The timeout for locks.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ pub(crate) struct PgConnection {
     patience: Duration,
     /// Whether the server has sent a warning since the last check.
     warned: Arc<AtomicBool>,
-    /// By the statements' texts.
+    /// Prepared statements, by their text.
     prepared: RefCell<HashMap<String, Statement>>,
     /// Dropping this ends the driving thread.
     _alive: oneshot::Sender<Infallible>,
@@ -70,7 +70,7 @@ impl PgConnection {
         PgConnection::open_listening(server, session, None)
     }
 
-    /// The same; calls `heard` for each notification.
+    /// Like [`PgConnection::open`], but calls `heard` for each notification.
     pub(crate) fn open_listening(
         server: &Server,
         session: ConnectionOptions,
@@ -93,7 +93,7 @@ impl PgConnection {
         }
         let each = config.get_connect_timeout().copied().unwrap_or(GRACE);
         let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
-        // The server may accept the connection and not reply.
+        // The server may accept the connection but never reply.
         let bound = each * hosts + GRACE;
         let (told, opened) = sync_channel(1);
         let (alive, over) = oneshot::channel();
@@ -127,7 +127,7 @@ impl PgConnection {
         let client = match opened.recv_timeout(bound + GRACE) {
             Ok(Ok(client)) => client,
             Ok(Err(reason)) => return Err(unreachable(reason)),
-            Err(_) => return Err(unreachable("no answer in time".to_owned())),
+            Err(_) => return Err(unreachable("no reply in time".to_owned())),
         };
         Ok(PgConnection {
             client,
@@ -148,7 +148,7 @@ impl PgConnection {
     pub(super) fn wait<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, StoreError> {
         match wait(asked, self.patience) {
             Some(answer) => answer.map_err(|error| self.failed(&error)),
-            None => Err(self.unreachable("no answer in time")),
+            None => Err(self.unreachable("no reply in time")),
         }
     }
 
@@ -175,8 +175,8 @@ impl PgConnection {
         self.prepare(&format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", ")))
     }
 
-    /// Whether the server has sent a warning since the last call. Above all, it warns when it stops waiting
-    /// for a standby and reports the commit as a success.
+    /// Whether the server has sent a warning since the last call. In particular, it warns when it stops
+    /// waiting for a standby but reports the commit as successful.
     pub(super) fn was_warned(&self) -> bool {
         self.warned.swap(false, Ordering::Relaxed)
     }
@@ -200,7 +200,7 @@ impl PgConnection {
             {
                 self.unreachable(&source.to_string())
             } else {
-                StoreError::Damaged("a value has another type than its column")
+                StoreError::Damaged("a value does not have its column's type")
             };
         };
         // After this the connection is closed, and the outcome of a commit is unknown.
@@ -212,7 +212,7 @@ impl PgConnection {
             "25006" => StoreError::ReadOnly,
             // Lock timeouts, deadlocks and concurrent inserts: a retry may succeed.
             "55P03" | "40001" | "40P01" => StoreError::Locked,
-            // The server shuts down, or has ended the session.
+            // The server is shutting down, or has ended the session.
             "57P01" | "57P02" | "57P03" | "25P03" => self.unreachable("the server has ended the connection"),
             "53300" => self.unreachable("the server has too many connections"),
             "57014" => self.unreachable("a statement took too long"),
@@ -221,7 +221,7 @@ impl PgConnection {
     }
 }
 
-/// The reason of an error during connecting, which names only the configured user and database.
+/// The reason why connecting failed, which names only the configured user and database.
 fn reason(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => error.message().to_owned(),
@@ -231,7 +231,7 @@ fn reason(error: &Error) -> String {
 
 /// The channels between the driving thread and the users of the connection.
 struct DriverChannels {
-    /// The client, or why there is no connection.
+    /// The client, or the reason why there is no connection.
     opened: SyncSender<Result<Client, String>>,
     warned: Arc<AtomicBool>,
     heard: Option<OnNotification>,
@@ -243,7 +243,7 @@ async fn drive<T>(config: &Config, tls: T, bound: Duration, told: DriverChannels
 where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
 {
-    // If the caller has stopped waiting, it drops the client, and that ends the connection.
+    // If the caller has stopped waiting, it drops the client, which ends the connection.
     let failure = match timeout(bound, config.connect(tls)).await {
         Ok(Ok((client, connection))) => {
             if told.opened.send(Ok(client)).is_ok() {
@@ -252,7 +252,7 @@ where
             return;
         }
         Ok(Err(error)) => reason(&error),
-        Err(_) => "no answer in time".to_owned(),
+        Err(_) => "no reply in time".to_owned(),
     };
     let _ = told.opened.send(Err(failure));
 }
@@ -284,7 +284,7 @@ where
         () = &mut listen => return,
         _ = &mut over => {}
     }
-    // Close properly, unless a reply is outstanding that may never come.
+    // Close properly, unless an outstanding reply does not arrive in time.
     let _ = timeout(GRACE, listen).await;
 }
 
@@ -320,7 +320,7 @@ impl Sql for PgConnection {
     }
 
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
-        // Some poolers cannot prepare these statements, and it would gain nothing.
+        // Some poolers cannot prepare these statements, and preparing them would gain nothing.
         if values.is_empty() {
             let statement = sql.split_ascii_whitespace().next().unwrap_or_default();
             if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"]
@@ -382,13 +382,13 @@ impl ToSql for Value<'_> {
                 Type::INT2 => out.put_i16(number.try_into()?),
                 Type::INT4 => out.put_i32(number.try_into()?),
                 Type::INT8 => out.put_i64(number),
-                _ => return Err(format!("a number is no {ty}").into()),
+                _ => return Err(format!("a number is not a {ty}").into()),
             },
             Value::Blob(bytes) => match *ty {
                 Type::BYTEA | Type::UUID => out.put_slice(bytes),
-                _ => return Err(format!("bytes are no {ty}").into()),
+                _ => return Err(format!("bytes are not a {ty}").into()),
             },
-            // PostgreSQL has no NUL in texts.
+            // PostgreSQL cannot store NUL in text.
             Value::Text(text) if text.contains('\0') => {
                 out.put_slice(text.replace('\0', "\u{fffd}").as_bytes());
             }
@@ -398,7 +398,7 @@ impl ToSql for Value<'_> {
     }
 
     fn accepts(_: &Type) -> bool {
-        // `to_sql` checks the type with the value.
+        // `to_sql` checks the type together with the value.
         true
     }
 
@@ -416,9 +416,9 @@ impl<'a> FromSql<'a> for Cell {
             Type::TEXT | Type::VARCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => {
                 Cell::Text(str::from_utf8(raw)?.to_owned())
             }
-            // The result of a function without one.
+            // The result of a function that returns nothing.
             Type::VOID => Cell::Null,
-            _ => return Err(format!("a {ty} is nothing that we ask for").into()),
+            _ => return Err(format!("unexpected type {ty} in a result").into()),
         })
     }
 

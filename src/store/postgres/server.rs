@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 /// A PostgreSQL database, from a URL.
 ///
 /// TLS always verifies the server's certificate and name. It is off if all hosts are this machine, and on
-/// otherwise unless the URL says `sslmode=disable`.
+/// otherwise unless the URL has `sslmode=disable`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Server(Arc<ConnectionSettings>);
 
@@ -28,7 +28,7 @@ struct ConnectionSettings {
 /// The trusted certificate authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Roots {
-    /// Those that browsers trust.
+    /// The authorities that browsers trust.
     Public,
     /// The certificates in this PEM file.
     File(PathBuf),
@@ -73,7 +73,7 @@ impl Server {
             Some("require" | "verify-ca" | "verify-full") => true,
             Some(other) => {
                 return Err(format!(
-                    "has sslmode={other}: \"verify-full\" (certificate and name are verified) or \"disable\" would be right"
+                    "has sslmode={other}: use \"verify-full\" (certificate and name are verified) or \"disable\""
                 ));
             }
         };
@@ -114,7 +114,7 @@ impl Server {
                     store.add(certificate).map_err(|error| unreadable(error.to_string()))?;
                 }
                 if store.is_empty() {
-                    return Err(unreadable("no certificate is in it".to_owned()));
+                    return Err(unreadable("it contains no certificate".to_owned()));
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Tests of PostgreSQL only: several replicas, lost connections, layouts. `FRONTDESK_TEST_POSTGRES` names the
-//! server.
+//! Tests that apply only to PostgreSQL: several replicas, lost connections, layouts.
+//! `FRONTDESK_TEST_POSTGRES` contains the server's URL.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -26,7 +26,7 @@ use crate::submission::verdict::{ScreeningVerdict, Signal};
 const LEASE: Duration = Duration::from_mins(3);
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn replicas_that_start_at_once_make_one_inbox() {
     let fixture = Fixture::new();
     let opened = fixture.at_once(8, |fixture, _| fixture.open().close());
@@ -36,7 +36,7 @@ fn replicas_that_start_at_once_make_one_inbox() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn concurrent_copies_at_several_replicas_are_one_submission() {
     let fixture = Fixture::new();
     let accepted = fixture.at_once(6, |fixture, _| {
@@ -53,7 +53,7 @@ fn concurrent_copies_at_several_replicas_are_one_submission() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn no_two_replicas_claim_the_same_delivery() {
     let fixture = Fixture::new();
     let store = fixture.open();
@@ -76,13 +76,13 @@ fn no_two_replicas_claim_the_same_delivery() {
     let count = all.len();
     all.dedup();
     assert_eq!((count, all.len()), (60, 60));
-    // A replica takes over a delivery once its lease is over, and not before.
+    // A replica takes over a delivery once its lease has expired, but not before.
     assert!(claim(&store, Timestamp::now() + LEASE - Duration::from_secs(10)).is_empty());
     assert!(!claim(&store, Timestamp::now() + LEASE + Duration::from_secs(10)).is_empty());
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_start_leaves_alone_what_another_replica_has_begun() {
     let fixture = Fixture::new();
     let store = fixture.open();
@@ -95,7 +95,7 @@ fn a_start_leaves_alone_what_another_replica_has_begun() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn replicas_share_the_pace_of_frequent_networks() {
     let fixture = Fixture::new();
     let options = Options {
@@ -126,7 +126,7 @@ fn replicas_share_the_pace_of_frequent_networks() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn leases_hold_by_the_servers_clock() {
     let fixture = Fixture::new();
     let store = fixture.open();
@@ -139,13 +139,13 @@ fn leases_hold_by_the_servers_clock() {
     let its_now = Timestamp::now() - ahead;
     let claims = changing.claim(&[want()], &[], &[], its_now, LEASE).unwrap();
     assert!(claims[0].claimed.is_empty());
-    let next = claims[0].next.first.expect("the lease is over at some time");
+    let next = claims[0].next.first.expect("the lease expires");
     let until = next.duration_since(its_now).as_secs();
     assert!((170..=181).contains(&until), "{until}");
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn submissions_to_a_replica_with_a_fast_clock_are_due_at_once() {
     let fixture = Fixture::new();
     let store = fixture.open();
@@ -154,12 +154,12 @@ fn submissions_to_a_replica_with_a_fast_clock_are_due_at_once() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
     let fixture = Fixture::new();
     let store = fixture.open();
     accept(&store, "one").unwrap();
-    // Like a transaction that waits for a standby: it is not visible yet.
+    // Like a transaction that is waiting for a standby: it is not visible yet.
     let (hung, _) = open_to_write(&fixture.server()).unwrap();
     hung.run("BEGIN").unwrap();
     let of = |sql: &str| -> String { (&hung as &dyn Sql).one(sql, &[]).unwrap().get(0).unwrap() };
@@ -184,11 +184,11 @@ fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_refused_submission_stays_if_another_replica_acknowledged_it() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    // As if the commit was not confirmed, and the visitor had sent it again to another replica.
+    // As if the commit had not been confirmed, and the visitor had sent it again to another replica.
     let id = accept(&store, "one").unwrap().id();
     let doubt = || vec![UnresolvedCommit { id, backend: None }];
     assert_eq!(accept(&fixture.open(), "one").unwrap(), Accepted::Duplicate(id));
@@ -203,7 +203,7 @@ fn a_refused_submission_stays_if_another_replica_acknowledged_it() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
     let fixture = Fixture::new();
     let store = fixture.open();
@@ -222,7 +222,7 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
     crate::store::sql::deliver::record(sql, &lease, &failed, verdict, now).unwrap();
     thread::scope(|scope| {
         let release = scope.spawn(move || editor.release(id, &[], now).unwrap());
-        // It waits for what is being recorded, and goes by that.
+        // The release waits for the outcome that is being recorded, and takes it into account.
         thread::sleep(Duration::from_millis(300));
         assert!(!release.is_finished());
         connection.run("COMMIT").unwrap();
@@ -233,7 +233,7 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_replica_that_stops_while_it_processes_loses_its_turn() {
     let fixture = Fixture::new();
     fixture.open().close();
@@ -245,25 +245,25 @@ fn a_replica_that_stops_while_it_processes_loses_its_turn() {
         processed.is_some()
     };
     let (stopped, other) = (fixture.fresh.sql(), fixture.fresh.sql());
-    assert!(process(&*stopped), "it is its turn");
+    assert!(process(&*stopped), "it has its turn");
     let began = Instant::now();
     while !process(&*other) {
         other.execute("ROLLBACK", &[]).unwrap();
-        assert!(began.elapsed() < Duration::from_secs(15), "the lock is kept");
+        assert!(began.elapsed() < Duration::from_secs(15), "the lock was not released");
         thread::sleep(Duration::from_millis(100));
     }
     assert!(began.elapsed() > Duration::from_secs(3), "the other one did not wait for its turn");
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_connection_that_is_ended_costs_no_submission() {
     let fixture = Fixture::new();
     let store = fixture.open();
     accept(&store, "before").unwrap();
     for n in 0..5 {
         fixture.end_connections();
-        // The writer finds out what was lost with the connection, and commits it again.
+        // The writer finds out which submissions were lost with the connection, and commits them again.
         accept(&store, &n.to_string()).unwrap_or_else(|error| panic!("{n}: {error}"));
     }
     assert_eq!(fixture.list().len(), 6);
@@ -271,7 +271,7 @@ fn a_connection_that_is_ended_costs_no_submission() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn every_answer_is_true_while_connections_are_ended_again_and_again() {
     let fixture = Fixture::new();
     let store = fixture.open();
@@ -296,12 +296,12 @@ fn every_answer_is_true_while_connections_are_ended_again_and_again() {
         let count = there.iter().filter(|other| *other == message).count();
         assert_eq!(count, usize::from(outcome.is_ok()), "{message}: {outcome:?}");
     }
-    // How many get through between two ends depends on the machine.
+    // How many submissions are accepted between two lost connections depends on the machine.
     assert!(outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count() > 50);
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_server_that_would_not_keep_what_it_confirms_is_refused() {
     let fixture = Fixture::new();
     let place = fixture.with("-csynchronous_commit%3Doff");
@@ -310,7 +310,7 @@ fn a_server_that_would_not_keep_what_it_confirms_is_refused() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_later_layout_is_used_unless_it_is_marked_incompatible() {
     let fixture = Fixture::new();
     fixture.open().close();
@@ -327,7 +327,7 @@ fn a_later_layout_is_used_unless_it_is_marked_incompatible() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn tables_of_another_program_are_left_alone() {
     let fixture = Fixture::new();
     assert!(matches!(InboxReader::open(&fixture.fresh.url), Err(StoreError::Missing(_))));
@@ -338,7 +338,7 @@ fn tables_of_another_program_are_left_alone() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_server_that_is_not_there_is_waited_for() {
     let fixture = Fixture::new();
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -354,7 +354,7 @@ fn a_server_that_is_not_there_is_waited_for() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_server_that_only_reads_is_an_error_until_it_writes() {
     let fixture = Fixture::new();
     let store = fixture.open();
@@ -368,9 +368,9 @@ fn a_server_that_only_reads_is_an_error_until_it_writes() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn over_tls_the_servers_certificate_and_name_are_verified() {
-    let url = std::env::var("FRONTDESK_TEST_POSTGRES_TLS").expect("an address that asks for TLS");
+    let url = std::env::var("FRONTDESK_TEST_POSTGRES_TLS").expect("a URL that requires TLS");
     let connection = PgConnection::open(&Server::parse(&url).unwrap(), READING).unwrap();
     let encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     assert!((&connection as &dyn Sql).one(encrypted, &[]).unwrap().get::<bool>(0).unwrap());
@@ -378,7 +378,7 @@ fn over_tls_the_servers_certificate_and_name_are_verified() {
     for (url, reason) in [
         // No trusted authority has signed it.
         (base.to_owned(), "UnknownIssuer"),
-        // It is for another name.
+        // The certificate is for a different name.
         (url.replace("@localhost:", "@127.0.0.1:"), "not valid for name"),
         (url.replace("hunter2", "hunter3"), "password authentication failed"),
         (url.replace("verify-full", "disable"), "no encryption"),
@@ -391,7 +391,7 @@ fn over_tls_the_servers_certificate_and_name_are_verified() {
 }
 
 #[test]
-#[ignore = "over a PostgreSQL server, by `scripts/test postgres`"]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn held_submissions_are_found_by_their_own_index() {
     let fixture = Fixture::new();
     fixture.open().close();
@@ -442,7 +442,7 @@ impl Fixture {
         TestInbox::open(&self.options()).unwrap()
     }
 
-    /// The same schema, with a further setting.
+    /// The URL of the same schema, with one more setting.
     fn with(&self, setting: &str) -> DatabaseUrl {
         let schema = self.text("SELECT current_schema()");
         let url = std::env::var("FRONTDESK_TEST_POSTGRES").unwrap();
@@ -482,7 +482,7 @@ impl Fixture {
         }
     }
 
-    /// Ends all connections to this inbox but the one that does it.
+    /// Ends all connections to this inbox except the one that executes the statement.
     fn end_connections(&self) {
         let schema = self.text("SELECT current_schema()");
         let connection = PgConnection::open(&self.server(), EDITING).unwrap();

@@ -165,7 +165,7 @@ impl InboxReader {
                  FROM accepted WHERE id >= ?1 AND received_at >= ?2 GROUP BY source
                  UNION ALL
                  SELECT source, 0, 0, sum(refused) FROM pressure
-                 WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS record_refusals
+                 WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS source_counts
              GROUP BY source ORDER BY sum(submissions) + sum(refused) DESC, source LIMIT ?4",
             values![first, since, day(from), most],
         )?;

@@ -144,13 +144,13 @@ fn a_file_that_lost_its_end_is_refused() {
 fn a_file_that_is_not_an_inbox_is_refused() {
     let fixture = Fixture::new();
     fs::write(&fixture.copy, "a text file, and long enough to look like something".repeat(100)).unwrap();
-    refused(&fixture, "is not an inbox of frontdesk");
+    refused(&fixture, "is not a frontdesk inbox");
     fs::remove_file(&fixture.copy).unwrap();
     Connection::open(&fixture.copy).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
-    refused(&fixture, "is not an inbox of frontdesk");
+    refused(&fixture, "is not a frontdesk inbox");
     for (sql, words) in [
-        ("PRAGMA user_version = 1000", "was made by a newer frontdesk"),
-        ("DELETE FROM meta", "its secret is gone"),
+        ("PRAGMA user_version = 1000", "was created by a newer version of frontdesk"),
+        ("DELETE FROM meta", "its secret is missing"),
         ("DROP TABLE submission", "it lacks a table or a column of an inbox"),
     ] {
         let fixture = Fixture::new();
