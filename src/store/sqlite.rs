@@ -47,9 +47,9 @@ const OLDEST_LAYOUT: i64 = 3;
 const APPLICATION_ID: i64 = 0x4644_534b;
 /// How long to wait for another program's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Size of the cache of prepared statements: more than there are statements.
+/// The size of the cache of prepared statements, which exceeds the number of statements.
 pub(super) const STATEMENTS: usize = 64;
-/// The most bytes of texts and blobs in one `INSERT`, except for a single row.
+/// The maximum number of bytes of texts and blobs in one `INSERT`, except for a single row.
 const STATEMENT_BYTES: usize = 256 * 1024;
 /// The size of the log in pages of 4 KiB at which SQLite copies it into the database within a commit.
 /// `copier.rs` normally copies it earlier.
@@ -83,11 +83,11 @@ impl SqliteWriter {
         Ok(SqliteWriter { connection, files, secret, path: path.to_owned(), changed: 0 })
     }
 
-    /// Commits all or nothing, in one transaction, with ids from `ids`. Without any request it commits a
+    /// Commits all or nothing, in one transaction, with ids from `ids`. Without any requests it commits a
     /// trivial change, to test whether writes succeed. If stored data make a change impossible, only that
     /// change fails.
     ///
-    /// A failed commit may have reached the disk, and reappear when the database is opened again. Its
+    /// A failed commit may have reached the disk, and may reappear when the database is reopened. Its
     /// submissions stay in `unresolved`, and the next successful transaction removes them, because they were
     /// not confirmed.
     pub(super) fn commit(
@@ -134,7 +134,7 @@ impl SqliteWriter {
     }
 
     /// Copies the log into the database and truncates it, so that no earlier state can be read from it.
-    /// Returns false while a reader prevents that.
+    /// Returns false if a reader prevents that.
     pub(super) fn truncate_wal(&self) -> Result<bool, StoreError> {
         let emptied = truncate_wal(&self.connection);
         wait_for_locks(&self.connection, BUSY_TIMEOUT)?;
@@ -142,8 +142,9 @@ impl SqliteWriter {
     }
 }
 
-/// Does not wait for locks, and leaves the connection's lock timeout at zero: SQLite would wait for readers
-/// while holding the writer's lock, and so block all other writers.
+/// Copies the log into the database and truncates it; returns false if a reader prevents that. Does not wait
+/// for locks, and leaves the connection's lock timeout at zero: SQLite would wait for readers while holding
+/// the writer's lock, and so block all other writers.
 pub(super) fn truncate_wal(sql: &dyn Sql) -> Result<bool, StoreError> {
     wait_for_locks(sql, Duration::ZERO)?;
     let row = sql.one("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
@@ -246,7 +247,7 @@ impl From<ValueRef<'_>> for Cell {
     }
 }
 
-/// Opens the database read-only. [`StoreError::Missing`] if there is none.
+/// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let (connection, layout) = open_any(path)?;
     expect_current(layout, path)?;
@@ -284,7 +285,8 @@ fn expect_current(layout: i64, path: &Path) -> Result<(), StoreError> {
     if layout < LAYOUT { Err(StoreError::TooOld(DatabaseUrl::from(path))) } else { Ok(()) }
 }
 
-/// Without a server, a database can be read only if its log can be created beside it.
+/// Converts an error on opening. Without a running server, a database can be read only if its log can be
+/// created beside it.
 fn cannot_open(path: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Database { code, reason } if code & 0xff == rusqlite::ffi::SQLITE_CANTOPEN => {
@@ -295,7 +297,7 @@ fn cannot_open(path: &Path, error: StoreError) -> StoreError {
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
-    // SQLite must not take the path for a `file:` URI or `:memory:`.
+    // SQLite must not interpret the path as a `file:` URI or `:memory:`.
     let path = files::absolute(path)?;
     let connection = Connection::open_with_flags(&path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -314,8 +316,8 @@ pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// The layout of the database; `None` for an empty one. Refuses other programs' databases before anything is
-/// changed.
+/// The layout of the database; `None` for an empty one. Fails for another program's database, before anything
+/// is changed.
 fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
     // One statement reads one state, even while another process creates the tables.
     let state = connection.query_row(
@@ -327,7 +329,7 @@ fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreErro
     match state {
         Ok((0, 0, 0)) => Ok(None),
         Ok((APPLICATION_ID, found @ OLDEST_LAYOUT..=LAYOUT, _)) => Ok(Some(found)),
-        Ok((APPLICATION_ID, ..OLDEST_LAYOUT, _)) => Err(StoreError::Damaged("no version had its layout")),
+        Ok((APPLICATION_ID, ..OLDEST_LAYOUT, _)) => Err(StoreError::Damaged("its layout is unknown")),
         Ok((APPLICATION_ID, found, _)) => {
             Err(StoreError::TooNew { url: DatabaseUrl::from(path), found, known: LAYOUT })
         }

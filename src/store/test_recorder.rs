@@ -1,4 +1,4 @@
-//! Records the statements that writer threads execute, for tests of the time that visitors wait.
+//! Records the statements that writer threads execute, for tests of how long visitors wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::store::sql::{Cell, Value};
 use crate::store::url::DatabaseUrl;
 
-/// By the statements' texts.
+/// The executions of each statement, by its text.
 pub(super) type Recorded = BTreeMap<String, Executions>;
 
 /// The executions of a statement.
@@ -21,13 +21,13 @@ pub(super) struct Executions {
     pub values: Vec<Cell>,
 }
 
-/// By the names of the recorded databases.
+/// The recorded statements of each database, by its name.
 static RECORDED: Mutex<BTreeMap<String, Recorded>> = Mutex::new(BTreeMap::new());
 
 /// The name of the writer threads.
 pub(super) const WRITER: &str = "inbox-writer";
 
-/// The path of a file, or the application name of a server's clients: unique for each test.
+/// The path of a file, or the application name of a server's clients. Unique for each test.
 fn name(place: &DatabaseUrl) -> String {
     match place {
         DatabaseUrl::Sqlite(path) => std::path::absolute(path).unwrap().to_str().unwrap().to_owned(),

@@ -140,7 +140,7 @@ fn a_damaged_backup_is_refused_and_changes_nothing() {
     let before = listing(&server.data_dir());
     for (name, words) in [
         ("truncated", "truncated is damaged"),
-        ("flipped", "flipped is damaged: it does not hold what was once written to it"),
+        ("flipped", "flipped is damaged: its content does not match its digest"),
         ("torn", "torn is damaged"),
         ("foreign", "foreign is not a frontdesk inbox"),
         ("other", "other is not a frontdesk inbox"),

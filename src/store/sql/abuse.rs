@@ -10,17 +10,17 @@ use super::{Sql, values};
 use crate::forms::source::Source;
 use crate::store::error::StoreError;
 
-/// Requests of a source that the limits refused. A day has at most 10,000 rows of source and form; the rest
-/// is counted by form only.
+/// The number of requests from a source that the limits refused. A day has at most 10,000 rows by source and
+/// form; further requests are counted by form only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefusedRequests {
-    /// The source; `None` for sources that are not counted one by one.
+    /// The source; `None` for sources that are not counted individually.
     pub source: Option<Source>,
     pub form: &'static str,
     pub count: u64,
 }
 
-/// The most rows of source and form for one day.
+/// The maximum number of rows by source and form for one day.
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {
@@ -70,7 +70,7 @@ pub(super) fn days(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> {
     sql.query("SELECT DISTINCT day FROM pressure", &[])?.iter().map(|row| row.get(0)).collect()
 }
 
-/// Removes the rows of these sources. Looks up each day, because the key begins with it.
+/// Removes the rows of these sources. Looks up each day separately, because the key begins with the day.
 pub(super) fn forget_sources(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
     for day in days {
         tx.execute_with_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;
@@ -91,7 +91,7 @@ pub struct Abuse {
     pub released: usize,
     /// The number of requests that the limits refused.
     pub refused: usize,
-    /// How many of the refused requests came from sources that are not counted one by one.
+    /// How many of the refused requests came from sources that are not counted individually.
     pub refused_others: usize,
     pub source_count: usize,
     /// The sources with the most requests, in descending order.
@@ -103,7 +103,7 @@ pub struct Abuse {
     pub agents: Vec<AgentCount>,
 }
 
-/// The requests of one source.
+/// The submissions and refused requests of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedSource {
     /// As in [`Submission::source`](crate::submission::Submission::source).

@@ -1,7 +1,7 @@
 //! Copies an inbox to another database, and verifies the copy.
 //!
 //! Both databases are locked meanwhile. The copy reads one state of the source, writes one transaction, and
-//! reads all rows back before the commit: a sum over their hashes must be the same.
+//! reads all rows back before the commit: the checksums of the rows must be equal.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::store::{postgres, sqlite};
 
 /// How many rows are read and written at a time.
 const AT_A_TIME: usize = 200;
-/// How long a statement on a file waits for locks.
+/// How long a statement waits for locks in a SQLite file.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The size of a copied inbox.
@@ -34,10 +34,10 @@ pub enum CopyError {
     InUse(DatabaseUrl),
     #[error("the inbox at {0} is not empty")]
     Occupied(DatabaseUrl),
-    #[error("both are the inbox at {0}")]
+    #[error("source and target are the same inbox: {0}")]
     Same(DatabaseUrl),
     /// The copy differs from the source; it was not committed.
-    #[error("the table `{0}` came out different: nothing was changed")]
+    #[error("the copy of the table `{0}` differs from the source: nothing was changed")]
     Differs(&'static str),
 }
 
@@ -78,7 +78,8 @@ pub(crate) const TABLES: [Table; 10] = [
     Table { name: "network_rate", key: "network, form", rest: "rested" },
 ];
 
-/// Copies the inbox at `from` to `to`, where there is none or an empty one. The source is not changed.
+/// Copies the inbox at `from` to `to`, where there must be no inbox or an empty one. The source is not
+/// changed.
 pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyError> {
     if from == to {
         return Err(CopyError::Same(from.clone()));
@@ -94,7 +95,7 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
     let mut different = None;
     let outcome = source.snapshot(|| {
         target.transaction(|| {
-            // Without submissions, the other rows are of no use.
+            // Without submissions, the other rows are not needed.
             for table in TABLES.iter().rev() {
                 target.execute(&format!("DELETE FROM {}", table.name), &[])?;
             }
@@ -111,7 +112,7 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
                 })?;
                 if found != written {
                     different = Some(table.name);
-                    return Err(StoreError::Damaged("it came out different"));
+                    return Err(StoreError::Damaged("the copy differs from the source"));
                 }
                 copied.rows += written.rows;
                 if matches!(table.name, "submission" | "intake") {
@@ -128,7 +129,7 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
     }
 }
 
-/// Opens and locks a database that no other process uses.
+/// Opens and locks a database. Fails if another process is using it.
 pub(crate) fn open(place: &DatabaseUrl, make: bool) -> Result<(Box<dyn Sql>, Option<Lock>), CopyError> {
     match place {
         DatabaseUrl::Sqlite(path) => {
@@ -205,6 +206,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
+    /// Adds rows to the checksum, in any order.
     pub(crate) fn add(&mut self, rows: &[Row]) {
         for row in rows {
             let mut hasher = blake3::Hasher::new();
@@ -212,7 +214,7 @@ impl Sum {
                 let (kind, bytes): (u8, Cow<'_, [u8]>) = match cell {
                     Cell::Null => (0, Cow::default()),
                     Cell::Integer(number) => (1, number.to_le_bytes().to_vec().into()),
-                    // PostgreSQL has no NUL in texts.
+                    // PostgreSQL cannot store NUL in text.
                     Cell::Text(text) if text.contains('\0') => {
                         (2, text.replace('\0', "\u{fffd}").into_bytes().into())
                     }

@@ -21,15 +21,15 @@ use crate::submission::reasons_json;
 use crate::submission::schedule::{self, NextStep};
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
 
-/// Queues the attempts again that an earlier process left unfinished, and returns their number. Call this
-/// once no other process sends. On a server other replicas may send, so it changes none of their attempts.
+/// Requeues the attempts that an earlier process left unfinished, and returns their number. Call this when no
+/// other process is sending. On a server, other replicas may be sending, so their attempts are left alone.
 pub(crate) fn recover(tx: &dyn Sql, now: Timestamp) -> Result<usize, StoreError> {
     if tx.dialect() == Dialect::Postgres {
         clamp_due_times(tx, now)?;
         return Ok(0);
     }
     let count = requeue_orphans(tx, &[], now)?;
-    // Try failing channels again after a restart, which may be meant to fix them.
+    // Try failing channels again after a restart, which may have been meant to fix them.
     for channel in tx.query("SELECT name FROM channel WHERE paused_at IS NOT NULL", &[])? {
         let channel = channel.get::<String>(0)?;
         resume(tx, &channel)?;
@@ -42,8 +42,8 @@ pub(crate) fn recover(tx: &dyn Sql, now: Timestamp) -> Result<usize, StoreError>
     Ok(count)
 }
 
-/// Queues attempts again that are recorded as begun but are not in `under_way`, and returns their number. On
-/// a server they may be under way elsewhere, so their leases have to expire.
+/// Requeues attempts that are recorded as begun but are not in `under_way`, and returns their number. On a
+/// server, another replica may be sending them, so their leases have to expire first.
 pub(crate) fn requeue_orphans(
     tx: &dyn Sql,
     under_way: &[Lease],
@@ -64,9 +64,9 @@ pub(crate) fn requeue_orphans(
     Ok(count)
 }
 
-/// Makes deliveries due that wait for longer than the retry schedule allows: they were scheduled before the
-/// clock was set back. [`clamp_far_due_times`] alone would let a clock that was corrected by a day delay
-/// deliveries by a day.
+/// Makes deliveries due that are waiting for longer than the retry schedule allows, because they were
+/// scheduled before the clock was set back. With [`clamp_far_due_times`] alone, a clock that was corrected by
+/// a day would delay deliveries by a day.
 pub(crate) fn clamp_due_times(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
     let mut far = Vec::new();
     // Two queries, each with a partial index that leaves out completed deliveries.
@@ -102,7 +102,8 @@ pub(crate) fn clamp_due_times(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreE
 }
 
 impl Transaction<'_> {
-    /// Begins attempts at due deliveries, in times by our clock. `channels` are the configured ones.
+    /// Begins attempts at due deliveries. Times are by this process's clock. `channels` are the configured
+    /// channels.
     pub fn claim(
         &self,
         wants: &[ClaimRequest],
@@ -120,8 +121,8 @@ impl Transaction<'_> {
         Ok(claims)
     }
 
-    /// Records the outcome of an attempt, in times by our clock. Returns whether all of the submission's
-    /// deliveries have arrived.
+    /// Records the outcome of an attempt. Times are by this process's clock. Returns whether all of the
+    /// submission's deliveries have arrived.
     pub fn record(
         &self,
         lease: &Lease,
@@ -143,8 +144,8 @@ pub const SUSPICIOUS_RANK: i64 = 64;
 /// network counts for at most 72 submissions, which is rank 7.
 pub const FREQUENT_RANK: i64 = 8;
 
-/// Begins attempts at due deliveries, as many as each channel has room for. Those of `channels` with a daily
-/// quota send first attempts of frequent networks at the pace of [`FrequentPace`].
+/// Begins attempts at due deliveries, up to the capacity of each channel. Channels with a daily quota send
+/// first attempts for frequent networks at the pace of [`FrequentPace`].
 pub(crate) fn claim(
     tx: &dyn Sql,
     secret: &Secret,
@@ -194,7 +195,7 @@ fn claim_in(
     let retries = if most_retries > 0 { due_again(tx, channel, now, most)? } else { Vec::new() };
     let mut first = first.into_iter().filter(is_free).peekable();
     let mut retries = retries.into_iter().filter(is_free).take(most_retries).peekable();
-    // First attempts go before retries, except of a lower class. Sometimes a retry has the first place, so
+    // First attempts precede retries, unless the retry has a better class. Sometimes a retry comes first, so
     // that first attempts cannot block retries.
     let mut is_reserved = turns(want, AGAIN_EVERY) > 0;
     for _ in 0..places {
@@ -229,11 +230,12 @@ fn claim_in(
     Ok(Claims { claimed, is_off: false, is_paused: is_paused(tx, channel)?, is_paced: is_waiting, next })
 }
 
-/// Makes deliveries due that are scheduled later than any schedule allows, before the clock was set back: up
-/// to 200 retries and 200 others. The next call continues.
+/// Makes deliveries due that were scheduled, before the clock was set back, for a time later than any
+/// schedule allows: up to 200 retries and 200 others. The next call continues.
 fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     for again in [false, true] {
-        // Without a failure, a delivery waits for an interruption or a lease at most.
+        // A delivery without failures is due, at the latest, after the backoff of an interruption or at the
+        // end of a lease.
         let furthest = if again { schedule::LONGEST_DELAY } else { LONGEST_WITHOUT_FAILURE };
         let far = now.as_millisecond().saturating_add(millis(furthest));
         let mend = format!(
@@ -282,8 +284,8 @@ impl DueDelivery {
         self.rank % SUSPICIOUS_RANK >= FREQUENT_RANK
     }
 
-    /// Its place in the order of claims: quiet networks before frequent ones, and within either suspicious
-    /// submissions last.
+    /// Its class in the order of claims: quiet networks before frequent ones, and within each group,
+    /// suspicious submissions last.
     fn class(&self) -> usize {
         2 * usize::from(self.is_frequent()) + usize::from(self.rank >= SUSPICIOUS_RANK)
     }
@@ -293,8 +295,8 @@ impl DueDelivery {
     }
 }
 
-/// Due first attempts, in the order of [`DueDelivery::class`]. Within a class forms take turns, and within a
-/// form the lowest ranks come first, so that neither one form nor one network blocks the others.
+/// Due first attempts, in the order of [`DueDelivery::class`]. Within a class, forms take turns, and within a
+/// form, the lowest ranks come first, so that neither one form nor one network blocks the others.
 ///
 /// Returns at most `may_begin` deliveries of frequent networks.
 fn due_first(
@@ -329,8 +331,8 @@ fn due_first(
         let mut of_form = Vec::new();
         for ranks in &ranks {
             let mut oldest = read(&due, form, ranks, most)?;
-            // In a backlog every second attempt is for the newest delivery of the lowest rank: a visitor who
-            // sends while a receiver is slow does not wait for the whole backlog.
+            // In a backlog, one in two attempts is for the newest delivery of the lowest rank, so that a
+            // visitor who sends while a receiver is slow does not have to wait for the whole backlog.
             if oldest.len() == most && turns(want, NEWEST_EVERY) > 0 {
                 let rank = oldest[0].rank;
                 for found in read(&newest, form, &(rank..rank + 1), 1)? {
@@ -366,7 +368,7 @@ fn due_first(
     found.extend(rest);
     let mut frequent = 0;
     found.retain(|found| {
-        // An attempt that had begun was counted before.
+        // An attempt that has already begun was counted before.
         let counts = found.is_frequent() && !found.is_sending;
         frequent += usize::from(counts);
         !counts || frequent <= may_begin
@@ -389,7 +391,7 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
          ORDER BY form LIMIT 1",
         turn_index(tx)
     );
-    // An earlier version, which shares the database, does not write the form.
+    // An older version that shares the database does not write the form.
     let mut forms = vec![String::new()];
     while let Some(row) = tx.row(&next_form, values![channel, forms.last().map_or("", String::as_str)])? {
         forms.push(row.get(0)?);
@@ -397,7 +399,7 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
     Ok(forms)
 }
 
-/// When the next first attempt is due that is not of a frequent network.
+/// When the next first attempt is due that is not for a frequent network; `None` if there is none.
 fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
     let due = format!(
         "SELECT due_at FROM delivery {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
@@ -416,7 +418,7 @@ fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, S
     Ok(next)
 }
 
-/// The ranks of submissions that are not of a frequent network.
+/// The ranks of submissions from networks that are not frequent.
 const QUIET_RANKS: [Range<i64>; 2] = [0..FREQUENT_RANK, SUSPICIOUS_RANK..SUSPICIOUS_RANK + FREQUENT_RANK];
 
 /// Limits how fast first attempts of frequent networks use up an account's daily quota: 100 recipients at
@@ -424,8 +426,8 @@ const QUIET_RANKS: [Range<i64>; 2] = [0..FREQUENT_RANK, SUSPICIOUS_RANK..SUSPICI
 /// network.
 ///
 /// For example, a hundred networks use 200 + 244 of the quota in a day if each submission is sent to one
-/// recipient, and 400 + 244 if two channels or two recipients share the account. The smallest usual quota of
-/// a mail provider is 500 a day.
+/// recipient, and 400 + 244 if two channels or two recipients share the account. Mail providers usually allow
+/// at least 500 a day.
 ///
 /// This is the generic cell rate algorithm. Its state is in the database, for all replicas and across
 /// restarts.
@@ -433,7 +435,7 @@ struct FrequentPace {
     /// The name of the state in the database.
     name: String,
     now: Timestamp,
-    /// When no message counts any more.
+    /// When no message will count any more.
     rested: Timestamp,
     /// How long one message counts.
     step: Duration,
@@ -457,9 +459,9 @@ impl FrequentPace {
             tx.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
         }
         let latest = later(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
-        // A time that far ahead was written before the clock was set back.
+        // A time further ahead was written before the clock was set back.
         let rested = remembered(tx, &name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
-        // A message to more recipients uses up the pace, but can be sent.
+        // A message to more recipients uses up the whole burst, but can still be sent.
         let step = FREQUENT_STEP * quota.recipients.clamp(1, FREQUENT_BURST);
         Ok(FrequentPace { name, now, rested, step, is_changed: false })
     }
@@ -496,22 +498,22 @@ fn later(at: Timestamp, by: Duration) -> Timestamp {
 }
 
 /// One in this many attempts, on average, is for the delivery that has been due for longest, regardless of
-/// its rank, so that none waits forever.
+/// its rank, so that no delivery waits forever.
 const OLDEST_EVERY: usize = 8;
 /// One in this many attempts, on average, is for the newest delivery of the lowest rank.
 const NEWEST_EVERY: usize = 2;
 /// One in this many attempts, on average, is a retry, if one is due.
 const AGAIN_EVERY: usize = 4;
 
-/// How many of the attempts that may begin now are chosen if one in `every` is, on average.
+/// How many of the attempts that may begin now are chosen if, on average, one in `every` is.
 ///
-/// The numbers of chosen attempts have no period. Otherwise, if attempts begin one at a time, retries, forms
-/// and the receiver's refusals could alternate in step, and a delivery would never be sent.
+/// The choice has no period. Otherwise, if attempts begin one at a time, retries, forms and the receiver's
+/// refusals could alternate in step, and some delivery would never be sent.
 fn turns(want: &ClaimRequest, every: usize) -> usize {
     (0..want.capacity.any).filter(|n| mix(want.turn.saturating_add(*n), every as u64, every) == 0).count()
 }
 
-/// A number below `below` for an attempt, without a period. Numbers with different `salt` are independent.
+/// A pseudorandom number below `below` for an attempt. Numbers with different `salt` are independent.
 fn mix(attempt: usize, salt: u64, below: usize) -> usize {
     let mixed = schedule::mix(schedule::mix(attempt as u64) ^ salt);
     usize::try_from(mixed % below as u64).unwrap_or_default()
@@ -520,8 +522,8 @@ fn mix(attempt: usize, salt: u64, below: usize) -> usize {
 /// The salt for the form that comes first. Other salts are the intervals above.
 const FORM_TURN: u64 = 1;
 
-/// Due retries, by class and rank: from the [`LOOK_AT`] that have been due for longest, and as many that
-/// have become due last.
+/// Due retries, by class and rank, chosen from the [`LOOK_AT`] that have been due for longest and as many
+/// that became due last.
 fn due_again(
     tx: &dyn Sql,
     channel: &str,
@@ -600,7 +602,9 @@ fn begin(
         Ok(submission) if submission.sealed.is_none() => {
             return Ok(Some(Claimed { lease, submission, failures: found.failures, is_retry: again }));
         }
-        Ok(_) => Outcome::failed(Cause::Refused, "it is sealed, and only its recipient can read it"),
+        Ok(_) => {
+            Outcome::failed(Cause::Refused, "the submission is sealed, so only its recipient can read it")
+        }
         // A row that cannot be read must not block the other deliveries.
         Err(error) => Outcome::failed(Cause::Refused, error.to_string()),
     };
@@ -608,8 +612,8 @@ fn begin(
     Ok(None)
 }
 
-/// Records an attempt as interrupted, and queues the delivery again. Returns when it is due; `None` if it is
-/// held or parked.
+/// Records an attempt as interrupted, and requeues the delivery. Returns its due time; `None` if it is held
+/// or parked.
 fn interrupt(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     keep_as_it_is(tx, found.submission)?;
     let interrupted = found.interrupted.saturating_add(1);
@@ -636,7 +640,8 @@ fn interrupt(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option
 /// Records the outcome of an attempt and the next step of its delivery. Returns whether all of the
 /// submission's deliveries have arrived.
 ///
-/// A report after the lease was lost is recorded, but changes the delivery only if it has arrived.
+/// An outcome that is reported after the lease was lost is recorded, but changes the delivery only if it has
+/// arrived.
 pub(crate) fn record(
     tx: &dyn Sql,
     lease: &Lease,
@@ -691,8 +696,8 @@ pub(crate) fn record(
 }
 
 /// Locks a submission, so that it is neither held nor released before the end of this transaction. Without
-/// the lock, a decision of the operator and an outcome could each overlook the other. A file has only one
-/// writer.
+/// the lock, the operator's decision and an outcome could overlook each other. A file needs no lock, because
+/// it has only one writer.
 fn keep_as_it_is(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     if tx.dialect() == Dialect::Postgres {
         tx.query("SELECT 1 FROM submission WHERE id = ?1 FOR SHARE", values![id.as_bytes()])?;
@@ -729,11 +734,11 @@ pub(crate) struct BroughtForward {
     pub from: Option<Timestamp>,
 }
 
-/// After a channel's outage, makes up to 200 deliveries due that were due at `from` or later and wait because
-/// of it. Attempts that failed only because of the channel no longer count: otherwise a mail server that
-/// accepts few messages would use up all attempts within an hour. The last failure still counts, and so do
-/// failures that the content may have caused, so a delivery that the receiver never accepts is parked in the
-/// end.
+/// After a channel's outage, makes up to 200 deliveries due that are waiting because of it and were due at
+/// `from` or later. Attempts that failed only because of the channel no longer count: otherwise a mail server
+/// that accepts few messages would use up all attempts within an hour. The last failure still counts, and so
+/// do failures that the content may have caused, so a delivery that the receiver never accepts is eventually
+/// parked.
 pub(crate) fn bring_forward(
     tx: &dyn Sql,
     channel: &str,
@@ -763,12 +768,12 @@ pub(crate) fn bring_forward(
     Ok(BroughtForward { count, from })
 }
 
-/// After an outage, deliveries of submissions that are younger than this get a failure back even if their
-/// content may be its cause. An outage may concern part of the receiver only, and content that a receiver
-/// fails on each time must be parked in the end.
+/// After an outage, one failure of a delivery is forgiven even if its content may have been the cause,
+/// provided that the submission is younger than this. An outage may affect only a part of the receiver, but
+/// content that always fails must eventually be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
-/// Records that a channel is paused and probed.
+/// Records that a channel is paused and being probed.
 pub(crate) fn pause(tx: &dyn Sql, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
@@ -816,9 +821,9 @@ fn is_off(tx: &dyn Sql, secret: &Secret, target: &ChannelTarget) -> Result<bool,
     }
 }
 
-/// A condition on `submission s`: no channel has to deliver it any more. Appends the values of its
-/// parameters. `channels` are the configured ones. After a release, a held submission would be delivered by
-/// the channels for which it has deliveries, and by those that take its form: see
+/// A condition on `submission s`: no channel has to deliver it any more. Appends the values of its parameters
+/// to `values`. `channels` are the configured channels. After a release, a held submission would be delivered
+/// by the channels for which it has deliveries, and by those that accept its form: see
 /// [`edit::release`](super::edit::release).
 pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>) -> String {
     let mut bind = |text: &str| {
@@ -846,6 +851,7 @@ pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>)
 }
 
 /// Replaces a submission's fields with the encrypted ones, once no channel has to deliver it any more.
+/// Returns whether it did so.
 pub(crate) fn seal(tx: &dyn Sql, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
     // On a server, the submission must not be released between the two statements.
     tx.query(
@@ -880,7 +886,7 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         values![id.as_bytes()],
     )?;
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
-    // Details that cannot be read must not stay either.
+    // Details that cannot be read must be removed too.
     let reasons: Vec<ScreeningReason> = rows::reasons(&reasons)
         .unwrap_or_default()
         .into_iter()
@@ -905,12 +911,12 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
 }
 
 /// The threshold at the end of a text by [`ScreeningVerdict::because`], which is stored nowhere else. `None`
-/// for a text without it.
+/// if the text has none.
 fn threshold(because: &str) -> Option<u32> {
     because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
 }
 
-/// The time that [`remember`] stored under a name.
+/// The time that [`remember`] stored under a name; `None` if there is none.
 pub(crate) fn remembered(tx: &dyn Sql, name: &str) -> Result<Option<Timestamp>, StoreError> {
     let row = tx.row("SELECT value FROM meta WHERE name = ?1", values![name])?;
     row.map(|row| rows::time(i64::from_be_bytes(row.get(0)?))).transpose()

@@ -52,7 +52,7 @@ impl fmt::Display for SourcePrefix {
 pub struct HeldSummary {
     pub submissions: usize,
     pub sources: usize,
-    /// When the first and the last of them were received.
+    /// When the first and the last of them were received; `None` if there are none.
     pub received: Option<(Timestamp, Timestamp)>,
     /// How many matching submissions are excluded because only a flood holds them.
     pub left_in_floods: usize,
@@ -86,12 +86,12 @@ fn held_table(dialect: Dialect) -> String {
     dialect.indexed("submission AS s", "submission_held")
 }
 
-/// A condition on `submission s`: the filter selects submissions by what holds them.
+/// A condition on `submission s`: whether the filter selects submissions with this kind of hold.
 fn is_selected_by_hold(filter: &HeldFilter) -> &'static str {
     if filter.signal == Some(Signal::FormRate) { "TRUE" } else { "s.flood = 0" }
 }
 
-/// The table, the condition and the values of its parameters, without the condition of
+/// The table, the filter's condition and the values of its parameters, without the condition of
 /// [`is_selected_by_hold`].
 fn selection(dialect: Dialect, filter: &HeldFilter) -> (String, String, Vec<Cell>) {
     let mut values = Vec::new();
@@ -154,7 +154,7 @@ pub(super) fn page(
     Ok(Some((page, position)))
 }
 
-/// Those of these submissions that are held. The ids must be sorted. `lock` is the locking clause.
+/// Returns which of the submissions `ids` are held. The ids must be sorted. `lock` is the locking clause.
 pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<Vec<[u8; 16]>, StoreError> {
     let held = sql.query_in("SELECT id FROM submission WHERE held_at IS NOT NULL AND id", ids, lock)?;
     held.iter().map(|row| row.get(0)).collect()
@@ -162,16 +162,16 @@ pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<
 
 /// Limits on one step of an expiry.
 struct ExpiryStep {
-    /// The most submissions to look at.
+    /// The maximum number of submissions to examine.
     rows: usize,
-    /// The most bytes of fields to remove, except for a single submission.
+    /// The maximum number of bytes of fields to remove, except for a single submission.
     bytes: i64,
     /// How many submissions' sizes one statement reads. Each may be on a page that is not in memory.
     sizes: usize,
 }
 
 impl ExpiryStep {
-    /// Visitors wait for the writer of a file during a step; on a server they do not.
+    /// With a file, visitors wait for the writer during a step; with a server, they do not.
     fn of(dialect: Dialect) -> ExpiryStep {
         match dialect {
             Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },
@@ -194,8 +194,9 @@ pub struct Expired {
 }
 
 impl Transaction<'_> {
-    /// Removes a few of the submissions that have been held since before `before`, the longest held first;
-    /// few, because visitors wait for it. Returns the number removed; call again until it is zero.
+    /// Removes some of the submissions that have been held since before `before`, the longest held first:
+    /// only a few, because visitors are waiting. Returns the number removed; call this again until it is
+    /// zero.
     pub fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let (held, lock, step) =

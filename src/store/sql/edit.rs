@@ -17,7 +17,7 @@ use crate::submission::delivery::Route;
 pub struct Erased {
     pub submissions: usize,
     pub deliveries: usize,
-    /// Deliveries among them that had arrived at their receivers, which still have them.
+    /// The removed deliveries that had arrived at their receivers, which still have the content.
     pub delivered: usize,
     pub attempts: usize,
     /// Whether the write-ahead log was truncated too, so that no file of the database contains removed data.
@@ -34,11 +34,11 @@ impl Erased {
     }
 }
 
-/// Releases a held submission to the `channels` that take its form, and to those for which it has held
+/// Releases a held submission to the `channels` that accept its form, and to those for which it has held
 /// deliveries. Keeps the verdict of screening, so that false positives can be counted. Returns whether the
 /// submission exists and was held.
 ///
-/// Channels may have been added or renamed since the hold: missing deliveries are inserted.
+/// Channels may have been added or renamed since the hold, so missing deliveries are inserted.
 pub(super) fn release(
     tx: &dyn Sql,
     id: Uuid,
@@ -61,9 +61,9 @@ pub(super) fn release(
     Ok(released == 1)
 }
 
-/// Inserts the deliveries that a submission lacks for the `channels` that take its form: due at a time, or
-/// held. An encrypted submission gets none, because no channel can read it. Their rank is that of its other
-/// deliveries, or a high one.
+/// Inserts a submission's missing deliveries for the `channels` that accept its form. They are due at
+/// `due_at`, or held if it is `None`. An encrypted submission gets none, because no channel can read it.
+/// Their rank is that of its other deliveries, or that of suspicious submissions if there are none.
 pub(super) fn add_deliveries(
     tx: &dyn Sql,
     id: Uuid,
@@ -87,13 +87,13 @@ pub(super) fn add_deliveries(
     Ok(())
 }
 
-/// Those of `ids` that exist, in ascending order. `lock` is the locking clause of the queries.
+/// Returns which of `ids` exist, in ascending order. `lock` is the locking clause of the queries.
 pub(super) fn accepted_among(
     sql: &dyn Sql,
     ids: &[[u8; 16]],
     lock: &str,
 ) -> Result<Vec<[u8; 16]>, StoreError> {
-    // The intake comes first: the second query finds a row that is processed between the two.
+    // Query the intake first: the second query then finds a row that is processed between the two.
     let mut found = sql.query_in("SELECT id FROM intake WHERE id", ids, lock)?;
     found.extend(sql.query_in("SELECT id FROM submission WHERE id", ids, lock)?);
     let mut ids = found.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
@@ -118,8 +118,8 @@ pub(super) fn remove(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreErro
     for channel in tried {
         tx.execute("UPDATE channel SET answer = NULL WHERE name = ?1", values![channel])?;
     }
-    // The intake comes first: a row that is being processed is waited for, and then found in the other table.
-    // Deliveries and attempts are removed with their submission.
+    // Delete from the intake first: this waits for a row that is being processed, and the second statement
+    // then finds it in the other table. Deliveries and attempts are removed with their submission.
     erased.submissions = tx.execute_in("DELETE FROM intake WHERE id", ids)?
         + tx.execute_in("DELETE FROM submission WHERE id", ids)?;
     Ok(erased)

@@ -1,4 +1,4 @@
-//! The operator's changes, from a process of their own, whether or not a server runs.
+//! The operator's changes, made by a separate process, whether or not a server is running.
 
 #![expect(clippy::disallowed_methods, reason = "a command leaves the lock to the server")]
 
@@ -18,9 +18,9 @@ use crate::store::url::DatabaseUrl;
 use crate::store::{notifier, postgres, sqlite};
 use crate::submission::delivery::Route;
 
-/// How long to wait for locks of the server.
+/// How long to wait for locks that the server holds.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The pause before another try at locked rows, or at a log that has readers.
+/// The pause before the next try if rows are locked or the log has readers.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Selects deliveries to be retried.
@@ -29,7 +29,7 @@ pub struct Retry {
     /// The submissions. The filter's limit is ignored.
     pub which: Filter,
     pub channel: Option<String>,
-    /// Whether to leave out deliveries that wait for their next attempt.
+    /// Whether to leave out deliveries that are waiting for their next attempt.
     pub parked_only: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Editor {
 }
 
 impl Editor {
-    /// Opens the database. [`StoreError::Missing`] if there is none.
+    /// Opens the database. Fails with [`StoreError::Missing`] if there is none.
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<Editor, StoreError> {
         let place = place.into();
         let (sql, secret): (Box<dyn Sql>, Secret) = match &place {
@@ -58,10 +58,10 @@ impl Editor {
         Ok(Editor { sql, secret, place })
     }
 
-    /// Makes deliveries due at once and starts their schedule again, processes submissions again that were
-    /// set aside, and switches channels on. Returns the number of deliveries and submissions. Concerns those
-    /// that are parked or wait at the call, unless an attempt begins meanwhile. Uses transactions of a
-    /// bounded size; after an error, earlier ones stay committed.
+    /// Makes deliveries due at once and restarts their schedule, queues submissions that were set aside for
+    /// processing, and switches channels on. Returns the number of deliveries and submissions. Affects those
+    /// that are parked or waiting at the time of the call, unless an attempt begins in the meantime. Uses
+    /// transactions of a bounded size; after an error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
         self.retry_selected(&selected, now)
@@ -94,8 +94,8 @@ impl Editor {
         Ok(count)
     }
 
-    /// Holds a submission's unfinished deliveries. Returns whether the submission was not held before, or
-    /// only because of a flood; false also if every channel has delivered it.
+    /// Holds a submission's unfinished deliveries. Returns true if the submission was not held before or was
+    /// held only because of a flood, unless every channel has delivered it.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.change(|tx| {
             // The end of a flood must not release submissions that the operator holds.
@@ -123,8 +123,8 @@ impl Editor {
         })
     }
 
-    /// Releases a held submission to the `channels` that take its form, ahead of other waiting ones. Returns
-    /// whether it exists and was held.
+    /// Releases a held submission to the `channels` that accept its form, ahead of other waiting ones.
+    /// Returns whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         self.change(|tx| {
             let is_released = edit::release(tx, id, theirs(tx, now)?, channels)?;
@@ -135,15 +135,15 @@ impl Editor {
         })
     }
 
-    /// The number of submissions from an e-mail address, without regard to case.
+    /// The number of submissions from an e-mail address, ignoring case.
     pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
         let count = "SELECT count(*) FROM accepted WHERE sender = ?1";
         self.sql.one(count, values![self.secret.sender(email)])?.count(0)
     }
 
-    /// Removes all submissions from an e-mail address, without regard to case. In a SQLite file, also
-    /// overwrites their pages and truncates the log; [`Erased::is_wiped`] is false if a reader prevents that
-    /// for too long. PostgreSQL overwrites removed rows later, so it is always false there.
+    /// Removes all submissions from an e-mail address, ignoring case. In a SQLite file, also overwrites their
+    /// pages and truncates the log; [`Erased::is_wiped`] is false if a reader prevents that for too long.
+    /// PostgreSQL overwrites removed rows later, so it is always false there.
     ///
     /// Uses transactions of a bounded size. Submissions that are accepted after the call stay, unless they
     /// are counted as repeats of a removed one. After an error, earlier transactions stay committed, and the
@@ -197,8 +197,8 @@ impl Editor {
     }
 
     /// Removes the held submissions that a filter selects, in transactions of a bounded size, and wipes them
-    /// like [`Editor::erase`]. May include submissions that are held meanwhile, unless the filter's `before`
-    /// excludes them. After an error, earlier transactions stay committed.
+    /// like [`Editor::erase`]. May include submissions that become held in the meantime, unless the filter's
+    /// `before` excludes them. After an error, earlier transactions stay committed.
     pub fn discard_held(&mut self, filter: &HeldFilter) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
         let mut after = discard::START;
@@ -211,7 +211,7 @@ impl Editor {
         self.wipe(erased)
     }
 
-    /// Removes those of these submissions that are held, in the same way.
+    /// Removes the submissions among `ids` that are held, in the same way.
     pub fn discard(&mut self, ids: &[Uuid]) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
         for ids in ids.chunks(rows::MAX_ROWS) {
@@ -222,7 +222,7 @@ impl Editor {
         self.wipe(erased)
     }
 
-    /// Removes those of these submissions that `among` finds, in one transaction unless some are locked:
+    /// Removes the submissions that `among` finds among `ids`, in one transaction unless some are locked:
     /// waiting for them could cause a deadlock with the replica that processes the intake. The ids must be
     /// sorted.
     fn remove(
@@ -273,8 +273,8 @@ impl Editor {
 
     /// Copies the log into the database and truncates it.
     fn truncate_wal(&self) -> Result<bool, StoreError> {
-        // Copy most of a long log while others can write: the checkpoint that truncates it blocks all
-        // writers. If this fails, that one returns the error.
+        // Copy most of a long log while others can write, because the checkpoint that truncates it blocks all
+        // writers. If this copy fails, that checkpoint returns the error.
         let _ = self.sql.query("PRAGMA wal_checkpoint(PASSIVE)", &[]);
         let started = Instant::now();
         let emptied = loop {
@@ -309,7 +309,7 @@ impl Editor {
         }
     }
 
-    /// Commits a change, and retries for a while if it needs locks that others hold.
+    /// Commits a change, and retries for a while if it needs locks that other processes hold.
     fn transact<T>(
         &self,
         mut change: impl FnMut(&dyn Sql) -> Result<T, StoreError>,
@@ -344,8 +344,9 @@ pub(crate) struct Untried {
 }
 
 impl Selected {
-    /// Selects what a retry concerns: parked and waiting deliveries, submissions that could not be processed,
-    /// and channels with one of the deliveries or named by `retry`. Visitors do not wait for this.
+    /// Selects everything that a retry affects: parked and waiting deliveries, submissions that could not be
+    /// processed, and channels that have one of the deliveries or are named by `retry`. Visitors do not wait
+    /// for this.
     pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Selected, StoreError> {
         let (chosen, mut values) = condition(&retry.which);
         let mut found = Selected::default();

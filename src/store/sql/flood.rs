@@ -15,11 +15,11 @@ use crate::submission::delivery::Route;
 /// How much of its quota a form has used up. Times are Unix time in microseconds unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FormRate {
-    /// When the quota of a minute is restored.
+    /// When the per-minute quota is fully restored.
     pub minute: i64,
-    /// When the quota of an hour is restored.
+    /// When the hourly quota is fully restored.
     pub hour: i64,
-    /// During a flood: when a submission last exceeded the quota, in milliseconds.
+    /// During a flood: when a submission last exceeded the quota, in milliseconds. `None` at other times.
     pub over_at: Option<i64>,
 }
 
@@ -77,8 +77,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Releases up to `most` submissions of each form whose flood has ended to `channels`, and returns how
-    /// many there were. Does nothing while another replica processes submissions.
+    /// Releases up to `most` submissions of each form whose flood has ended to `channels`, and returns their
+    /// number. Does nothing while another replica is processing submissions.
     pub fn release_ended_floods(
         &self,
         now: Timestamp,
@@ -119,7 +119,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Removes up to `most` networks whose submissions no longer count at a time in milliseconds.
+/// Removes up to `most` networks whose submissions no longer count at the time `now` in milliseconds.
 pub(super) fn forget(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError> {
     let lock = tx.dialect().lock_free_rows();
     let rested = format!(

@@ -19,7 +19,7 @@ use crate::submission::delivery::Route;
 use crate::submission::verdict::ScreeningReason;
 use crate::submission::{parse_fields, reasons_json};
 
-/// How long it is stored which submission a request repeated, in milliseconds.
+/// How long the record of which submission a request repeated is kept, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 
 /// The columns that acceptance writes.
@@ -32,7 +32,7 @@ pub struct Accepting {
     pub idempotency_key: Option<String>,
     /// The sender's address. Stored as a keyed hash.
     pub source: Source,
-    /// When the request had been read. Stored to the millisecond.
+    /// When the request had been read completely. Stored to the millisecond.
     pub received_at: Timestamp,
     /// The verified agent that signed the request.
     pub agent: Option<String>,
@@ -42,11 +42,11 @@ pub struct Accepting {
     pub sealed: Option<Vec<u8>>,
     /// The evidence for screening, as JSON.
     pub evidence: String,
-    /// How many channels take the form.
+    /// How many channels accept the form.
     pub channels: usize,
 }
 
-/// A submission whose commit was reported as failed and may have happened.
+/// A submission whose commit was reported as failed but may have happened.
 #[derive(Clone, Debug)]
 pub(crate) struct UnresolvedCommit {
     pub id: Uuid,
@@ -55,7 +55,7 @@ pub(crate) struct UnresolvedCommit {
     pub backend: Option<String>,
 }
 
-/// Appends submissions with these ids, in one statement where the database is a server.
+/// Appends submissions with these ids, in one statement if the database is a server.
 pub(crate) fn append(
     tx: &dyn Sql,
     secret: &Secret,
@@ -95,9 +95,9 @@ pub(crate) fn append(
     tx.insert(INTAKE, 13, &all)
 }
 
-/// The columns that a submission takes over from the intake unchanged.
+/// The columns that are copied unchanged from the intake to a submission.
 const TAKEN_OVER: &str = "id, form, received_at, fields, sealed, source, sender, agent, idempotency_key";
-/// The positions of some of them.
+/// The positions of some of these columns.
 const FORM: usize = 1;
 const FIELDS: usize = 3;
 const AGENT: usize = 7;
@@ -126,7 +126,7 @@ impl PendingRow {
             received_at: row.get(2)?,
             is_sealed: row.get::<Option<Vec<u8>>>(4)?.is_some(),
             source,
-            // An earlier version, which shares the database, does not write the network.
+            // An older version that shares the database does not write the network.
             network: row.get::<Option<Hash>>(TAKEN + 2)?.unwrap_or(source),
             key: row.get(8)?,
             content: row.get(TAKEN)?,
@@ -156,7 +156,7 @@ impl PendingRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldCause {
     None,
-    /// It arrived in a flood, and is released when that ends.
+    /// It arrived during a flood, and is released when the flood ends.
     Flood,
     Screening,
     Operator,
@@ -185,22 +185,22 @@ pub struct Original {
     pub hold: HoldCause,
     pub is_suspicious: bool,
     pub source: Hash,
-    /// Whether it has been delivered, or would be delivered by a configured channel once it is not held. Also
-    /// true if no configured channel takes its form.
+    /// Whether it has been delivered, or would be delivered by a configured channel once it is no longer
+    /// held. Also true if no configured channel accepts its form.
     pub is_deliverable: bool,
 }
 
 /// The stage of an accepted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// A submission of its own, with this id.
+    /// A new submission, with this id.
     New(Uuid),
     /// A repeat of this submission.
     Duplicate(Uuid),
 }
 
 impl Accepted {
-    /// The submission that is in the inbox now.
+    /// The id of the new submission, or of the one that the request repeats.
     pub fn id(self) -> Uuid {
         match self {
             Accepted::New(id) | Accepted::Duplicate(id) => id,
@@ -208,13 +208,14 @@ impl Accepted {
     }
 }
 
-/// Whether any of these channels takes submissions of a form.
+/// Whether any of these channels accepts submissions of a form.
 pub fn is_taken(channels: &[Route], form: &str) -> bool {
     channels.iter().any(|channel| channel.takes(form))
 }
 
 impl Transaction<'_> {
-    /// Whether this replica may process the intake in this transaction. Replicas take turns.
+    /// Tries to take this replica's turn to process the intake in this transaction, and returns whether it
+    /// succeeded.
     pub fn try_intake_turn(&self) -> Result<bool, StoreError> {
         self.sql.dialect().intake_turn().map_or(Ok(true), |turn| self.sql.one(turn, &[])?.get(0))
     }
@@ -227,7 +228,7 @@ impl Transaction<'_> {
         ids: &RangeInclusive<Uuid>,
     ) -> Result<(Vec<PendingRow>, bool), StoreError> {
         let most = size_of_batch(self.sql, most, ids)?;
-        // As [`PendingRow::read`] reads them.
+        // In the order in which [`PendingRow::read`] reads them.
         let oldest = format!(
             "SELECT {TAKEN_OVER}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
              ORDER BY id LIMIT ?1 {}",
@@ -304,9 +305,9 @@ impl Transaction<'_> {
         self.sql.insert("repeat (id, submission)", 2, &values)
     }
 
-    /// Removes processed rows from the intake, and a few expired records of repeats and networks: at most a
-    /// few more than a batch of this size can have added. `newest` is when the newest row was received, and
-    /// `latest` the time by the database's clock; both in milliseconds.
+    /// Removes processed rows from the intake, and a few expired records of repeats and networks: at most
+    /// slightly more than a batch of this size can have added. `newest` is when the newest row was received,
+    /// and `latest` is the time by the database's clock, both in milliseconds.
     pub fn finish_pending(&self, ids: &[[u8; 16]], newest: i64, latest: i64) -> Result<(), StoreError> {
         let tx = self.sql;
         tx.execute_in("DELETE FROM intake WHERE id", ids)?;
@@ -320,9 +321,9 @@ impl Transaction<'_> {
         flood::forget(tx, newest.min(latest), most)
     }
 
-    /// The newest submission with each content, by the content's hash. `contents` maps hashes as they are
-    /// stored to those of the content; `now` is in milliseconds. On a server the rows are locked in the order
-    /// of their hashes, so that they do not change and no two replicas wait for each other.
+    /// The newest submission with each content, by the content's hash. `contents` maps stored hashes to those
+    /// of the content; `now` is in milliseconds. On a server the rows are locked in the order of their
+    /// hashes, so that they do not change and no two replicas wait for each other.
     pub fn originals(
         &self,
         contents: &BTreeMap<Hash, Hash>,
@@ -374,7 +375,7 @@ impl Transaction<'_> {
         self.execute_for(id, "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1", times)
     }
 
-    /// Has a held submission held until a flood ends, since `at` in milliseconds.
+    /// Lets a flood hold a submission that is already held; the hold counts from `at`, in milliseconds.
     pub fn hold_in_flood(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
         self.sql.execute(
             "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
@@ -383,7 +384,7 @@ impl Transaction<'_> {
         edit::add_deliveries(self.sql, id, None, channels)
     }
 
-    /// Releases a held submission; its deliveries are due at a time in milliseconds.
+    /// Releases a held submission. Its deliveries become due at `at`, in milliseconds.
     pub fn release_at(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
         edit::release(self.sql, id, rows::time(at)?, channels).map(drop)
     }
@@ -392,12 +393,12 @@ impl Transaction<'_> {
         self.execute_for(id, "UPDATE submission SET suspicious = ?2 WHERE id = ?1", is_suspicious)
     }
 
-    /// Has a held submission count as held since a later time, in milliseconds.
+    /// Makes a held submission count as held since `at` in milliseconds, if that is later.
     pub fn prolong_hold(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET held_at = ?2 WHERE id = ?1 AND held_at < ?2", at)
     }
 
-    /// Lowers the rank of a submission's deliveries, if it is higher.
+    /// Lowers the rank of a submission's unfinished deliveries to `rank`, if it is higher.
     pub fn lower_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,
@@ -414,7 +415,7 @@ impl Transaction<'_> {
         )
     }
 
-    /// Sets a row aside that cannot be processed, unless it is gone.
+    /// Sets aside a row that cannot be processed, unless it has been removed.
     pub fn set_aside(&self, id: Uuid, error: &str) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE intake SET error = ?2 WHERE id = ?1", error)
     }
@@ -431,8 +432,8 @@ impl Transaction<'_> {
 
     /// The outcome of an accepted request; `None` until it is processed.
     pub(crate) fn fate(&self, id: Uuid) -> Result<Option<Accepted>, StoreError> {
-        // The intake comes first: a row that another replica processes between the two queries would be found
-        // in neither table, and a repeat would be taken for a new submission.
+        // Query the intake first: a row that another replica processes between the two queries would
+        // otherwise be found in neither table, and a repeat would be mistaken for a new submission.
         if self.sql.exists("SELECT 1 FROM intake WHERE id = ?1", values![id])? {
             return Ok(None);
         }
@@ -444,10 +445,11 @@ impl Transaction<'_> {
     }
 }
 
-/// The most bytes of fields in one transaction, except for a single row: visitors wait for it.
+/// The maximum number of bytes of fields in one transaction, except for a single row, because visitors are
+/// waiting.
 const BATCH_BYTES: i64 = 512 * 1024;
 
-/// How many of the oldest rows one transaction processes, at most `most`. On a server visitors do not wait
+/// How many of the oldest rows one transaction processes, at most `most`. On a server, visitors do not wait
 /// for it.
 fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Result<usize, StoreError> {
     if tx.dialect() == Dialect::Postgres {
@@ -470,7 +472,8 @@ struct Reach {
     pending: BTreeSet<[u8; 16]>,
 }
 
-/// A repeat cannot rely on a delivery that is due later than this: a new submission would be sent at once.
+/// A repeat cannot rely on a delivery that is due later than this, because a new submission would be sent at
+/// once.
 const SOON: Duration = Duration::from_mins(5);
 /// Nor can a repeat rely on a delivery that has failed more often: if it fails once more, it waits for longer
 /// than [`SOON`].
@@ -504,9 +507,9 @@ impl Reach {
     }
 }
 
-/// The newest submission with each of these hashes in a column: `columns` and the hash. Many may have the
-/// same hash; only the newest is read. The hashes must be sorted; on a server rows are locked in that order,
-/// with `lock`.
+/// Reads the columns `columns` and the hash of the newest submission with each of these hashes in a column.
+/// Many submissions may have the same hash; only the newest is read. The hashes must be sorted; on a server,
+/// rows are locked in that order, with `lock`.
 fn newest_in(
     tx: &dyn Sql,
     columns: &str,
@@ -536,7 +539,7 @@ fn newest_in(
     Ok(found)
 }
 
-/// Whether a submission with that id was stored, processed or not.
+/// Whether a submission with this id was stored, whether or not it has been processed.
 pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
         "SELECT 1 FROM accepted WHERE id = ?1 UNION ALL SELECT 1 FROM repeat WHERE id = ?1",
@@ -544,8 +547,8 @@ pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     )
 }
 
-/// Removes submissions whose commit was reported as failed and has happened. One that was sent again since
-/// stays, because a visitor has received a 200 for it.
+/// Removes submissions whose commit was reported as failed but has happened. A submission that has been sent
+/// again since stays, because a visitor has received a 200 for it.
 pub(crate) fn remove_unresolved(tx: &dyn Sql, unresolved: &[UnresolvedCommit]) -> Result<(), StoreError> {
     let ids: Vec<[u8; 16]> = unresolved.iter().map(|commit| commit.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &ids)?;

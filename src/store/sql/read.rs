@@ -1,4 +1,4 @@
-//! Reads the inbox, whether or not a server runs.
+//! Reads the inbox, whether or not a server is running.
 
 #![expect(clippy::disallowed_methods, reason = "a command waits for the intake")]
 
@@ -28,12 +28,12 @@ pub struct InboxReader {
     pub(super) sql: Box<dyn Sql>,
 }
 
-/// The submissions whose id has a prefix.
+/// The result of a search by the prefix of an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdMatch {
     None,
     One(Box<Submission>),
-    /// Several submissions; the newest of them, in descending order.
+    /// Several submissions match. Contains the newest of them, in descending order.
     Several(Vec<Uuid>),
 }
 
@@ -53,7 +53,7 @@ impl ChannelState {
 }
 
 impl InboxReader {
-    /// Opens the database read-only. [`StoreError::Missing`] if there is none.
+    /// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none.
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<InboxReader, StoreError> {
         let sql: Box<dyn Sql> = match place.into() {
             DatabaseUrl::Sqlite(path) => Box::new(sqlite::open_to_read(&path)?),
@@ -63,7 +63,7 @@ impl InboxReader {
     }
 
     /// Waits until all submissions that were accepted before this call are processed, for `patience` at most,
-    /// so that repeats are no longer listed. Returns whether they are. Without a server, nothing is
+    /// so that repeats are no longer listed. Returns whether they are. Unless a server is running, nothing is
     /// processed.
     pub fn catch_up(&self, patience: Duration) -> Result<bool, StoreError> {
         let began = Instant::now();
@@ -80,7 +80,7 @@ impl InboxReader {
         Ok(true)
     }
 
-    /// Lists submissions, newest first. May miss submissions that arrive meanwhile.
+    /// Lists submissions, newest first. May miss submissions that arrive in the meantime.
     pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
         let mut listing = Listing {
             reader: self,
@@ -97,14 +97,14 @@ impl InboxReader {
         row.as_ref().map(submission).transpose()
     }
 
-    /// The number of submissions that a filter selects, without regard to its limit.
+    /// The number of submissions that a filter selects, ignoring its limit.
     pub fn count(&self, filter: &Filter) -> Result<usize, StoreError> {
         let (chosen, values) = condition(filter);
         let sql = format!("SELECT count(*) FROM accepted s WHERE {chosen}");
         self.sql.one(&sql, &bound(&values))?.count(0)
     }
 
-    /// The deliveries of a submission with their attempts, by the channels' names.
+    /// The deliveries of a submission with their attempts, sorted by channel name.
     pub fn deliveries(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
         let deliveries =
             "SELECT d.channel, d.state, d.due_at, c.off_at, c.paused_at, c.answer
@@ -122,7 +122,7 @@ impl InboxReader {
         })
     }
 
-    /// The channels that have deliveries or are paused or switched off, by name.
+    /// The channels that have deliveries or are paused or switched off, sorted by name.
     pub fn channels(&self) -> Result<Vec<ChannelState>, StoreError> {
         let mut states = BTreeMap::new();
         let state_of = |name: &String| ChannelState { name: name.clone(), ..ChannelState::default() };
@@ -142,7 +142,7 @@ impl InboxReader {
         Ok(states.into_values().collect())
     }
 
-    /// The number of waiting deliveries that were due before that time, by channel.
+    /// The number of waiting deliveries that were due before `before`, by channel.
     pub fn overdue(&self, before: Timestamp) -> Result<Vec<(String, usize)>, StoreError> {
         self.count_by_channel("state = 'waiting' AND due_at < ?1", before.as_millisecond())
     }
@@ -172,7 +172,7 @@ impl InboxReader {
     }
 
     /// Submissions that are not encrypted yet and that none of the configured `channels` has to deliver any
-    /// more, the oldest first. A held one may still have deliveries for channels that are no longer
+    /// more, oldest first. A held submission may still have deliveries for channels that are no longer
     /// configured.
     pub fn to_be_sealed(&self, channels: &[Route], most: usize) -> Result<Vec<Submission>, StoreError> {
         let mut values = vec![Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX))];

@@ -47,7 +47,7 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-/// The condition on `accepted s` of a filter without its limit, and the values of its parameters.
+/// A filter's condition on `accepted s`, without its limit, and the values of the condition's parameters.
 pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
@@ -81,8 +81,8 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
                 Status::Parked => {
                     "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked'))"
                 }
-                // A subquery for each submission: a set of all waiting ones would be built again for each
-                // page of a listing.
+                // Use a subquery for each submission: a set of all waiting submissions would be rebuilt for
+                // each page of a listing.
                 Status::Waiting => {
                     "s.held_at IS NULL AND s.error IS NULL
                      AND (s.channels > 0 OR EXISTS (SELECT 1 FROM delivery WHERE submission = s.id \
@@ -136,9 +136,9 @@ fn screening(row: &Row) -> Result<Option<Screening>, StoreError> {
     Ok(Some(Screening { score, reasons, withheld: row.get(12)?, suspicious: row.get(16)? }))
 }
 
-/// Reads the reasons of screening. Omits signals of other versions.
+/// Reads the reasons of screening. Omits signals that this version does not have.
 pub(super) fn reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreError> {
-    const DAMAGED: StoreError = StoreError::Damaged("reasons are not what screening writes");
+    const DAMAGED: StoreError = StoreError::Damaged("screening's reasons are malformed");
     let found: Vec<serde_json::Value> = serde_json::from_str(text).map_err(|_| DAMAGED)?;
     let mut reasons = Vec::with_capacity(found.len());
     for reason in &found {
@@ -167,10 +167,10 @@ pub(super) fn id_before(millisecond: i64) -> [u8; 16] {
     id
 }
 
-/// The most rows that one transaction of a command changes.
+/// The maximum number of rows that one transaction of a command changes.
 pub(super) const MAX_ROWS: usize = 200;
-/// The most bytes of fields that one transaction of a command removes. Each page of 4 KiB that a row occupies
-/// is read, overwritten and logged.
+/// The maximum number of bytes of fields that one transaction of a command removes. Each page of 4 KiB that a
+/// row occupies is read, overwritten and logged.
 pub(super) const MAX_BYTES: i64 = 1024 * 1024;
 
 /// A submission that may be removed.
@@ -188,7 +188,7 @@ impl Removable {
     }
 }
 
-/// The size of a submission's fields, as an expression. Neither database reads the text for it.
+/// The size of a submission's fields, as an expression. Neither database has to read the text for it.
 pub(super) fn size_of(dialect: Dialect, table: &str) -> String {
     let size = match dialect {
         Dialect::Sqlite => "octet_length",
@@ -197,7 +197,7 @@ pub(super) fn size_of(dialect: Dialect, table: &str) -> String {
     format!("{size}({table}.fields) + coalesce({size}({table}.sealed), 0)")
 }
 
-/// How many of these, from the first on, have at most `most` bytes together; at least one.
+/// How many of the first `removables` have at most `most` bytes in total; at least one.
 pub(super) fn fitting(removables: &[Removable], most: i64) -> usize {
     let mut bytes = 0_i64;
     let fits = |removable: &&Removable| {
@@ -239,6 +239,6 @@ mod tests {
         assert_eq!(sizes(&[]), [0; 0]);
         assert_eq!(sizes(&[0; 450]), [200, 200, 50]);
         assert_eq!(sizes(&[MAX_BYTES / 4; 9]), [4, 4, 1]);
-        assert_eq!(sizes(&[1, MAX_BYTES * 2, 1, 1]), [1, 1, 2], "one that is too large goes by itself");
+        assert_eq!(sizes(&[1, MAX_BYTES * 2, 1, 1]), [1, 1, 2], "one that is too large gets its own group");
     }
 }

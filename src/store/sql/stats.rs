@@ -13,8 +13,8 @@ use super::{Dialect, Row};
 use crate::store::error::StoreError;
 use crate::submission::Status;
 
-/// Queries of the backlog, each with an index that contains only unfinished rows: deliveries without
-/// failures, with failures, and parked ones; held submissions.
+/// The queries that count the backlog: deliveries without failures, with failures, and parked ones; held
+/// submissions. Each uses an index that contains only unfinished rows.
 pub(crate) fn counts(dialect: Dialect) -> [String; 4] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",
@@ -38,14 +38,14 @@ pub(crate) fn counts(dialect: Dialect) -> [String; 4] {
 /// The backlog of an inbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Submissions that are accepted and not processed yet.
+    /// Submissions that are accepted but not processed yet.
     pub pending: usize,
     /// When the oldest of them was received.
     pub pending_since: Option<Timestamp>,
     /// Submissions that could not be processed.
     pub set_aside: usize,
     pub held: usize,
-    /// Channels with a backlog, or that are paused or switched off, by name.
+    /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,
 }
 
@@ -53,7 +53,7 @@ pub struct Queue {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelQueue {
     pub name: String,
-    /// Deliveries that wait for an attempt or are being sent.
+    /// Deliveries that are waiting for an attempt or being sent.
     pub waiting: usize,
     pub parked: usize,
     /// When the oldest submission with a waiting delivery was received.
@@ -98,14 +98,14 @@ impl InboxReader {
     }
 }
 
-/// An id, or the text of one.
+/// Reads an id, or the text of an id.
 fn id(row: &Row, column: usize) -> Result<Uuid, StoreError> {
     row.get(column)
         .map(Uuid::from_bytes)
         .or_else(|error| Uuid::parse_str(&row.get::<String>(column)?).map_err(|_| error))
 }
 
-/// Ids begin with the time of arrival in milliseconds (RFC 9562 §5.7).
+/// When a submission was received: its id begins with the time in milliseconds (RFC 9562 §5.7).
 fn received_at(id: Uuid) -> Result<Timestamp, StoreError> {
     let mut millisecond = [0; 8];
     millisecond[2..].copy_from_slice(&id.as_bytes()[..6]);

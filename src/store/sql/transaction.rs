@@ -11,12 +11,12 @@ use super::{Dialect, Sql, rows};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 
-/// A change that the writer applies with its next batch. It may be applied more than once, if the database
-/// had to be opened again; the last time counts.
+/// A change that the writer applies with its next batch. It may be applied more than once if the database has
+/// to be reopened; the last application counts.
 pub(crate) trait Change: Send {
     /// Applies the change in a transaction that is committed later.
     fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError>;
-    /// Reports the outcome of the commit to the caller that waits for it.
+    /// Reports the outcome of the commit to the waiting caller.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn apply(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>]) -> Re
         match change.apply(tx) {
             Ok(()) => {}
             Err(error @ (StoreError::Damaged(_) | StoreError::Unprocessable(_))) => {
-                tracing::error!(%error, "a change in the inbox is not possible");
+                tracing::error!(%error, "cannot apply a change to the inbox; skipping it");
                 tx.sql.execute("ROLLBACK TO change", &[])?;
             }
             Err(error) => return Err(error),

@@ -40,7 +40,7 @@ pub struct Backup {
 pub struct Restored {
     /// The contents of the restored inbox. A server makes the file a little larger when it opens it.
     pub backup: Backup,
-    /// The path of the inbox that was replaced.
+    /// The new path of the inbox that was replaced; `None` if there was none.
     pub kept: Option<PathBuf>,
 }
 
@@ -56,10 +56,10 @@ pub enum BackupError {
     #[error("the inbox at {} is in use", .0.display())]
     InUse(PathBuf),
     /// An inbox exists, and replacing it was not allowed.
-    #[error("there is an inbox at {} already, with {submissions} submissions", database.display())]
+    #[error("there is already an inbox at {}, with {submissions} submissions", database.display())]
     Occupied { database: PathBuf, submissions: u64 },
     /// A file exists that is not readable as an inbox, and replacing it was not allowed.
-    #[error("there is a file at {} already, and it cannot be read: {error}", database.display())]
+    #[error("there is already a file at {}, but it cannot be read: {error}", database.display())]
     Unreadable { database: PathBuf, error: StoreError },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: &'static str },
@@ -75,8 +75,8 @@ impl From<rusqlite::Error> for BackupError {
 
 type Result<T> = std::result::Result<T, BackupError>;
 
-/// Backs up the inbox to the file `to`, for this user only: everything that was accepted before this call,
-/// and possibly later submissions.
+/// Backs up the inbox to the file `to`, which only this user can read. Includes everything that was accepted
+/// before this call, and possibly later submissions.
 ///
 /// The file gets its name once it is complete, verified and on stable storage; until then its name ends with
 /// `.partial`. An existing file is replaced only with `force`.
@@ -94,7 +94,7 @@ pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     Ok(backup)
 }
 
-/// Verifies all of a backup without changing it, and returns its contents.
+/// Verifies a whole backup without changing it, and returns its contents.
 pub fn verify(file: &Path) -> Result<Backup> {
     let (connection, layout) = open(file)?;
     let contents = check(&connection, layout).map_err(|error| damaged(file, error))?;
@@ -106,7 +106,7 @@ pub fn verify(file: &Path) -> Result<Backup> {
 /// The suffix of inboxes that a restore has replaced; the time follows.
 const KEPT: &str = ".before-restore-";
 
-/// The inboxes beside this one that restores have replaced, by name.
+/// The inboxes that restores have replaced in the same folder, sorted by name.
 pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
     let Some((folder, name)) = database.parent().zip(database.file_name()) else { return Vec::new() };
     let begin = [name.as_encoded_bytes(), KEPT.as_bytes()].concat();
@@ -199,14 +199,14 @@ fn check(connection: &Connection, layout: i64) -> Result<Contents> {
     connection.pragma_update(None, "cell_size_check", "on")?;
     let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if verdict != "ok" {
-        return Err(damaged("SQLite finds its structures broken"));
+        return Err(damaged("SQLite reports that its structures are corrupt"));
     }
     if connection.prepare("PRAGMA foreign_key_check")?.exists([])? {
-        return Err(damaged("a row refers to one that is not there"));
+        return Err(damaged("a row refers to a missing row"));
     }
     let contents = contents(connection, layout)?;
     if contents.recorded.as_ref().is_some_and(|recorded| *recorded != contents.digest) {
-        return Err(damaged("it does not hold what was once written to it"));
+        return Err(damaged("its content does not match its digest"));
     }
     Ok(contents)
 }
@@ -245,7 +245,7 @@ fn accepted(layout: i64) -> &'static str {
     if layout < 4 { "submission" } else { "accepted" }
 }
 
-/// Reads rows in the order of the table, which a copy preserves.
+/// Hashes rows in the order of the table, which a copy preserves.
 fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) -> Result<()> {
     let except = if table == "meta" { format!("WHERE name <> '{DIGEST}'") } else { String::new() };
     let name = table.replace('"', "\"\"");
@@ -278,7 +278,7 @@ fn open(file: &Path) -> Result<(Connection, i64)> {
     open_any(file).map_err(|error| damaged(file, error.into()))
 }
 
-/// Names the file in errors in which SQLite does not.
+/// Adds the file's path to errors in which SQLite does not name it.
 fn damaged(file: &Path, error: BackupError) -> BackupError {
     let reason = match error {
         BackupError::Store(StoreError::Damaged(reason)) => reason,
@@ -291,13 +291,14 @@ fn damaged(file: &Path, error: BackupError) -> BackupError {
     BackupError::Damaged { path: file.to_owned(), reason }
 }
 
-/// Whether the content of the file causes the error, and not the machine.
+/// Whether the error is caused by the content of the file rather than by the machine.
 fn is_unreadable(code: i32) -> bool {
     use rusqlite::ffi::{SQLITE_CORRUPT, SQLITE_IOERR_SHORT_READ, SQLITE_NOTADB};
     code == SQLITE_IOERR_SHORT_READ || matches!(code & 0xff, SQLITE_CORRUPT | SQLITE_NOTADB)
 }
 
-/// [`BackupError::Occupied`] if there is an inbox, or a file that may be one.
+/// Fails with [`BackupError::Occupied`] if there is an inbox, and with [`BackupError::Unreadable`] if there
+/// is a file that may be one.
 fn refuse_occupied(database: &Path) -> Result<()> {
     let unreadable = |error| BackupError::Unreadable { database: database.to_owned(), error };
     let counted = open(database).and_then(|(connection, layout)| {
@@ -316,8 +317,8 @@ fn refuse_occupied(database: &Path) -> Result<()> {
     }
 }
 
-/// Gives an existing inbox a second name, and removes its log from beside the first: SQLite would replay that
-/// log into the new database.
+/// Gives an existing inbox a second name, and removes the log from beside the first name: SQLite would replay
+/// that log into the new database.
 fn set_aside(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     let kept = with_suffix(database, &format!("{KEPT}{}", now.strftime("%Y%m%dT%H%M%SZ")));
     let there = is_there(database)?;
@@ -346,8 +347,8 @@ fn set_aside(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     Ok((there || has_log).then_some(kept))
 }
 
-/// Copies the log into the database and switches the log off. [`StoreError::Locked`] if another process has
-/// the database open.
+/// Copies the log into the database and switches the log off. Fails with [`StoreError::Locked`] if another
+/// process has the database open.
 fn fold_log(database: &Path) -> std::result::Result<(), StoreError> {
     let connection = connect(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update(None, "synchronous", "full")?;
@@ -358,7 +359,7 @@ fn fold_log(database: &Path) -> std::result::Result<(), StoreError> {
 }
 
 /// Makes a hard link, or a copy if the file system has no links, so that the file keeps its first name until
-/// another takes it.
+/// another file replaces it.
 fn second_name(file: &Path, name: &Path) -> Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
@@ -373,8 +374,8 @@ fn second_name(file: &Path, name: &Path) -> Result<()> {
     }
 }
 
-/// [`BackupError::IsTheInbox`] if `file` is the database, by any path, or has the name of a file that belongs
-/// to it.
+/// Fails with [`BackupError::IsTheInbox`] if `file` is the database, by any path, or has the name of a file
+/// that belongs to it.
 fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     let named =
         ["", "-wal", "-shm", "-journal", "-lock"].iter().any(|suffix| with_suffix(database, suffix) == file);
@@ -386,7 +387,7 @@ fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
 /// process left behind.
 struct Partial {
     path: PathBuf,
-    /// Locked against other processes that write the same file. SQLite's locks are of another kind.
+    /// Locked against other processes that write the same file. SQLite's own locks are of a different kind.
     file: File,
     /// Whether the file has its final name: a file with the temporary name then belongs to another process.
     finished: bool,

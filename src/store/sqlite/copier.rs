@@ -30,7 +30,7 @@ pub(crate) struct Copier {
     many: u64,
     /// The number of rows that were changed since the log was last copied.
     changes: u64,
-    /// The thread that copies the log now. Without it, SQLite copies the log itself a little later.
+    /// The thread that is copying the log. If there is none, SQLite copies the log itself a little later.
     thread: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
@@ -58,7 +58,7 @@ impl Copier {
         self.changes += changes;
         if self.changes >= self.many {
             let (path, files, stop) = (self.path.clone(), files(), Arc::clone(&self.stop));
-            // The writer reports errors: it has the same ones.
+            // Ignore errors here: the writer encounters and reports the same ones.
             let copy = move || drop(copy(&path, files, &stop));
             self.thread = thread::Builder::new().name("inbox-copier".to_owned()).spawn(copy).ok();
         }
@@ -128,7 +128,7 @@ mod tests {
         }
         assert!(pages > 0);
         writer.execute("INSERT INTO t VALUES (1)", []).unwrap();
-        assert!(copy_once(&writer).unwrap() < pages, "the log begins with the last page");
+        assert!(copy_once(&writer).unwrap() < pages, "the log restarts with the last page");
     }
 
     #[test]

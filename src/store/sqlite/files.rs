@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use crate::store::error::StoreError;
 
-/// Explains why a missing folder is not created.
-const MISSING: &str = "the folder is missing, and is created only when the server starts";
+/// The reason why a missing folder is not created.
+const MISSING: &str = "the folder is missing; it is created only when the server starts";
 
 /// Creates an empty database if there is none, and syncs its name.
 ///
@@ -97,8 +97,8 @@ impl DatabaseFiles {
         Ok(DatabaseFiles { files: [identify("")?, identify("-wal")?, identify("-shm")?], length })
     }
 
-    /// [`StoreError::Moved`] unless all names still belong to the open files and the database has not become
-    /// shorter.
+    /// Fails with [`StoreError::Moved`] unless all names still belong to the open files and the database has
+    /// not become shorter.
     pub(super) fn check_in_place(&mut self) -> Result<(), StoreError> {
         let length = fs::metadata(&self.files[0].0).map_or(0, |metadata| metadata.len());
         // If a file cannot be inspected, reopening the database returns the cause.

@@ -1,4 +1,4 @@
-//! Tests of SQLite only.
+//! Tests that apply only to SQLite.
 
 use rusqlite::params;
 use rusqlite::types::Value;
@@ -66,7 +66,7 @@ fn deliveries_scheduled_by_a_fast_clock_do_not_wait_for_it() {
     database.process();
     let now = Timestamp::from_second(1_800_000_000).unwrap();
     let (minute, hour) = (60_000, 3_600_000);
-    // How far ahead it is due, and how far after the start.
+    // How far ahead each delivery is due, before and after the start.
     let cases = [
         ("new", 0, None, 20 * hour, 0),
         ("interrupted", 0, None, 4 * minute, 4 * minute),
@@ -100,13 +100,13 @@ fn deliveries_scheduled_by_a_fast_clock_do_not_wait_for_it() {
 fn rows_of_a_failed_commit_are_removed() {
     let (mut database, _folder) = open();
     let mut ids = Ids::default();
-    // As if the commit had been reported as failed, and had reached the disk all the same.
+    // As if the commit had been reported as failed but had reached the disk anyway.
     let accepted = database.commit(&jobs(["refused"]), &mut [], &mut ids, &mut Vec::new()).unwrap();
     let doubt = |id| UnresolvedCommit { id, backend: None };
     let mut unresolved: Vec<UnresolvedCommit> = accepted.into_iter().map(doubt).collect();
     database.commit(&[], &mut [], &mut ids, &mut unresolved).unwrap();
     assert_eq!((count(&database), unresolved.len()), (0, 0));
-    // Sent again, it is new.
+    // A submission that is sent again is new.
     let again = database.commit(&jobs(["refused"]), &mut [], &mut ids, &mut unresolved).unwrap();
     assert_eq!(again.len(), 1);
     assert_eq!(count(&database), 1);
@@ -184,7 +184,7 @@ fn a_row_is_found_without_reading_large_columns() {
             database.connection.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid DESC").unwrap();
         let columns: Vec<String> =
             columns.query_map([table], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-        assert_eq!(columns[..2], ["sealed", "fields"], "{table}: a column behind them is read through them");
+        assert_eq!(columns[..2], ["sealed", "fields"], "{table}: a column after them is read through them");
     }
 }
 
@@ -229,7 +229,7 @@ fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Accepting> {
         .into()
 }
 
-/// Accepted submissions.
+/// The number of accepted submissions.
 fn count(database: &SqliteWriter) -> i64 {
     database.connection.query_row("SELECT count(*) FROM accepted", [], |row| row.get(0)).unwrap()
 }

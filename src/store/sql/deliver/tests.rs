@@ -1,9 +1,8 @@
-//! Processing, worker, schedule and database under a clock of our own: thousands of lives, each from a seed,
-//! each the same every time.
+//! Simulates processing, workers, the retry schedule and the database with a virtual clock: thousands of
+//! runs, each of which is reproducible from its seed.
 //!
-//! Real are the statements of [`super`] on a database in memory, the [`Dispatcher`] and the schedule.
-//! Simulated are time, receivers, crashes, and clocks that are set. `FRONTDESK_TEST_SEEDS` is the number of
-//! simulations.
+//! The statements of [`super`] on a database in memory, the [`Dispatcher`] and the schedule are real. Time,
+//! receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number of simulations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -31,13 +30,13 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
         .map(|thread| {
             std::thread::spawn(move || {
                 let mut total = Totals::default();
-                // One database for all lives of a thread: its statements are compiled once.
+                // One database for all runs of a thread, so that its statements are compiled once.
                 let mut database = Some(open_database());
                 for seed in (thread..seeds).step_by(usize::try_from(threads).unwrap()) {
                     let empty = database.take().unwrap();
                     let life = AssertUnwindSafe(move || World::new(seed, empty).run());
                     let (totals, used) = std::panic::catch_unwind(life)
-                        .unwrap_or_else(|_| panic!("the life from seed {seed} went wrong"));
+                        .unwrap_or_else(|_| panic!("the run with seed {seed} failed"));
                     total.add(&totals);
                     used.execute_batch(EMPTY_TABLES).unwrap();
                     database = Some(used);
@@ -51,7 +50,7 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
         total.add(&worker.join().unwrap());
     }
     eprintln!("{seeds} seeds: {total:?}");
-    // That nothing went wrong must not be because nothing happened.
+    // The simulation must not succeed only because nothing happened.
     for (what, count) in [
         ("delivered", total.delivered),
         ("parked", total.parked),
@@ -65,11 +64,11 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
         ("held", total.held),
         ("processing that was cut off", total.cut_off),
     ] {
-        assert!(count > 0, "nothing was {what}");
+        assert!(count > 0, "no run had {what}");
     }
 }
 
-/// Rows that refer to others go first.
+/// Rows that refer to other rows are deleted first.
 const EMPTY_TABLES: &str = "
     DELETE FROM attempt; DELETE FROM delivery; DELETE FROM repeat; DELETE FROM submission; DELETE FROM intake;
     DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM meta;";
@@ -133,36 +132,36 @@ impl Dice {
     }
 }
 
-/// How the other side of a channel behaves.
+/// How a channel's receiver behaves.
 #[derive(Clone, Copy, Debug)]
 enum Peer {
-    /// Takes everything, soon.
+    /// Accepts everything quickly.
     Fine,
-    /// Takes one in two.
+    /// Accepts one attempt in two.
     Flaky,
-    /// Is away between two moments, in milliseconds.
+    /// Is unreachable between two points in time, in milliseconds.
     Away(u64, u64),
-    /// Never answers in time, and sometimes has taken it all the same.
+    /// Never replies in time, but sometimes has accepted the message anyway.
     Silent,
-    /// Asks for time, the first few times.
+    /// Asks the sender to retry later, the first few times.
     Busy,
-    /// Takes everything but what it refuses for good.
+    /// Accepts everything except messages that it refuses permanently.
     Picky,
-    /// Is ill whenever it is sent certain ones, and takes all others.
+    /// Fails on certain messages, and accepts all others.
     Poisoned,
-    /// Says that it is gone, once that moment has come.
+    /// Replies, from this time on, that it is gone.
     GoneAfter(u64),
 }
 
-/// Something that happens at a moment; the number breaks ties.
+/// An event of the simulation. [`World::events`] has its time, and a number that breaks ties.
 #[derive(Clone, Debug)]
 enum Event {
     Arrival,
-    /// A worker's process takes a batch out of the intake.
+    /// A worker's process processes a batch of the intake.
     Process(usize),
-    /// A worker looks for something to do.
+    /// A worker looks for work.
     Wake(usize),
-    /// An attempt comes to its end.
+    /// An attempt ends.
     End {
         worker: usize,
         life: u32,
@@ -171,11 +170,11 @@ enum Event {
     /// A worker's process is killed, and starts again later.
     Kill(usize),
     Start(usize),
-    /// A worker's process stands still, longer than its leases hold, and goes on as if nothing had been.
+    /// A worker's process stalls for longer than its leases last, then continues as if nothing had happened.
     Stall(usize),
-    /// The wall clock is set by so many milliseconds.
+    /// The wall clock is changed by this many milliseconds.
     SetClock(i64),
-    /// Nothing arrives or is killed any more.
+    /// From now on, no submissions arrive and no process is killed.
     Calm,
 }
 
@@ -183,18 +182,19 @@ struct Attempt {
     post: usize,
     claimed: Claimed,
     outcome: Outcome,
-    /// The other side has given up on it meanwhile.
+    /// The receiver has closed the connection in the meantime.
     is_broken: bool,
 }
 
 struct Worker {
-    /// None while no process runs. A number for each process that has run.
+    /// `None` while no process is running.
     dispatcher: Option<Dispatcher>,
+    /// The number of processes that have run.
     life: u32,
     started: u64,
-    /// When it looks next for something to do.
+    /// When it looks for work next.
     wakes_at: Option<u64>,
-    /// Until when it stands still.
+    /// When its stall ends.
     stalled_until: u64,
     attempts: HashMap<usize, Attempt>,
 }
@@ -205,7 +205,7 @@ struct World {
     options: Options,
     screener: Screener,
     secret: Secret,
-    /// Milliseconds since the beginning, which no clock shows.
+    /// Milliseconds since the beginning of the simulation, which no simulated clock shows.
     now: u64,
     /// The wall clock minus `now`.
     offset: i64,
@@ -215,14 +215,14 @@ struct World {
     peers: Vec<Peer>,
     places: Vec<usize>,
     workers: Vec<Worker>,
-    /// Two workers without a lock between them: leases alone keep them apart.
+    /// Whether there are two workers without a lock, so that only leases keep them apart.
     two: bool,
     arrived: Vec<Uuid>,
     /// How often each peer has accepted each submission.
     taken: HashMap<(Uuid, usize), u32>,
-    /// The deliveries that are really being sent.
+    /// The deliveries that are actually being sent.
     sending: BTreeSet<(Uuid, usize)>,
-    /// Since when each delivery has been tried.
+    /// When each delivery was first attempted.
     begun: HashMap<(Uuid, usize), u64>,
     next_attempt: usize,
     totals: Totals,
@@ -250,7 +250,7 @@ impl World {
             options: Options {
                 channels: (0..peers.len())
                     .map(|n| Route {
-                        // The first channel sends what frequent networks have sent at a limited pace.
+                        // The first channel sends submissions from frequent networks at a limited pace.
                         quota: (n == 0).then(|| DailyQuota { account: String::new(), recipients: 1 }),
                         ..Route::new(&format!("c{n}"))
                     })
@@ -285,7 +285,7 @@ impl World {
         world
     }
 
-    /// Everything that doesn't follow from something else.
+    /// Schedules all events that do not follow from other events.
     fn plan(&mut self) {
         let span = [60_000, 3_600_000, DAY][usize::try_from(self.dice.roll(3)).unwrap()];
         let mut arrivals = Vec::new();
@@ -314,13 +314,13 @@ impl World {
             let at = self.dice.roll(span);
             self.at(at, Event::Stall(worker));
         }
-        // A clock that is set makes leases of others run out early: only one that holds the lock may live
-        // with that.
+        // A clock change makes other workers' leases expire early, which only a worker that holds the lock
+        // can tolerate.
         if !self.two && self.dice.one_in(3) {
             for _ in 0..=self.dice.roll(2) {
                 let by =
                     i64::try_from(self.dice.roll(400 * DAY)).unwrap() - i64::try_from(200 * DAY).unwrap();
-                // Best while something is under way.
+                // Preferably while something is under way.
                 let at = match self.dice.roll(3) {
                     0 => self.dice.roll(3 * DAY),
                     _ => {
@@ -344,11 +344,11 @@ impl World {
         Timestamp::from_millisecond(shown).unwrap()
     }
 
-    /// Returns the database too, with all that happened in it.
+    /// Runs the simulation. Also returns the database, as it is at the end.
     fn run(mut self) -> (Totals, Connection) {
         while let Some(((moment, _), event)) = self.events.pop_first() {
             self.now = moment;
-            assert!(self.now < 60 * DAY, "it never comes to an end");
+            assert!(self.now < 60 * DAY, "the run does not end");
             match event {
                 Event::Arrival => self.arrive(),
                 Event::Process(worker) => self.process(worker),
@@ -372,7 +372,7 @@ impl World {
         (self.totals, self.database)
     }
 
-    /// Now and then it says the same as an earlier one, or screening holds it.
+    /// A submission arrives. It sometimes repeats an earlier one or is held by screening.
     fn arrive(&mut self) {
         let id = Uuid::from_u64_pair(self.now << 16 | 0x7000, self.dice.roll(u64::MAX) | 1 << 63);
         let content = [u8::try_from(self.dice.roll(30)).unwrap(); 16];
@@ -465,7 +465,7 @@ impl World {
         self.at(self.now + away, Event::Start(worker));
     }
 
-    /// Has a worker look for something to do at a moment, if it doesn't before.
+    /// Makes a worker look for work at `moment`, unless it does so earlier.
     fn wake_at(&mut self, worker: usize, moment: u64) {
         let planned = &mut self.workers[worker].wakes_at;
         if planned.is_none_or(|planned| planned > moment) {
@@ -510,7 +510,7 @@ impl World {
         let mut sleep: Option<Duration> = None;
         let mut begun = Vec::new();
         for (post, claims) in claims.into_iter().enumerate() {
-            assert!(claims.claimed.len() <= wants[post].capacity.any, "more than there is room for");
+            assert!(claims.claimed.len() <= wants[post].capacity.any, "more than the capacity");
             let more = dispatcher.begin(post, claims, clock, elapsed);
             begun.extend(more.claimed.into_iter().map(|claimed| (post, claimed)));
             sleep = [sleep, more.sleep].into_iter().flatten().min();
@@ -518,7 +518,7 @@ impl World {
         for (post, claimed) in begun {
             self.totals.attempts += 1;
             let key = (claimed.lease.submission, post);
-            assert!(self.sending.insert(key), "a lease is held twice at a time");
+            assert!(self.sending.insert(key), "two workers hold a lease at the same time");
             self.totals.repeated += usize::from(claimed.lease.number > 1);
             self.begun.entry(key).or_insert(self.now);
             let (takes, outcome) = self.answer(post, &claimed);
@@ -535,12 +535,12 @@ impl World {
             let sleep = u64::try_from(sleep.as_millis()).unwrap().max(1);
             self.wake_at(worker, self.now + sleep);
         } else if two && !self.sending.is_empty() {
-            // Attempts of the other worker are taken over once their lease is over.
+            // Attempts of the other worker are taken over once their leases have expired.
             self.wake_at(worker, self.now + 60_000);
         }
     }
 
-    /// How long an attempt takes, and what comes of it.
+    /// The duration and the outcome of an attempt.
     fn answer(&mut self, post: usize, claimed: &Claimed) -> (Duration, Outcome) {
         let longest = if self.dice.one_in(6) { 115_000 } else { 2_000 };
         let soon = Duration::from_millis(1 + self.dice.roll(longest));
@@ -618,7 +618,7 @@ impl World {
             let count: i64 = self.database.query_row(sql, [], |row| row.get(0)).unwrap();
             usize::try_from(count).unwrap()
         };
-        assert_eq!(count("SELECT count(*) FROM intake"), 0, "something was never processed");
+        assert_eq!(count("SELECT count(*) FROM intake"), 0, "a submission was never processed");
         self.totals.repeats = count("SELECT coalesce(sum(repeats), 0) FROM submission");
         let submissions: BTreeSet<Uuid> = {
             let mut select = self.database.prepare("SELECT id FROM submission").unwrap();
@@ -626,7 +626,11 @@ impl World {
             rows.map(Result::unwrap).collect()
         };
         let accounted = submissions.len() + self.totals.repeats;
-        assert_eq!(accounted, self.arrived.len(), "each is a submission or counted as a repeat, once");
+        assert_eq!(
+            accounted,
+            self.arrived.len(),
+            "each arrival is a submission or is counted as a repeat, exactly once"
+        );
         let ends = u32::try_from(self.totals.ends + self.totals.stalls).unwrap();
         for id in self.arrived.iter().filter(|id| submissions.contains(id)) {
             for (post, target) in self.targets.iter().enumerate() {
@@ -643,10 +647,10 @@ impl World {
                 match state.as_str() {
                     "delivered" => {
                         self.totals.delivered += 1;
-                        assert!(taken >= 1, "delivered, and never taken");
+                        assert!(taken >= 1, "delivered, but never accepted");
                         assert!(
                             taken <= 1 + ends,
-                            "taken {taken} times by {peer:?}, with {ends} ends of processes"
+                            "accepted {taken} times by {peer:?}, with {ends} process ends"
                         );
                     }
                     "parked" => {
@@ -664,12 +668,12 @@ impl World {
                         let is_brought_forward = matches!(peer, Peer::Poisoned);
                         if failures >= 10 && self.totals.clocks_set == 0 && !is_brought_forward {
                             let tried = self.now - self.begun[&(*id, post)];
-                            assert!(tried >= 28 * DAY / 10, "given up after {} h", tried / 3_600_000);
+                            assert!(tried >= 28 * DAY / 10, "parked after {} h", tried / 3_600_000);
                         }
                     }
                     "held" => {
                         self.totals.held += 1;
-                        assert_eq!((attempts, taken), (0, 0), "held, and tried all the same");
+                        assert_eq!((attempts, taken), (0, 0), "held, but attempted");
                     }
                     state => panic!("{state} at the end, by {peer:?}"),
                 }

@@ -28,7 +28,7 @@ fn a_backup_holds_what_the_inbox_holds_and_is_one_file_for_one_user() {
     assert_eq!(names(fixture.copy.parent().unwrap()), ["copy.sqlite"]);
     let metadata = fs::metadata(&fixture.copy).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
-    // The header says whether there is a log: 1 is no, 2 is yes.
+    // Bytes 18 and 19 of the header state whether there is a log: 1 means no, 2 means yes.
     assert_eq!(fs::read(&fixture.copy).unwrap()[18..20], [1, 1]);
 }
 
@@ -117,7 +117,7 @@ fn a_flipped_bit_in_a_text_is_noticed() {
     let at = bytes.windows(3).position(|three| three == b"one").unwrap();
     bytes[at] ^= 1;
     fs::write(&fixture.copy, bytes).unwrap();
-    refused(&fixture, "it does not hold what was once written to it");
+    refused(&fixture, "its content does not match its digest");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn an_inbox_is_replaced_only_if_forced_and_kept_with_its_log() {
     drop(fixture.keep(["two"]));
     let error = fixture.restore(false).unwrap_err();
     assert!(matches!(error, BackupError::Occupied { submissions: 2, .. }), "{error}");
-    // As a killed server leaves it: the newest is only in the log.
+    // As a killed server leaves the inbox: the newest submission is only in the log.
     let writer = fixture.keep(["three"]);
     let killed = tempfile::tempdir().unwrap();
     for suffix in ["", "-wal"] {
@@ -309,7 +309,7 @@ impl Fixture {
         }
     }
 
-    /// Keeps these messages and returns the database, still open.
+    /// Stores these messages and returns the database, still open.
     fn keep<const N: usize>(&self, messages: [&str; N]) -> SqliteWriter {
         files::create_folder(&self.database).unwrap();
         let mut database = SqliteWriter::open(&self.database).unwrap();
@@ -351,7 +351,7 @@ fn keep(database: &mut SqliteWriter, message: &str) {
     database.process();
 }
 
-/// Neither verified nor restored, for this reason; and an inbox that is there stays as it is.
+/// Asserts that the copy is neither verified nor restored, for this reason, and that nothing is created.
 fn refused(fixture: &Fixture, words: &str) {
     let error = verify(&fixture.copy).unwrap_err().to_string();
     assert!(error.contains(words) && error.contains("copy.sqlite"), "{error}");
