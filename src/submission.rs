@@ -51,17 +51,17 @@ pub struct Submission {
     pub id: Uuid,
     /// The form's name. The form may have been removed since.
     pub form: String,
-    /// When the server accepted it, in milliseconds.
+    /// When the server accepted it, to the millisecond.
     pub received_at: Timestamp,
     pub status: Status,
     pub held: Option<Hold>,
-    /// The stored verdict of screening. None if the submission is not processed yet, or was stored by a
+    /// The stored verdict of screening. `None` if the submission is not processed yet, or was stored by a
     /// version without screening.
     pub screening: Option<Screening>,
     pub released_at: Option<Timestamp>,
-    /// The host whose key signed the request, such as `agent.example.com`. None for unsigned requests.
+    /// The host whose key signed the request, such as `agent.example.com`. `None` for unsigned requests.
     pub agent: Option<String>,
-    /// Why processing failed. A submission with an error is set aside.
+    /// Why processing failed; the submission is then set aside. `None` without a failure.
     pub error: Option<String>,
     /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
     /// sealed.
@@ -76,7 +76,7 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// The value of a field that was filled in.
+    /// The value of a field; `None` if it was not filled in.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
     }
@@ -103,7 +103,7 @@ impl Submission {
     }
 }
 
-/// Parses a JSON object of texts, as [`Submission::fields_json`] formats it. An error says what is wrong.
+/// Parses a JSON object of texts, as [`Submission::fields_json`] formats it. An error states the problem.
 pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'static str> {
     let fields: Map<String, Value> =
         serde_json::from_slice(json).map_err(|_| "fields are not a JSON object")?;
@@ -129,7 +129,7 @@ impl fmt::Debug for Submission {
     }
 }
 
-/// Why a submission waits for its release.
+/// Why a submission is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub since: Timestamp,
@@ -170,7 +170,7 @@ named_enum! {
         Waiting = "waiting",
         /// Every channel has received it.
         Delivered = "delivered",
-        /// It waits for its release.
+        /// It is waiting for its release.
         Held = "held",
         /// At least one delivery is a dead letter: all attempts failed, or the channel refused it for good.
         /// The operator decides what happens next.

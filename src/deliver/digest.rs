@@ -228,7 +228,7 @@ mod tests {
         };
         let lines = digest.lines();
         let begin = [
-            "Only 1.0 MiB of 1.0 TiB is free where the inbox is",
+            "Only 1.0 MiB of 1.0 TiB is free on the inbox's disk",
             "2 submissions are held",
             "1 submission could not be processed and is set aside",
             "Channel \"crm\" has been failing since 2026-11-20T06:00:00Z",

@@ -80,7 +80,7 @@ pub(crate) struct Eased {
     pub at: i64,
     /// Whether a flood still holds the original. Otherwise it is released.
     pub is_flood: bool,
-    /// Whether the original is marked as suspicious from now on.
+    /// Whether the original is to be marked as suspicious.
     pub is_suspicious: bool,
     /// The new rank of its deliveries, unless they were counted before and have a lower one.
     pub rank: i64,

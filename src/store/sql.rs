@@ -146,7 +146,7 @@ impl dyn Sql + '_ {
         // A server that did not reply in time would not reply to this either, and the caller has waited long
         // enough.
         if done.as_ref().is_err_and(|error| !matches!(error, StoreError::Unreachable { .. })) {
-            // If this fails, the connection is unusable, and the database rolls back by itself.
+            // If this fails, the connection is unusable, and the database rolls back on its own.
             let _ = self.execute("ROLLBACK", &[]);
         }
         done

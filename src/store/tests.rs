@@ -1,4 +1,4 @@
-//! The contract of a store over either database, and failures and recovery of SQLite.
+//! Tests of the store with either database, and of failures and recovery of SQLite.
 
 use std::fs;
 use std::path::Path;
@@ -186,7 +186,7 @@ fn the_newest_submission_with_the_same_content_counts_on_any_day() {
     fixture.keep_again(&later(&contact("one"), 2 * DAY), first);
     let second = fixture.keep_new(&later(&contact("one"), 3 * DAY));
     fixture.keep_again(&later(&contact("one"), 4 * DAY), second);
-    // Received a little earlier than what was processed before it, on the day before.
+    // Received on the day before, a little earlier than the submission that was processed before it.
     let midnight = Arrival { received_at: "2026-12-01T00:00:00Z".parse().unwrap(), ..contact("two") };
     let third = fixture.keep_new(&midnight);
     let before = Arrival { received_at: midnight.received_at - MILLISECOND, ..midnight };
@@ -250,7 +250,7 @@ fn the_last_store_to_go_closes_the_database() {
     drop(store);
     assert!(log.exists());
     drop(clone);
-    assert!(!log.exists(), "SQLite removes the log when the last connection ends in order");
+    assert!(!log.exists(), "SQLite removes the log when the last connection is closed properly");
     drop(fresh);
 }
 
@@ -356,8 +356,8 @@ fn a_locked_database_costs_an_error_and_nothing_else() {
 
 #[test]
 fn a_short_lock_is_waited_for() {
-    // The writer waits for two seconds. A busy machine may need longer for the release now and then, but not
-    // ten times.
+    // The writer waits for two seconds. A busy machine may sometimes take longer to release the lock, but not
+    // ten times in a row.
     let is_waited_for = || {
         let fixture = Fixture::in_file();
         let other = fixture.connection();
@@ -396,7 +396,7 @@ fn a_folder_that_cannot_be_written_to_costs_an_error_until_it_can() {
     let fixture = Fixture::in_file();
     let id = fixture.keep_new(&contact("before"));
     let data = fixture.fresh.folder.path().join("data");
-    // Not even root can make a file inside a file.
+    // Not even root can create a file inside a file.
     fs::rename(&data, fixture.fresh.folder.path().join("away")).unwrap();
     fs::write(&data, "in the way").unwrap();
     for n in 0..3 {
@@ -489,7 +489,7 @@ fn a_replaced_database_is_the_one_that_is_written_to() {
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// A store in a folder of its own.
+/// A store in its own folder.
 struct Fixture {
     store: TestInbox,
     options: Options,
@@ -503,7 +503,7 @@ fn channels(names: &[&str], forms: &[&str]) -> Vec<Route> {
 }
 
 impl Fixture {
-    /// With the database that the tests are run over.
+    /// Uses the database with which the tests are run.
     fn new() -> Fixture {
         Fixture::with_options(|_| {})
     }
@@ -546,7 +546,7 @@ impl Fixture {
         self.runtime.block_on(self.store.change(|tx| tx.sql.execute(sql::TOUCH, &[]).map(drop)))
     }
 
-    /// All of them at the same time.
+    /// Keeps all of them at the same time.
     fn keep_all(&self, arrivals: &[Arrival]) -> Vec<Result<Accepted, StoreError>> {
         self.runtime.block_on(async {
             let tasks: Vec<_> = arrivals
@@ -567,7 +567,7 @@ impl Fixture {
     fn keep_new(&self, arrival: &Arrival) -> Uuid {
         match self.accept(arrival).unwrap() {
             Accepted::New(id) => id,
-            Accepted::Duplicate(id) => panic!("taken for a repeat of {id}"),
+            Accepted::Duplicate(id) => panic!("mistaken for a repeat of {id}"),
         }
     }
 
@@ -587,7 +587,7 @@ impl Fixture {
         Editor::open(&self.options.url).unwrap()
     }
 
-    /// Whether any file of the database holds these bytes; of a server's, any row.
+    /// Whether any file of the database contains this text or, on a server, any row.
     fn files_hold(&self, text: &str) -> bool {
         if self.options.url.file().is_none() {
             let sql = self.fresh.sql();
@@ -603,7 +603,7 @@ impl Fixture {
     }
 
     fn file(&self) -> PathBuf {
-        self.options.url.file().expect("it is in a file").to_owned()
+        self.options.url.file().expect("the inbox is in a file").to_owned()
     }
 
     /// Another program's connection.
@@ -653,7 +653,7 @@ fn waitlist(email: &str) -> Arrival {
     arrival(entry(&WAITLIST, &serde_json::json!({ "email": email }).to_string()))
 }
 
-/// The row of the intake.
+/// The row for the table `intake`.
 fn row(arrival: Arrival, options: &Options) -> Accepting {
     arrival.into_row(&options.intake, &options.channels)
 }

@@ -8,14 +8,14 @@ use super::postgres::server::Server;
 /// The address of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// A SQLite file. The server creates file and folder if they are missing, for its user only.
+    /// A SQLite file. The server creates the file and its folder if they are missing, for its own user only.
     Sqlite(PathBuf),
     /// A database on a PostgreSQL server, which several machines can share.
     Postgres(Server),
 }
 
 impl DatabaseUrl {
-    /// The path of a SQLite file.
+    /// The path of a SQLite file; `None` for a server.
     pub fn file(&self) -> Option<&Path> {
         match self {
             DatabaseUrl::Sqlite(path) => Some(path),

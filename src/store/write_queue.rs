@@ -11,9 +11,9 @@ use super::error::StoreError;
 use super::sql::intake::Accepting;
 use super::sql::transaction::{Change, Transaction};
 
-/// Limit on waiting submissions, and so on the submissions of one transaction.
+/// The maximum number of waiting submissions, and therefore of the submissions in one transaction.
 const MAX_WAITING: usize = 4096;
-/// Limit on the bytes of waiting fields. One submission always fits.
+/// The maximum number of bytes in the fields of waiting submissions. One submission always fits.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 /// After a failure, the time until the writer retries without a request.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 /// The time until the writer looks for unresolved commits after a success.
 const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
-/// A batch with this many submissions counts as a crowd, until no such batch has come for `CROWD_DURATION`.
+/// A batch with at least this many submissions is a burst, which lasts for `CROWD_DURATION`.
 const CROWD: usize = 8;
 const CROWD_DURATION: Duration = Duration::from_millis(10);
 /// A write that takes longer than this makes the store unhealthy.
@@ -32,13 +32,13 @@ pub(super) type ResultSender<T> = oneshot::Sender<Result<T, StoreError>>;
 /// Receives the outcome.
 pub(super) type ResultReceiver<T> = oneshot::Receiver<Result<T, StoreError>>;
 
-/// The requests that wait for the writer, and the outcome of its last write.
+/// The requests that are waiting for the writer, and the outcome of its last write.
 #[derive(Default)]
 pub(super) struct WriteQueue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// How often the writer checks an idle database. A file needs no check; a server may be gone, and the
-    /// store's health should show that before a visitor's submission fails.
+    /// How often the writer checks an idle database; `None` for a file, which needs no check. A server may be
+    /// gone, and the store's health should show that before a visitor's submission fails.
     probe_interval: Option<Duration>,
 }
 
@@ -47,9 +47,9 @@ struct Waiting {
     batch: Batch,
     /// The bytes of the fields of all waiting submissions.
     bytes: usize,
-    /// When the writer began with the current batch.
+    /// When the writer took the current batch; `None` while it is idle.
     began: Option<Instant>,
-    /// When the last crowd began.
+    /// When the last burst began.
     crowded_at: Option<Instant>,
     closed: bool,
     failure: Option<StoreError>,
@@ -72,7 +72,7 @@ impl Batch {
     }
 }
 
-/// A change with the caller that waits for its result.
+/// A change, and the caller that is waiting for its result.
 struct PendingChange<T, F> {
     apply: F,
     found: Result<T, StoreError>,
@@ -119,7 +119,7 @@ impl WriteQueue {
         Ok(answered)
     }
 
-    /// Commits a submission with the next batch.
+    /// Commits a submission with the next batch, and returns its id. Fails at once if too many are waiting.
     pub async fn accept(&self, job: Accepting) -> Result<Uuid, StoreError> {
         let answered = self.push(|waiting, answer| {
             let (bytes, batch) = (waiting.bytes + job.fields.len(), &mut waiting.batch);
@@ -156,7 +156,7 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Whether submissions wait, or have arrived in a crowd lately.
+    /// Whether submissions are waiting, or have recently arrived in a burst.
     pub fn is_busy(&self) -> bool {
         let waiting = self.lock();
         !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_DURATION)
@@ -229,7 +229,7 @@ impl WriteQueue {
             waiting.began = None;
             mem::replace(&mut waiting.failure, failure.clone())
         };
-        // Log without the lock: another thread may hold standard error and wait for the lock.
+        // Log without the lock: another thread may hold standard error while it waits for the lock.
         match (before, failure) {
             (None, Some(error)) => tracing::error!(%error, "submissions cannot be stored"),
             (Some(_), None) => tracing::info!("submissions are kept again"),
@@ -273,7 +273,7 @@ mod tests {
                 queue.note(failure);
                 assert!(
                     was_free.load(Ordering::Relaxed),
-                    "whoever asks for the store's health holds standard error"
+                    "the thread that asks for the store's health holds standard error"
                 );
             }
         });

@@ -45,7 +45,7 @@ impl WakeUp {
         self.changed.notify_all();
     }
 
-    /// Waits for a wake-up since the last call, or until the timeout.
+    /// Waits until there has been a wake-up since the last call, or until the timeout.
     pub fn wait(&self, timeout: Duration) {
         let is_set = self.is_set.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(is_set, timeout, |is_set| !*is_set);
@@ -58,8 +58,8 @@ impl WakeUp {
 pub(super) struct Writer {
     /// Submissions to be appended.
     pub submissions: Arc<WriteQueue>,
-    /// Other changes. The same queue for a file, where one transaction takes both; on a server, a change of
-    /// several statements must not delay submissions.
+    /// Other changes. For a file, this is the same queue, because one transaction commits both; on a server,
+    /// a change of several statements must not delay submissions.
     pub changes: Arc<WriteQueue>,
     pub events: Arc<Events>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -82,15 +82,16 @@ impl Writer {
         Ok(Writer { submissions, changes, events, threads: Mutex::new(threads) })
     }
 
+    /// Commits everything in the queues, ends the threads, and closes the database.
     pub(super) fn close(&self) {
         self.submissions.close();
         self.changes.close();
-        // Callers that wait for a submission to be processed look again, and find the store closed.
+        // Callers that are waiting for a submission to be processed check again, and find the store closed.
         self.events.processed.send_replace(());
         let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
-                tracing::error!("the inbox's writer had failed before it was closed");
+                tracing::error!("the inbox writer had failed before it was closed");
             }
         }
     }
@@ -140,7 +141,7 @@ impl DatabaseWriter {
         }
     }
 
-    /// Commits all or nothing, in one transaction. See the databases' own `commit`.
+    /// Commits all or nothing, in one transaction. See the `commit` method of each database.
     fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -169,7 +170,7 @@ impl Drop for Writer {
     }
 }
 
-/// Releases all waiting callers when the writer ends, also by a panic.
+/// Releases all waiting callers when the writer ends, even by a panic.
 struct AbandonOnDrop<'a>(&'a WriteQueue);
 
 impl Drop for AbandonOnDrop<'_> {
@@ -184,7 +185,7 @@ struct WriterThread {
     events: Arc<Events>,
     /// Outlives the database, so that ids ascend even if it is reopened.
     ids: Ids,
-    /// Commits that were reported as failed and may have happened.
+    /// Commits that were reported as failed but may have happened.
     unresolved: Vec<UnresolvedCommit>,
     /// Declared before the database: it must close its connection first. `None` for a server.
     copier: Option<Copier>,
@@ -204,7 +205,7 @@ impl WriterThread {
                 && !batch.jobs.is_empty()
                 && !batch.changes.is_empty()
             {
-                // A change may be the cause, such as one for which the disk has no room. Retry the
+                // A change may be the cause, for instance if the disk has no room for it. Retry the
                 // submissions without the changes.
                 for change in batch.changes.drain(..) {
                     change.answer(Err(error.clone()));
@@ -243,7 +244,7 @@ impl WriterThread {
         }
     }
 
-    /// Work after a commit, while no caller waits.
+    /// Work after a commit, while no caller is waiting.
     fn follow_up(&mut self) {
         if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database)
             && copier.is_due(database.changed, || Some(database.files.clone()))

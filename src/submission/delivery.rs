@@ -57,7 +57,8 @@ pub struct Delivery {
     /// The channel's name. Deliveries to a channel that is no longer configured remain.
     pub channel: String,
     pub state: DeliveryState,
-    /// The time of the next attempt or, during an attempt, the end of its lease.
+    /// The time of the next attempt or, during an attempt, the end of its lease. `None` if neither is
+    /// pending.
     pub due_at: Option<Timestamp>,
     pub obstacle: Option<Obstacle>,
     /// Oldest first.
@@ -69,7 +70,7 @@ pub struct Attempt {
     /// Counts all attempts of a delivery, from 1.
     pub number: u32,
     pub began_at: Timestamp,
-    /// None if the attempt is in progress or was interrupted.
+    /// `None` if the attempt is in progress or was interrupted.
     pub end: Option<AttemptEnd>,
 }
 
@@ -135,9 +136,9 @@ pub struct Claims {
     pub is_off: bool,
     /// The store has the channel as paused. The operator's retry resets this.
     pub is_paused: bool,
-    /// Some waiting deliveries are of frequent networks, which this channel sends at a limited pace.
+    /// Some waiting deliveries are from frequent networks, which this channel sends at a limited pace.
     pub is_paced: bool,
-    /// Of the deliveries that were not claimed.
+    /// When the deliveries that were not claimed are due.
     pub next: NextDue,
 }
 

@@ -31,7 +31,7 @@ const EXPECTED: &str = "the public key that `age-keygen` prints: \"age1\" and 58
 pub struct Recipient(PublicKey);
 
 impl Recipient {
-    /// Parses an X25519 recipient, `age1…`. The error says what is expected and does not quote the input,
+    /// Parses an X25519 recipient, `age1…`. The error states what is expected and does not quote the input,
     /// which may be a secret.
     pub fn parse(text: &str) -> Result<Recipient, String> {
         let upper = text.trim().to_ascii_uppercase();
@@ -43,8 +43,7 @@ impl Recipient {
         if upper.starts_with("SSH-") {
             return Err(format!("{EXPECTED} (SSH keys are not supported)"));
         }
-        // Recipients of plugins and of later kinds are Bech32 as well, and their prefixes have a `1` of their
-        // own.
+        // Recipients of plugins and of later kinds are Bech32 as well, but their prefixes contain a `1`.
         if upper.strip_prefix("AGE1").is_some_and(|rest| rest.contains('1')) {
             return Err(format!(
                 "{EXPECTED} (other kinds of recipients, such as those of plugins, are not supported)"
@@ -75,12 +74,12 @@ impl fmt::Debug for Recipient {
     }
 }
 
-/// Why an identity file cannot be used. No variant carries anything of the file.
+/// Why an identity file cannot be used. No variant contains any of the file's content.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IdentityError {
     #[error("cannot read {}: {error}", path.display())]
     Io { path: PathBuf, error: Arc<io::Error> },
-    /// The whole file is of no use.
+    /// The whole file is unusable.
     #[error("{} {problem}", path.display())]
     File { path: PathBuf, problem: &'static str },
     /// A line is neither an identity nor a comment. Lines are counted from 1.
@@ -124,10 +123,10 @@ fn parse(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
         return unusable("is too large to be an identity file");
     }
     if text.starts_with(b"age-encryption.org/") || text.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {
-        return unusable("is protected by a passphrase; open it first: `age -d`");
+        return unusable("is protected by a passphrase; decrypt it first with `age -d`");
     }
     if text.starts_with(b"-----BEGIN ") {
-        return unusable("is an SSH key; only the keys that `age-keygen` makes are supported");
+        return unusable("is an SSH key; only keys from `age-keygen` are supported");
     }
     let mut identities = Vec::new();
     for (line, text) in (1..).zip(text.split(|byte| *byte == b'\n')) {
@@ -143,7 +142,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
         })?);
     }
     if identities.is_empty() {
-        return unusable("holds no identity; `age-keygen -o FILE` makes one");
+        return unusable("contains no identity; `age-keygen -o FILE` creates one");
     }
     Ok(AgeIdentity(identities))
 }
@@ -151,11 +150,11 @@ fn parse(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
 /// Why a line is not an identity.
 fn problem_of(line: &[u8]) -> &'static str {
     if line.starts_with(b"AGE-PLUGIN-") {
-        "the identity needs a plugin of age; only the keys that `age-keygen` makes are supported"
+        "the identity needs a plugin of age; only keys from `age-keygen` are supported"
     } else if line.starts_with(b"age1") {
-        "this is a public key; opening needs the secret half, AGE-SECRET-KEY-1…"
+        "this is a public key; decryption needs the secret half, AGE-SECRET-KEY-1…"
     } else {
-        "this is no identity; one is AGE-SECRET-KEY-1… as `age-keygen` writes it"
+        "this is not an identity, which is a line AGE-SECRET-KEY-1… as `age-keygen` writes it"
     }
 }
 
@@ -336,14 +335,14 @@ mod tests {
             assert!(error.contains("key.txt") && error.contains(words), "{text}: {error}");
         };
         let (secret, public) = generate_key_texts();
-        check("", "holds no identity");
-        check("# created by hand\n\n", "holds no identity");
+        check("", "contains no identity");
+        check("# created by hand\n\n", "contains no identity");
         check(&format!("# public\n{public}\n"), "key.txt:2: this is a public key");
         check("AGE-PLUGIN-YUBIKEY-1QQQQQQQ\n", "key.txt:1: the identity needs a plugin");
         check("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n", "is an SSH key");
         check("-----BEGIN AGE ENCRYPTED FILE-----\nYWdlLWVuY3J5cHRpb24\n", "protected by a passphrase");
         check("age-encryption.org/v1\n-> scrypt 4SXWcOsxdOZ3p2Io0Iq9BA 18\n", "protected by a passphrase");
-        check(&format!("{secret}\n{}\n", &secret[..60]), "key.txt:2: this is no identity");
+        check(&format!("{secret}\n{}\n", &secret[..60]), "key.txt:2: this is not an identity");
         check(&"#".repeat(MAX_IDENTITY_FILE_BYTES + 1), "is too large");
         let error = AgeIdentity::read(&folder.path().join("nowhere")).unwrap_err();
         assert!(matches!(error, IdentityError::Io { .. }), "{error}");

@@ -59,7 +59,7 @@ impl Outcome {
         Outcome::Delivered(brief(&answer.into()))
     }
 
-    /// Sets how long a failed delivery waits at least.
+    /// Sets the minimum time until a failed delivery is retried.
     #[must_use]
     pub fn with_retry_after(self, retry_after: Option<Duration>) -> Outcome {
         match self {

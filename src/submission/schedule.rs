@@ -28,8 +28,8 @@ pub fn longest_wait(failures: u32) -> Duration {
     Duration::from_millis(seconds * 1100)
 }
 
-/// After this many consecutive interrupted attempts, the delivery becomes a dead letter: it may be what
-/// terminates the process.
+/// After this many consecutive interrupted attempts, the delivery becomes a dead letter, because it may be
+/// the cause of the interruptions.
 const MOST_INTERRUPTIONS: u32 = 20;
 
 /// Maximum backoff after interruptions: 2^8 seconds.
@@ -70,8 +70,8 @@ pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextSte
     }
 }
 
-/// The time until the next attempt; none if there is no further one. A jitter of up to a tenth spreads the
-/// retries of deliveries that failed together. It is a function of the delivery and the attempt.
+/// The time until the next attempt; `None` if there is no further attempt. A jitter of up to a tenth spreads
+/// the retries of deliveries that failed together. It is a function of the delivery and the attempt.
 fn delay(id: Uuid, failures: u32) -> Option<Duration> {
     let seconds = *DELAYS.get(usize::try_from(failures).ok()?)?;
     let millis = seconds * 1000;
@@ -133,7 +133,11 @@ mod tests {
             // Clamping due times must not change a scheduled delay.
             assert_eq!(longest_wait(failures + 1), (seconds * 11 / 10).max(Duration::from_millis(281_600)));
         }
-        assert_eq!(longest_wait(0), Duration::from_millis(281_600), "an interruption's longest, and a tenth");
+        assert_eq!(
+            longest_wait(0),
+            Duration::from_millis(281_600),
+            "the longest backoff after an interruption, and a tenth"
+        );
         assert_eq!(longest_wait(100), longest_wait(9));
     }
 
@@ -198,7 +202,7 @@ mod tests {
         for failures in 0..12 {
             for interrupted in 0..MOST_INTERRUPTIONS {
                 let NextStep::RetryAt(at) = next_step_after_interruption(interrupted, NOW) else {
-                    panic!("it is tried again")
+                    panic!("it is retried")
                 };
                 assert!(at <= NOW + longest_wait(failures));
             }

@@ -48,13 +48,13 @@ named_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreeningVerdict {
     pub score: u32,
-    /// Those signals that added points, most points first.
+    /// The signals that added points, most points first.
     pub reasons: Vec<ScreeningReason>,
     pub hold: bool,
     /// Whether it is to be marked as suspicious; never with `hold`.
     #[serde(default)]
     pub suspicious: bool,
-    /// How many points would hold it.
+    /// The number of points from which a submission is held.
     pub threshold: u32,
 }
 
@@ -62,7 +62,7 @@ pub struct ScreeningVerdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreeningReason {
     pub signal: Signal,
-    /// How many, at least one.
+    /// The number of points; at least one.
     pub points: u32,
     /// The finding, for the operator. Contains nothing that the visitor wrote, except the domain names of
     /// links and of the address.
@@ -70,7 +70,7 @@ pub struct ScreeningReason {
 }
 
 impl ScreeningReason {
-    /// Signal and points alone: a detail may name a domain of the visitor's.
+    /// The signal and its points only: a detail may contain a visitor's domain name.
     #[must_use]
     pub fn without_detail(self) -> ScreeningReason {
         ScreeningReason { detail: String::new(), ..self }
@@ -78,7 +78,7 @@ impl ScreeningReason {
 }
 
 impl ScreeningVerdict {
-    /// The same with signals and points alone.
+    /// The same verdict, but its reasons have only signals and points.
     #[must_use]
     pub fn without_details(self) -> ScreeningVerdict {
         ScreeningVerdict {
@@ -87,7 +87,7 @@ impl ScreeningVerdict {
         }
     }
 
-    /// The same submission, held until a flood of its form ends.
+    /// The same verdict, but held until a flood of the form ends.
     #[must_use]
     pub fn in_flood(mut self) -> ScreeningVerdict {
         let detail = "the form has had more than its quota".to_owned();
@@ -96,8 +96,8 @@ impl ScreeningVerdict {
         self
     }
 
-    /// Everything on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. A signal without
-    /// a detail is named. Empty if there is nothing to say.
+    /// The verdict on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. A signal
+    /// without a detail appears by name. Empty if there are no reasons.
     pub fn because(&self) -> String {
         let mut line = String::new();
         for (i, ScreeningReason { signal, points, detail }) in self.reasons.iter().enumerate() {

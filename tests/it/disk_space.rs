@@ -115,7 +115,7 @@ fn below_the_reserve_only_small_submissions_are_accepted() {
     assert_eq!((low.get("frontdesk_disk_low"), low.get("frontdesk_disk_reserve_bytes")), (1, 1000 << 40));
     assert!(low.get("frontdesk_disk_free_bytes") <= low.get("frontdesk_disk_size_bytes"));
     assert_eq!(low.get("frontdesk_submissions_total{form=\"contact\",verdict=\"low_disk\"}"), 1);
-    assert_eq!(digest(&server, "1000TiB").matches("is free where the inbox is").count(), 1);
+    assert_eq!(digest(&server, "1000TiB").matches("is free on the inbox's disk").count(), 1);
     assert_eq!(digest(&server, "off"), "Nothing needs your attention.\n");
 
     std::fs::write(&setting, "1B").expect("a file");

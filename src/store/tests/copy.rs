@@ -1,4 +1,4 @@
-//! An inbox that is copied from one database into another.
+//! Copies an inbox from one database to another.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn an_inbox_goes_over_and_comes_back_as_it_was() {
     assert_eq!(sums(&over.url), expected);
     assert_eq!(copy_inbox(&over.url, &back.url).unwrap(), copied);
     assert_eq!(sums(&back.url), expected);
-    // It goes on from there: what was known is known.
+    // The copied inbox can be used: it recognises a repeat.
     let store = TestInbox::open(&Options::new(over.url.clone())).unwrap();
     let arrival = contact("number 7");
     let again = runtime().block_on(store.keep(arrival)).unwrap();
@@ -62,7 +62,7 @@ fn every_column_is_copied() {
     }
 }
 
-/// An inbox in which every table has rows, more of them than are read at a time.
+/// Fills an inbox so that every table has more rows than are read at a time, and returns their checksums.
 fn full(place: &DatabaseUrl) -> Vec<Sum> {
     let options = Options { channels: channels(&["box", "crm"], &[]), ..Options::new(place.clone()) };
     let mut options = options;

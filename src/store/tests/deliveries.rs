@@ -1,4 +1,4 @@
-//! The life of a delivery, as the store keeps it.
+//! The life of a delivery in the store.
 
 use super::*;
 use crate::submission::delivery::{Capacity, Claimed, Delivery, NextDue};
@@ -17,7 +17,7 @@ fn a_submission_is_queued_for_each_channel_that_takes_its_form() {
     let other = fixture.keep_new(&waitlist("ada@example.com"));
     assert_eq!(fixture.states(other), []);
     assert_eq!(fixture.status(other), Status::Kept);
-    // A repetition queues nothing.
+    // A repeat queues nothing.
     fixture.keep_again(&contact("Hello"), id);
     assert_eq!(fixture.count("delivery"), 2);
 }
@@ -36,7 +36,7 @@ fn a_claimed_delivery_is_not_claimed_again_before_its_lease_ends() {
     assert_eq!(fixture.claim_beside("box", at(200), &[claimed[0].lease.clone()]).len(), 0);
     let again = fixture.claim("box", at(200));
     assert_eq!((again.len(), again[0].lease.number), (1, 2));
-    // The first one's report comes too late to change anything, unless it has arrived after all.
+    // The first worker's report comes too late to change anything, unless the delivery has arrived after all.
     fixture.record(&claimed[0], &failed(), NextStep::Parked, at(201));
     assert_eq!(fixture.states(id), [("box", DeliveryState::Sending)]);
     assert!(fixture.record(&claimed[0], &Outcome::delivered("250"), NextStep::Delivered, at(202)));
@@ -81,11 +81,11 @@ fn the_queue_is_what_is_still_to_be_done() {
     let fixture = Fixture::with_channels(&["box", "crm"], &[]);
     assert_eq!(fixture.reader().queue().unwrap(), Queue::default());
     let ids = ["One", "Two", "Three"].map(|message| fixture.keep_new(&contact(message)));
-    // One has arrived by box, one is parked there, and one is on its way.
+    // One was delivered by `box`, one is parked there, and one is being sent.
     let claimed = fixture.claim("box", at(0));
     fixture.record(&claimed[0], &Outcome::delivered("250"), NextStep::Delivered, at(1));
     fixture.record(&claimed[1], &failed(), NextStep::Parked, at(1));
-    // And one of those that wait for crm has failed before.
+    // One of those that are waiting for `crm` has failed before.
     let claimed = fixture.claim("crm", at(0));
     fixture.record(&claimed[0], &failed(), NextStep::RetryAt(at(300)), at(1));
     fixture.runtime.block_on(fixture.store.pause("crm".to_owned(), "503".to_owned(), at(2))).unwrap();
@@ -97,7 +97,9 @@ fn the_queue_is_what_is_still_to_be_done() {
     assert_eq!((&*by_crm.name, by_crm.waiting, by_crm.parked, by_crm.oldest), ("crm", 3, 0, Some(oldest)));
     assert_eq!((by_box.is_paused, by_crm.is_paused, by_crm.is_off), (false, true, false));
     fixture.runtime.block_on(fixture.store.switch_off(target("crm", "a"), "410".to_owned(), at(3))).unwrap();
-    let [_, by_crm] = &fixture.reader().queue().unwrap().channels[..] else { panic!("two channels") };
+    let [_, by_crm] = &fixture.reader().queue().unwrap().channels[..] else {
+        panic!("expected two channels")
+    };
     assert_eq!((by_crm.is_paused, by_crm.is_off), (false, true));
 }
 
@@ -119,7 +121,7 @@ fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
 fn a_clock_that_is_set_back_delays_nothing_for_ever() {
     let fixture = Fixture::with_channels(&["box"], &[]);
     fixture.keep_new(&contact("Hello"));
-    // It was received in 2026, as far as its clock knew; it is 1970 now.
+    // The submission was received in 2026 by its clock, but it is 1970 now.
     assert_eq!(fixture.claim("box", at(0)).len(), 1);
 }
 
@@ -133,14 +135,14 @@ fn places_are_kept_for_first_attempts() {
         fixture.record(&claimed, &failed(), NextStep::RetryAt(at(10)), at(1));
     }
     for n in 0..4 {
-        // Each of another network, so that none is frequent.
+        // Each is from a different network, so that none is frequent.
         let source = Source::V4([10, 0, n, 1]);
         fixture.keep_new(&Arrival { source, ..contact(&format!("first {n}")) });
     }
     let claims = fixture.claims("box", at(10), Capacity { any: 5, retries: 2 });
     let retries = claims.claimed.iter().filter(|claimed| claimed.is_retry).count();
     assert_eq!((claims.claimed.len(), retries), (5, 1));
-    // An attempt under way is looked at again when its lease is over.
+    // An attempt that is under way is checked again when its lease expires.
     assert_eq!(claims.next, NextDue { first: Some(at(190)), retry: Some(at(10)) });
 }
 
@@ -250,12 +252,12 @@ fn a_gone_channel_parks_everything_until_its_target_changes_or_a_retry() {
     assert_eq!((fixture.status(first), fixture.status(second)), (Status::Parked, Status::Parked));
     let obstacle = fixture.deliveries(second)[0].obstacle.clone().unwrap();
     assert_eq!((obstacle.off, obstacle.since, obstacle.answer.as_str()), (true, at(1), "410 Gone"));
-    // By name, because a retry of everything else shall not wake it by accident.
+    // The channel must be named, so that a retry of everything else does not switch it on by accident.
     let retry = Retry { channel: Some("crm".to_owned()), ..Retry::default() };
     assert_eq!(fixture.editor().retry(&retry, at(3)).unwrap(), 2);
     assert_eq!(fixture.claim("crm", at(3)).len(), 2);
     fixture.runtime.block_on(fixture.store.switch_off(target("crm", "b"), "410".to_owned(), at(4))).unwrap();
-    assert!(!fixture.claims("crm", at(5), Capacity::default()).is_off, "it leads elsewhere now");
+    assert!(!fixture.claims("crm", at(5), Capacity::default()).is_off, "it has a new target");
 }
 
 #[test]
@@ -318,7 +320,7 @@ fn an_erased_submission_is_gone_from_every_file() {
     assert!(!fixture.files_hold("sesame") && !fixture.files_hold("ada@"));
     assert!(fixture.files_hold("else@example.com"), "the search works");
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 0);
-    // A sender who comes back is new.
+    // A sender who sends again is new.
     fixture.keep_new(&keyed);
 }
 
@@ -345,7 +347,7 @@ fn old_submissions_expire_unless_a_delivery_is_pending() {
     assert_eq!(expire(Uuid::nil()), Expired { removed: 2, after: Some(waiting) });
     assert_eq!(expire(waiting), Expired { removed: 0, after: None });
     assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting, held]);
-    // The address is not on the list any more.
+    // The address is no longer on the list.
     fixture.keep_new(&waitlist("kept@example.com"));
 }
 
@@ -356,7 +358,7 @@ fn submissions_without_a_channel_are_sealed_before_writing() {
     let submission = fixture.reader().get(id).unwrap().unwrap();
     assert!(submission.fields.is_empty() && submission.sealed.is_some());
     assert!(!fixture.files_hold("sesame") && !fixture.files_hold("ada@example.com"));
-    // It is recognised and erased all the same.
+    // It is still recognised and erased.
     fixture.keep_again(&contact("sesame"), id);
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
 }
@@ -399,7 +401,7 @@ fn a_long_read_blocks_no_writer_while_the_log_is_to_be_truncated() {
     while fixture.reader().get(id).unwrap().is_some() {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // The server gives up on a lock well before the one who erases gives up on the reader.
+    // The server stops waiting for a lock well before the erasure stops waiting for the reader.
     assert!(!fixture.runtime.block_on(fixture.store.truncate_wal()).unwrap());
     for n in 0..20 {
         fixture.keep_new(&contact(&format!("message {n}")));
@@ -437,7 +439,7 @@ fn pending_deliveries_are_found_by_an_index() {
     }
 }
 
-/// So many seconds after the beginning of time.
+/// This many seconds after the Unix epoch.
 fn at(seconds: i64) -> Timestamp {
     NOW + Duration::from_secs(seconds.unsigned_abs())
 }

@@ -5,7 +5,7 @@ use crate::limits::Quota;
 use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest};
 use crate::submission::verdict::ScreeningVerdict;
 
-/// With a quota of ten submissions a minute.
+/// A store with a quota of ten submissions a minute.
 fn flooded() -> Fixture {
     let Fixture { mut options, fresh, .. } = Fixture::with_channels(&["box"], &[]);
     options.intake.form_quota = Some(Quota { per_minute: 10, per_hour: 100 });
@@ -20,7 +20,7 @@ fn start() -> Timestamp {
     *START.get_or_init(Timestamp::now)
 }
 
-/// The n-th message of a network.
+/// The n-th message from a network.
 fn message(network: u8, n: usize) -> Arrival {
     Arrival {
         source: Source::V4([10, 0, network, u8::try_from(n % 250).unwrap()]),
@@ -39,7 +39,7 @@ fn status(fixture: &Fixture, id: Uuid) -> Status {
     fixture.reader().get(id).unwrap().unwrap().status
 }
 
-/// Releases what ended floods hold, as if it were then.
+/// Releases the submissions of ended floods, as if it were `now`.
 fn end_floods(fixture: &Fixture, now: Timestamp) -> usize {
     let sql = fixture.fresh.sql();
     sql.transaction(|| {
@@ -67,7 +67,7 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     let [flood] = &fixture.reader().floods().unwrap()[..] else { panic!() };
     assert_eq!((flood.form.as_str(), flood.held), ("contact", 6));
 
-    // Retention leaves what a flood holds.
+    // Retention does not remove submissions that a flood holds.
     let expired = fixture
         .runtime
         .block_on(fixture.store.change(move |tx| tx.expire_held(start() + Duration::from_hours(1))));
@@ -77,9 +77,9 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     let now = start();
     assert!(fixture.editor().release(held[0], &[], now).unwrap());
     assert!(fixture.editor().hold(held[1], "by hand", now).unwrap());
-    assert_eq!(end_floods(&fixture, now), 0, "it lasts for an hour more");
+    assert_eq!(end_floods(&fixture, now), 0, "the flood lasts for another hour");
     let later = now + Duration::from_hours(2);
-    // On a server the processor may have its turn just then.
+    // On a server, the processor may have its turn at that moment.
     let mut steps: Vec<usize> = (0..100).map(|_| end_floods(&fixture, later)).collect();
     steps.retain(|released| *released > 0);
     assert_eq!(steps, [3, 1]);
@@ -99,7 +99,7 @@ fn a_server_that_starts_after_a_flood_releases_what_it_held() {
     let fixture = Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
     let began = Instant::now();
     while ids.iter().any(|id| status(&fixture, *id) == Status::Held) {
-        assert!(began.elapsed() < Duration::from_mins(10), "they are released");
+        assert!(began.elapsed() < Duration::from_mins(10), "they were not released");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -131,7 +131,7 @@ fn a_copy_from_another_network_releases_a_flooded_submission() {
     assert_eq!((status(&fixture, ids[10]), status(&fixture, ids[11])), (Status::Held, Status::Waiting));
 }
 
-/// One replica notifies the team, and another one may have held the submissions.
+/// One replica notifies the team, but another one may have held the submissions.
 #[test]
 fn a_replica_that_opens_a_flooded_inbox_is_notified() {
     let Fixture { store, options, fresh: _fresh, .. } = flooded();
@@ -143,7 +143,7 @@ fn a_replica_that_opens_a_flooded_inbox_is_notified() {
     let next = TestInbox::open(&options).unwrap();
     let heard =
         async { tokio::time::timeout(Duration::from_mins(1), next.events().flooded.notified()).await };
-    runtime.block_on(heard).expect("it hears of the flood");
+    runtime.block_on(heard).expect("it is notified of the flood");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn repeats_from_a_second_network_bring_few_deliveries_forward() {
         }
         earlier += 1;
     }
-    assert!(earlier <= 2, "{earlier} of 60 come before it");
+    assert!(earlier <= 2, "{earlier} of 60 precede it");
 }
 
 #[test]
@@ -205,10 +205,10 @@ fn networks_and_forms_take_turns_and_marked_submissions_come_later() {
     }
     assert_eq!(order.len(), 44);
     let place = |id: Uuid| order.iter().position(|other| *other == id).unwrap();
-    // One in eight is the one that has been due for longest.
+    // One attempt in eight is for the delivery that has been due for longest.
     assert!(place(address) < 6, "the forms take turns: {}", place(address));
-    assert!(place(one) < 6, "a network with one comes before the many of another: {}", place(one));
+    assert!(place(one) < 6, "a network's only submission precedes another's many: {}", place(one));
     assert!(place(many[0]) < 6, "{}", place(many[0]));
-    assert!(place(late) < 8, "a marked one comes before the many: {}", place(late));
+    assert!(place(late) < 8, "a marked submission precedes the many: {}", place(late));
     assert!(place(early) < 8, "{}", place(early));
 }

@@ -1,7 +1,7 @@
-//! A new inbox for a test, in the database over which the tests are run.
+//! A new inbox for a test, in the database with which the tests are run.
 //!
-//! That is SQLite, or the PostgreSQL server that `FRONTDESK_TEST_POSTGRES` names by a URL: `scripts/test`
-//! starts one and runs the tests of the inbox over both.
+//! That is SQLite, or the PostgreSQL server whose URL is in `FRONTDESK_TEST_POSTGRES`. `scripts/test` starts
+//! a server and runs the tests of the inbox with both databases.
 
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -23,13 +23,13 @@ const SESSION: ConnectionOptions =
     ConnectionOptions { writes: true, statement: std::time::Duration::from_secs(20) };
 
 impl Fresh {
-    /// In a file.
+    /// An empty SQLite file.
     pub fn file() -> Fresh {
         let folder = TempDir::new().unwrap();
         Fresh { url: DatabaseUrl::Sqlite(folder.path().join("data/inbox.db")), folder, schema: None }
     }
 
-    /// In whichever database the tests are run over.
+    /// An empty database of the kind with which the tests are run.
     pub fn place() -> Fresh {
         let Ok(url) = std::env::var("FRONTDESK_TEST_POSTGRES") else { return Fresh::file() };
         let server = Server::parse(&url).unwrap();
@@ -47,7 +47,7 @@ impl Fresh {
         }
     }
 
-    /// A connection of another program.
+    /// A separate connection, as another program has.
     pub(crate) fn sql(&self) -> Box<dyn Sql> {
         match &self.url {
             DatabaseUrl::Sqlite(path) => Box::new(Connection::open(path).unwrap()),

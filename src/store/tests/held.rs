@@ -1,4 +1,4 @@
-//! Held submissions are sealed where no channel could deliver them.
+//! Held submissions are sealed if no channel could deliver them.
 
 use super::*;
 use crate::submission::delivery::DeliveryState;
@@ -33,11 +33,11 @@ fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
     // A delivery for a channel that is no longer configured does not count.
     set(deliverable, "state = 'delivered'", "crm");
     assert_eq!(sealable(&["crm"]), [deliverable, undeliverable, delivered]);
-    // Another replica may have that channel still.
+    // Another replica may still have that channel.
     set(deliverable, "state = 'sending', due_at = 1", "box");
     assert_eq!(sealable(&["crm"]), [undeliverable, delivered]);
     set(deliverable, "state = 'held', due_at = NULL", "box");
-    // The store goes by its own channels.
+    // The store uses its own configured channels.
     let seal = |id| fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap();
     assert_eq!([deliverable, undeliverable, delivered].map(seal), [false, true, true]);
     let options = Options { channels: channels(&["crm"], &["contact"]), ..fixture.options.clone() };

@@ -1,6 +1,6 @@
 //! Measures how long visitors wait in an inbox with many held submissions, and while many are changed:
-//! `scripts/bench held` runs this. `FRONTDESK_BENCH_HELD` and `FRONTDESK_BENCH_BYTES` say how many there are,
-//! and how large each is.
+//! `scripts/bench held` runs this. `FRONTDESK_BENCH_HELD` and `FRONTDESK_BENCH_BYTES` set their number and
+//! the size of each.
 
 use std::time::Instant;
 
@@ -11,9 +11,9 @@ use crate::submission::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 
-/// Prints how long each statement takes that the writer's thread executes.
+/// Prints how long each statement of the writer thread takes.
 #[test]
-#[ignore = "it measures, for `scripts/bench held`"]
+#[ignore = "a measurement; run by `scripts/bench held`"]
 fn durations_of_statements_that_visitors_wait_for() {
     let (held, bytes) = (number("FRONTDESK_BENCH_HELD", 1000), number("FRONTDESK_BENCH_BYTES", 60_000));
     let fixture = Fixture::recorded(Fresh::file);
@@ -45,7 +45,7 @@ fn durations_of_statements_that_visitors_wait_for() {
         medians.push(median);
     }
     worst.sort_unstable();
-    println!("{held} held submissions of {bytes} bytes; milliseconds: the worst time, the median, how often");
+    println!("{held} held submissions of {bytes} bytes; worst and median time in milliseconds, executions");
     for (worst, median, count, sql) in worst.iter().rev() {
         let [worst, median] = [worst, median].map(|time| time.as_secs_f64() * 1000.0);
         println!("{worst:9.3} {median:9.3} {count:6}  {sql}");
@@ -54,7 +54,7 @@ fn durations_of_statements_that_visitors_wait_for() {
 
 /// Prints how long visitors wait while everything from one address is retried and then erased.
 #[test]
-#[ignore = "it measures, for `scripts/bench held`"]
+#[ignore = "a measurement; run by `scripts/bench held`"]
 fn durations_of_acceptance_during_retries_and_erasures() {
     let count = number("FRONTDESK_BENCH_HELD", 1000);
     let fixture = Fixture::in_file_with_channels(&["crm"]);
@@ -102,8 +102,8 @@ fn number(name: &str, usual: u32) -> u32 {
 }
 
 impl Fixture {
-    /// Adds so many held submissions of different content, each of this many bytes, that came in the year
-    /// before.
+    /// Adds this many held submissions of different content and of this size in bytes, received during the
+    /// year before.
     fn hold_many(&self, held: u32, bytes: u32) {
         let connection = self.connection();
         connection.execute_batch("PRAGMA synchronous = off").unwrap();

@@ -20,18 +20,18 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Without channels.
+    /// Options without channels.
     pub fn new(url: impl Into<DatabaseUrl>) -> Options {
         Options { url: url.into(), channels: Vec::new(), intake: IntakeOptions::default() }
     }
 
-    /// The configuration that a batch is processed by.
+    /// The configuration with which a batch is processed.
     pub fn batch_config(&self) -> BatchConfig {
         BatchConfig { options: self.intake.clone().into(), channels: self.channels.clone().into() }
     }
 }
 
-/// A store whose intake is processed.
+/// A store with an intake processor.
 #[derive(Clone, Debug)]
 pub(crate) struct TestInbox {
     pub intake: Intake,
@@ -72,7 +72,7 @@ impl Deref for TestInbox {
     }
 }
 
-/// A transaction on this connection that is at a database without a clock.
+/// A transaction on this connection, without a difference between the clocks.
 pub(crate) fn transaction(sql: &dyn Sql) -> Transaction<'_> {
     static SECRET: Secret = Secret([7; 32]);
     Transaction { sql, secret: &SECRET, ahead: jiff::SignedDuration::ZERO }

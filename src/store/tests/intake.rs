@@ -1,4 +1,4 @@
-//! Submissions that are accepted and not processed yet, or cannot be processed.
+//! Submissions that are accepted but not processed yet, or that cannot be processed.
 
 use super::*;
 use crate::store::sql::values;
@@ -51,7 +51,7 @@ fn unprocessed_submissions_are_part_of_the_inbox() {
         &[contact("pending"), waitlist("ada@example.com"), held].map(|arrival| later(&arrival, MILLISECOND)),
     );
     let statuses: Vec<_> = fixture.list().iter().map(|s| (s.id, s.status)).collect();
-    // Nothing is screened yet.
+    // Nothing has been screened yet.
     assert_eq!(statuses[..3], [(ids[2], Status::Waiting), (ids[1], Status::Kept), (ids[0], Status::Waiting)]);
     let reader = fixture.reader();
     let of = |status| Filter { status: Some(status), ..Filter::default() };
@@ -67,7 +67,7 @@ fn unprocessed_submissions_are_part_of_the_inbox() {
     let queue = reader.queue().unwrap();
     assert_eq!((queue.pending, queue.set_aside), (3, 0));
     assert!(queue.pending_since.is_some());
-    assert!(!reader.catch_up(MILLISECOND).unwrap(), "nobody processes it");
+    assert!(!reader.catch_up(MILLISECOND).unwrap(), "no server processes it");
     assert_eq!(fixture.editor().count_from("Ada@example.com").unwrap(), 4);
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 4);
     assert_eq!((fixture.list().len(), fixture.count("intake")), (0, 0));
@@ -90,10 +90,10 @@ fn a_faulty_row_is_set_aside_and_delays_no_other() {
     assert_eq!(listed[..2], [(after, Status::Kept), (poison, Status::Parked)]);
     let queue = fixture.reader().queue().unwrap();
     assert_eq!((queue.pending, queue.set_aside), (0, 1));
-    let error = fixture.reader().get(poison).unwrap().unwrap().error.expect("it says why");
+    let error = fixture.reader().get(poison).unwrap().unwrap().error.expect("the error is stored");
     assert!(error.contains("SQLite 1811") && !error.contains("poison"), "{error}");
     fixture.store.health().unwrap();
-    // Once its cause is gone it is tried again.
+    // Once the cause is removed, a retry processes it.
     fixture.connection().execute_batch("DROP TRIGGER refuse").unwrap();
     assert_eq!(fixture.editor().retry(&Retry::default(), Timestamp::UNIX_EPOCH).unwrap(), 1);
     fixture.keep_new(&contact("and on"));

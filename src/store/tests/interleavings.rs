@@ -1,6 +1,6 @@
-//! However acceptance, processing, crashes and changes of the configuration follow each other, the inbox is
-//! as if each submission had been processed at once, and hostile submissions keep no honest one from being
-//! delivered. `FRONTDESK_TEST_HISTORIES` says how many histories are tried.
+//! However acceptance, processing, crashes and configuration changes interleave, the inbox ends up as if each
+//! submission had been processed at once, and hostile submissions do not prevent the delivery of honest ones.
+//! `FRONTDESK_TEST_HISTORIES` sets the number of histories.
 
 use std::ops::Range;
 
@@ -13,27 +13,27 @@ use crate::screening::{Origin, RequestFacts};
 use crate::store::sql::{Cell, Sql, intake, values};
 
 const WINDOW: Duration = Duration::from_secs(10);
-/// How many replicas process; over a file one at a time has a transaction.
+/// The number of replicas that process. With a file, only one at a time has a transaction.
 const REPLICAS: usize = 3;
 
-/// Something that happens.
+/// An event in a history.
 #[derive(Clone, Debug)]
 enum Event {
-    /// These are accepted, in one transaction.
+    /// These submissions are accepted, in one transaction.
     Accept(Vec<Arrival>),
-    /// A replica processes so many rows, and has not committed yet.
+    /// A replica processes up to `most` rows, but does not commit yet.
     Process { replica: Index, most: usize },
-    /// A replica commits what it has processed.
+    /// A replica commits the rows that it has processed.
     Commit(Index),
-    /// A replica ends before that.
+    /// A replica crashes before it commits.
     Crash(Index),
-    /// Everything is processed, and from now on this channel takes messages, or none does.
+    /// Everything is processed. After that, this channel accepts messages, or no channel does.
     Configure(Option<&'static str>),
 }
 
 fn some_arrival() -> impl Strategy<Value = Arrival> {
     let gap = 0..WINDOW.as_secs() / 3;
-    // A few networks that send much, and up to a thousand others.
+    // A few networks that send many submissions, and up to a thousand others.
     let network = prop_oneof![3 => 0..3u16, 1 => 0..1000u16];
     let who = (network, prop::bool::weighted(0.3), prop::bool::weighted(0.3));
     (0..8u8, any::<bool>(), prop::option::of(0..2u8), who, gap).prop_map(
@@ -41,7 +41,7 @@ fn some_arrival() -> impl Strategy<Value = Arrival> {
             let arrival = if is_contact {
                 contact(&format!("message {content}"))
             } else {
-                // The case of an address makes no other of it.
+                // Addresses are compared ignoring case.
                 waitlist(&format!("{}{}@example.com", if network % 2 == 0 { "a" } else { "A" }, content))
             };
             let [high, low] = network.to_be_bytes();
@@ -52,7 +52,7 @@ fn some_arrival() -> impl Strategy<Value = Arrival> {
                 source: Source::V4([10, high, low, 1]),
                 idempotency_key: key.map(|key| format!("key {key}")),
                 evidence: Evidence::Facts(RequestFacts { origin, extras, ..RequestFacts::default() }),
-                // Since the one before, until they are all in their order.
+                // The time since the previous arrival; it becomes absolute once all are in order.
                 received_at: Timestamp::UNIX_EPOCH + Duration::from_secs(gap),
                 ..arrival
             }
@@ -100,13 +100,13 @@ impl Inbox {
         self.options.channels = channel.map(|name| channels(&[name], &["contact"])).unwrap_or_default();
     }
 
-    /// In the caller's transaction. Whether it was this replica's turn.
+    /// Processes in the caller's transaction. Returns whether it was this replica's turn.
     fn process(&self, sql: &dyn Sql, most: usize) -> bool {
         let screener = crate::intake::Screener::new(Repeats::new(Instant::now()).into());
         inbox::process(sql, &self.options, &screener, most, Uuid::nil()..=Uuid::max()).unwrap().is_some()
     }
 
-    /// All that can be told of it.
+    /// The complete observable state of the inbox.
     fn state(&self) -> Vec<Vec<Cell>> {
         let sql = self.fresh.sql();
         let mut all = Vec::new();
@@ -126,12 +126,12 @@ impl Inbox {
     }
 }
 
-/// Any submission may be honest, also one that screening holds because the visitor's browser has filled in
-/// the hidden field. It is in the inbox, itself or as the one that it repeats:
+/// Checks that a submission survives. Any submission may be honest, even one that screening holds because the
+/// visitor's browser has filled in the hidden field. Either it or its original is in the inbox:
 ///
-/// - What screening does not hold is delivered by the `channel` that took messages when it was processed,
-///   once every flood has ended. It is not marked because of a suspicious one.
-/// - What is still held was held for the same source, and not before it was received.
+/// - If screening does not hold it, it is delivered by the `channel` that accepted messages when it was
+///   processed, once every flood has ended. A suspicious submission does not cause it to be marked.
+/// - If it is still held, it was held for the same source, and not before it was received.
 fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival, channel: Option<&str>) {
     let Evidence::Facts(facts) = &arrival.evidence else { panic!("{arrival:?}") };
     let sql = inbox.fresh.sql();
@@ -141,9 +141,9 @@ fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival, channel: Option<&str>) {
         .one("SELECT held_at, suspicious, source FROM submission WHERE id = ?1", values![id.as_bytes()])
         .unwrap();
     if let Some(held_at) = row.get::<Option<i64>>(0).unwrap() {
-        assert!(facts.extras.honeypot, "it is not held");
+        assert!(facts.extras.honeypot, "a submission without the honeypot is held");
         assert_eq!(row.get::<fingerprint::Hash>(2).unwrap(), inbox.secret.source(arrival.source));
-        assert!(held_at >= arrival.received_at.as_millisecond(), "it counts as held since it came");
+        assert!(held_at >= arrival.received_at.as_millisecond(), "it counts as held since its arrival");
     }
     if facts.extras.honeypot {
         return;
@@ -155,8 +155,8 @@ fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival, channel: Option<&str>) {
     }
 }
 
-/// Runs a history, and compares what it leaves with what is left where each submission is processed before
-/// the next one comes.
+/// Runs a history, and compares the inbox with one in which each submission is processed before the next one
+/// arrives.
 fn check(history: Vec<Event>) {
     let (mut inbox, mut reference) = (Inbox::new(), Inbox::new());
     let mut channel = Some("crm");
@@ -175,7 +175,7 @@ fn check(history: Vec<Event>) {
     for event in history {
         match event {
             Event::Accept(arrivals) => {
-                // A file has one writer, who waits for the processing.
+                // A file has one writer, which waits until the processing is committed.
                 for replica in (0..REPLICAS).filter(|_| is_file) {
                     end(replica, "COMMIT", &mut is_open);
                 }
@@ -238,7 +238,7 @@ fn check(history: Vec<Event>) {
 
 const EVENTS: Range<usize> = 1..40;
 
-/// How many histories there are; each makes two inboxes.
+/// The number of histories; each creates two inboxes.
 fn histories() -> u32 {
     std::env::var("FRONTDESK_TEST_HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(10)
 }

@@ -1,5 +1,5 @@
-//! How long visitors wait for deliveries while attackers send what receivers refuse: the store, the
-//! dispatcher and the schedule under a clock of the test's own.
+//! How long visitors wait for deliveries while attackers send content that receivers refuse: the store, the
+//! dispatcher and the schedule with a simulated clock.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ mod attacks;
 const LEASE: Duration = Duration::from_mins(3);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One channel with four places.
+/// A channel that makes up to four attempts at a time.
 struct Channel {
     fixture: Fixture,
     dispatcher: Dispatcher,
@@ -26,7 +26,8 @@ struct Channel {
 }
 
 impl Channel {
-    /// A mail channel to so many recipients, which sends what frequent networks have sent at a limited pace.
+    /// A mail channel to this many recipients, which sends submissions from frequent networks at a limited
+    /// pace.
     fn mail(recipients: u32) -> Channel {
         let mut channel = Channel::new();
         let quota = DailyQuota { account: "desk@mail.example.com".to_owned(), recipients };
@@ -52,7 +53,7 @@ impl Channel {
         }
     }
 
-    /// A message that a network sends now.
+    /// A message that a network sends at the current time.
     fn message(&self, network: u32, text: &str) -> Arrival {
         let [_, a, b, c] = network.to_be_bytes();
         Arrival {
@@ -66,8 +67,8 @@ impl Channel {
         self.fixture.keep_new(&self.message(10_000 + network, &format!("honest {network}")))
     }
 
-    /// Claims what may begin and has the receiver answer. Returns for how long the worker would sleep, or
-    /// None if anything began.
+    /// Claims the deliveries that may begin and lets the receiver reply. Returns how long the worker would
+    /// sleep, or `None` if an attempt began.
     fn step(&mut self, receive: &mut Receiver<'_>) -> Option<Duration> {
         let (elapsed, now) = (self.elapsed, self.start + self.elapsed);
         let (store, runtime) = (&self.fixture.store, &self.fixture.runtime);
@@ -104,7 +105,7 @@ impl Channel {
         None
     }
 
-    /// Goes on until a moment. Attempts that begin together take `takes`.
+    /// Continues until this time. Attempts that begin together take `takes`.
     fn run(&mut self, until: Duration, takes: Duration, receive: &mut Receiver<'_>) {
         while self.elapsed < until {
             let sleep = self.step(receive);
@@ -112,7 +113,7 @@ impl Channel {
         }
     }
 
-    /// How long deliveries took, those that have not arrived for as long as they have waited.
+    /// How long deliveries took in seconds or, if they have not arrived, how long they have been waiting.
     fn waits(&self, sent: &[(Uuid, Duration)]) -> Vec<u64> {
         let wait = |(id, at): &(Uuid, Duration)| {
             self.delivered.get(id).unwrap_or(&self.elapsed).saturating_sub(*at).as_secs()
@@ -127,7 +128,7 @@ fn is_honest(claimed: &Claimed) -> bool {
     claimed.submission.get("message").is_some_and(|text| text.starts_with("honest"))
 }
 
-/// A receiver that answers with an error to what attackers send.
+/// A receiver that replies to attackers' content with an error.
 fn poisoned(cause: Cause, retry_after: Option<Duration>) -> impl FnMut(&Claimed, Duration) -> Outcome {
     move |claimed, _| {
         if is_honest(claimed) {
@@ -185,8 +186,8 @@ fn content_that_fails_again_and_again_delays_others_by_minutes() {
     }
 }
 
-/// A mail server that takes 20 messages a minute and refuses more for now. One network sends what the limits
-/// let through, or a hundred send one a minute each.
+/// A mail server that accepts 20 messages a minute and temporarily refuses more. One network sends as much as
+/// the limits allow, or a hundred networks send one message a minute each.
 #[test]
 fn a_server_that_limits_the_rate_takes_what_visitors_send_in_time() {
     for (at_once, per_minute, networks) in [(300, 45, 1), (0, 100, 100)] {
@@ -217,11 +218,11 @@ fn a_server_that_limits_the_rate_takes_what_visitors_send_in_time() {
         }
         let waits = channel.waits(&visitors);
         assert!(waits.iter().all(|wait| *wait < 400), "{waits:?}");
-        assert!(channel.delivered.len() > 300, "the server takes 20 a minute");
+        assert!(channel.delivered.len() > 300, "the server accepts 20 a minute");
     }
 }
 
-/// A mail provider that takes 500 messages a day and refuses more until the next day.
+/// A mail provider that accepts 500 messages a day and refuses more until the next day.
 #[test]
 fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
     let mut channel = Channel::mail(1);
@@ -252,12 +253,12 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
     assert!(channel.attempts < 450, "{}", channel.attempts);
     let waits = channel.waits(&visitors);
     assert!(waits.iter().all(|wait| *wait < 10), "{waits:?}");
-    // It goes on until all have arrived.
+    // The channel continues until all have arrived.
     channel.run(DAY * 5, SECOND, &mut quota);
     assert_eq!(channel.delivered.len(), 605);
 }
 
-/// The quota is used up by many networks, and no delivery is parked because of that.
+/// Many networks use up the quota, but no delivery is parked because of that.
 #[test]
 fn messages_refused_by_a_quota_are_delivered_the_next_day() {
     let mut channel = Channel::mail(1);
@@ -276,13 +277,13 @@ fn messages_refused_by_a_quota_are_delivered_the_next_day() {
     let visitor = channel.visitor(0);
     channel.run(DAY, SECOND, &mut quota);
     assert_eq!(channel.delivered.len(), 20);
-    // The next one that arrives shows that the channel works again, and what waits becomes due.
+    // The next message that arrives shows that the channel works again, so waiting deliveries become due.
     channel.visitor(1);
     channel.run(DAY + Duration::from_mins(10), SECOND, &mut quota);
     assert!(channel.delivered.contains_key(&visitor) && channel.delivered.len() == 32);
 }
 
-/// A mail server that takes one message in three minutes, as one whose quota is freed bit by bit.
+/// A mail server that accepts one message every three minutes, like one whose quota is restored bit by bit.
 #[test]
 fn a_server_that_takes_few_messages_has_none_of_them_parked() {
     for cause in [Cause::Deferred, Cause::Channel] {

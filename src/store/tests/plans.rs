@@ -1,5 +1,5 @@
-//! Checks the statements that visitors wait for: each uses an index, and none does more work with more held
-//! submissions.
+//! Checks the statements that visitors wait for: each uses an index, and none does more work if more
+//! submissions are held.
 
 use super::*;
 use crate::store::sql::{Cell, bound, intake};
@@ -17,15 +17,15 @@ const SCANNED: [&str; 8] = [
     "CONSTANT ROW",
     "VALUES CLAUSE",
     "SCAN wanted",
-    // A row for each channel.
+    // One row for each channel.
     "SCAN channel",
-    // A row for each form.
+    // One row for each form.
     "SCAN form_rate",
-    // One row of it.
+    // Reads one row of the index.
     "SCAN submission USING COVERING INDEX submission_flood",
     // Attempts that are under way.
     "SCAN delivery USING INDEX delivery_sending",
-    // Up to the first row.
+    // Stops at the first row.
     "SCAN intake",
 ];
 
@@ -58,11 +58,11 @@ fn no_statement_that_visitors_wait_for_grows_with_what_is_held() {
     let [few, many] = [200, 4000].map(|held| record(held).1);
     let mut compared = 0;
     for (sql, few) in &few {
-        // The number of values in a list depends on what arrives together.
+        // The number of values in a list depends on which submissions arrive together.
         let Some(many) = many.get(sql) else { continue };
         compared += 1;
         let (steps, grown) = (few.steps, many.steps);
-        // Ids and hashes are random: what is found first, and so how often something is compared, differs a
+        // Ids and hashes are random, so the order of rows, and with it the number of comparisons, varies a
         // little.
         assert!(grown <= steps + steps / 10 + 50, "{steps} steps become {grown}: {sql}");
     }
@@ -80,7 +80,7 @@ fn every_statement_of_the_writers_uses_an_index_of_a_server() {
     fixture.accept_everything();
     fixture.deliver_everything();
     fixture.look_after_everything();
-    // A table is only scanned where there is no other way.
+    // With this setting, a table is scanned only if there is no other way.
     sql.execute("SET enable_seqscan = off", &[]).unwrap();
     let (mut checked, mut faults) = (0, Vec::new());
     for (statement, executions) in recorder::stop(&fixture.options.url) {
@@ -121,11 +121,11 @@ pub fn keyed(message: &str) -> Arrival {
     Arrival { idempotency_key: Some("key".to_owned()), ..contact(message) }
 }
 
-/// Everything that the writer's thread does, in an inbox with so many held submissions.
+/// Records all statements of the writer thread in an inbox with this many held submissions.
 fn record(held: u32) -> (Fixture, Recorded) {
     let fixture = Fixture::recorded(Fresh::file);
     fixture.keep_new(&keyed("first").held_for(&LINKS));
-    // All with the same content and idempotency key, by which earlier submissions are looked up.
+    // All have the same content and idempotency key, by which earlier submissions are looked up.
     fixture.sql(&format!(
         "INSERT INTO submission (id, form, received_at, source, sender, content, idempotency_key, score, reasons, withheld,
                                  held_at, held_because, fields)
@@ -145,7 +145,7 @@ fn record(held: u32) -> (Fixture, Recorded) {
 }
 
 impl Fixture {
-    /// A desk that records its writer's statements.
+    /// A store that records its writer's statements.
     pub fn recorded(fresh: impl FnOnce() -> Fresh) -> Fixture {
         let fresh = || {
             let fresh = fresh();
@@ -170,7 +170,7 @@ impl Fixture {
         self.check().unwrap();
         // The original of a repeat is forgotten after a day.
         self.keep_new(&later(&contact("a day later"), 2 * DAY));
-        // Something that cannot be processed.
+        // A submission that cannot be processed.
         self.sql(match self.fresh.sql().dialect() {
             Dialect::Sqlite => {
                 "CREATE TRIGGER refuse BEFORE INSERT ON submission WHEN new.fields LIKE '%poison%'
@@ -215,7 +215,7 @@ impl Fixture {
                 self.runtime.block_on(self.store.is_confirmed(claimed.lease.submission)).unwrap();
             }
         }
-        // Attempts whose lease is over, and others at what has failed.
+        // Attempts whose lease has expired, and retries of failed deliveries.
         claim("box", start + 1000);
         self.runtime
             .block_on(async {

@@ -1,4 +1,5 @@
-//! A visitor's repeat counts on an earlier submission only if that one is or will be delivered, and stays.
+//! A visitor's repeat is counted on an earlier submission only if that one is stored and has been or will be
+//! delivered.
 
 use super::*;
 use crate::limits::Quota;
@@ -8,7 +9,7 @@ use crate::submission::verdict::Signal;
 
 const HONEYPOT: [(Signal, &str); 1] = [(Signal::Honeypot, "filled in")];
 
-/// An attacker's submission before the visitor's, in other case and held.
+/// An attacker's submission before the visitor's. It is held, and differs only in case.
 fn hostile() -> Arrival {
     waitlist("CEO@bigcorp.example").held_for(&HONEYPOT)
 }
@@ -19,7 +20,7 @@ fn honest() -> Arrival {
 }
 
 impl Fixture {
-    /// From now on these channels are configured, for all forms.
+    /// Configures these channels for all forms.
     fn configure(&self, names: &[&str]) {
         self.store.reconfigure(&Options { channels: channels(names, &[]), ..self.options.clone() });
     }
@@ -56,7 +57,7 @@ fn a_repeat_of_what_was_kept_before_there_was_a_channel_is_delivered() {
     let id = fixture.keep_new(&honest());
     fixture.keep_again(&honest(), id);
     assert_eq!((fixture.sent("box"), fixture.status(kept)), (vec![id], Status::Kept));
-    // Where no channel takes the form, the newest counts.
+    // If no channel accepts the form, the newest submission is the original.
     fixture.configure(&[]);
     fixture.keep_again(&honest(), id);
 }
@@ -110,7 +111,7 @@ fn a_repeat_of_what_was_encrypted_while_held_is_delivered() {
     fixture.configure(&["box"]);
     let id = fixture.keep_new(&honest());
     assert_eq!((fixture.sent("box"), fixture.status(held)), (vec![id], Status::Held));
-    // No channel can read the other one after its release.
+    // No channel can read the encrypted submission after its release.
     assert!(fixture.editor().release(held, &channels(&["crm"], &[]), evening()).unwrap());
     assert_eq!(fixture.deliveries(held).iter().map(|it| it.channel.as_str()).collect::<Vec<_>>(), ["box"]);
 }
@@ -135,7 +136,7 @@ fn a_release_delivers_by_the_channels_that_are_configured_then() {
 fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
     let fixture = Fixture::with_options(|options| {
         options.intake.form_quota = Some(Quota { per_minute: 1, per_hour: 1 });
-        // The flood ends only when the test says so.
+        // The flood ends only when the test ends it.
         options.intake.flood_ends_after = Duration::from_hours(1);
     });
     let now = Timestamp::now();
@@ -146,7 +147,7 @@ fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
     let (sql, later) = (fixture.fresh.sql(), now + Duration::from_hours(2));
     let release =
         || inbox::transaction(&*sql).release_ended_floods(later, DAY / 24, 9, &channels(&["box"], &[]));
-    // On a server the processor may have its turn just then.
+    // On a server, the processor may have its turn at that moment.
     while fixture.status(sent[4]) == Status::Held {
         sql.transaction(release).unwrap();
     }
@@ -178,7 +179,7 @@ fn a_repeat_that_is_held_counts_as_held_since_then() {
         let before = hostile().received_at + after;
         fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before))).unwrap()
     };
-    // One that was received earlier and processed later changes nothing.
+    // A repeat that was received earlier but processed later changes nothing.
     fixture.keep_again(&later(&hostile(), DAY), first);
     assert_eq!((expire(DAY * 30), expire(DAY * 30 + MILLISECOND)), (0, 1));
 }

@@ -127,7 +127,7 @@ fn once_sealed_the_details_are_gone_and_signals_and_points_stay() {
     let bare = screening(0, &[(Signal::Disposable, 25, "")], false);
     assert!(fixture.get(id).sealed.is_some());
     assert_eq!(fixture.get(id).screening, bare);
-    assert!(!fixture.files_hold("sesame"), "where nothing is to be delivered it never gets to the disk");
+    assert!(!fixture.files_hold("sesame"), "the details of an undeliverable submission are never on disk");
 
     let fixture = sealing(&["crm"]);
     let id = fixture.keep_new(&arrival.held_for(&[(Signal::Disposable, "sesame.example")]));
@@ -187,7 +187,11 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     assert_eq!((abuse.refused, abuse.refused_others, abuse.source_count), (51, 7, 3));
     let sources: Vec<_> = abuse.sources.iter().map(|of| (of.submissions, of.held, of.refused)).collect();
     assert_eq!(sources, [(1, 0, 42), (3, 3, 0), (0, 0, 2)]);
-    assert_eq!(abuse.sources[1].source, fixture.get(wrong).source, "the same hash as its submissions have");
+    assert_eq!(
+        abuse.sources[1].source,
+        fixture.get(wrong).source,
+        "the hash is the same as that of its submissions"
+    );
     let held = |signal: &str, held, released| SignalCount { signal: signal.to_owned(), held, released };
     assert_eq!(abuse.signals, [held("links", 3, 1), held("honeypot", 2, 0)]);
     let agent = AgentCount { agent: "agent.example.com".to_owned(), submissions: 1, held: 0 };
@@ -210,12 +214,16 @@ fn a_day_has_no_more_rows_of_refusals_than_it_may_and_loses_none_of_them() {
             .block_on(fixture.store.record_refusals(refused.collect(), NOW.parse().unwrap()))
             .unwrap();
     }
-    assert_eq!(fixture.count("pressure"), 10_001, "and one for the others");
+    assert_eq!(fixture.count("pressure"), 10_001, "one of them is for other sources");
     let abuse = fixture.abuse("2026-11-20T00:00:00Z");
     assert_eq!((abuse.refused, abuse.refused_others), (11_000, 1000));
     let again = RefusedRequests { source: Some(Source::V4(7u32.to_be_bytes())), form: "contact", count: 5 };
     fixture.runtime.block_on(fixture.store.record_refusals(vec![again], NOW.parse().unwrap())).unwrap();
-    assert_eq!(fixture.abuse("2026-11-20T00:00:00Z").sources[0].refused, 6, "who has a row keeps it");
+    assert_eq!(
+        fixture.abuse("2026-11-20T00:00:00Z").sources[0].refused,
+        6,
+        "a source that has a row keeps it"
+    );
 }
 
 #[test]
@@ -231,7 +239,7 @@ fn the_oldest_waiting_submission_is_known_by_channel() {
     let received: Timestamp = "2026-11-20T14:03:05.120Z".parse().unwrap();
     assert_eq!(oldest(), []);
     let held = fixture.keep_new(&contact("first").held_for(&[(Signal::Links, "4 links")]));
-    assert_eq!(oldest(), [], "what is held does not wait");
+    assert_eq!(oldest(), [], "held submissions are not waiting");
     fixture.keep_new(&later(&contact("second"), HOUR));
     assert_eq!(oldest(), of(&["box", "crm"], received + HOUR));
     fixture.editor().release(held, &[], received + HOUR * 2).unwrap();
@@ -262,13 +270,13 @@ fn reason(signal: Signal, points: u32, detail: &str) -> ScreeningReason {
     ScreeningReason { signal, points, detail: detail.to_owned() }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it is what a submission has")]
+#[expect(clippy::unnecessary_wraps, reason = "a submission has an `Option`")]
 fn screening(score: u32, reasons: &[(Signal, u32, &str)], withheld: bool) -> Option<Screening> {
     let reasons = reasons.iter().map(|(signal, points, detail)| reason(*signal, *points, detail)).collect();
     Some(Screening { score, reasons, withheld, suspicious: false })
 }
 
-/// With a recipient, whose submissions go down these channels.
+/// A store with a recipient for encryption, whose submissions are sent to these channels.
 fn sealing(channels: &[&str]) -> Fixture {
     let recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
     let Fixture { mut options, fresh, .. } = Fixture::with_channels(channels, &[]);
@@ -281,7 +289,8 @@ impl Fixture {
         self.reader().abuse(from.parse().unwrap(), 100).unwrap()
     }
 
-    /// The number of a source, or none for the others; the form; how many were refused.
+    /// Records refused requests: the number of a source, or `None` for other sources; the form; and their
+    /// number.
     fn record_refusals(&self, refused: &[(Option<u8>, &'static str, u64)], at: &str) {
         let refused = refused.iter().map(|(n, form, count)| RefusedRequests {
             source: n.map(source),

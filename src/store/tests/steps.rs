@@ -15,7 +15,8 @@ fn many_are_erased_in_transactions_of_a_bounded_size() {
     let fixture = Fixture::new();
     fixture.keep_many(450);
     let other = fixture.keep_new(&waitlist("else@example.com"));
-    // The newest of them cannot be removed: the transactions before stay committed, and that one is undone.
+    // The newest of them cannot be removed: the transactions before it stay committed, and its own is rolled
+    // back.
     let id = if fixture.options.url.file().is_some() { "blob" } else { "uuid" };
     fixture.sql(&format!("CREATE TABLE guard (submission {id} REFERENCES submission (id))"));
     fixture
@@ -23,7 +24,7 @@ fn many_are_erased_in_transactions_of_a_bounded_size() {
     fixture.editor().erase("ada@example.com").unwrap_err();
     assert_eq!(fixture.count("submission"), 51);
     fixture.sql("DROP TABLE guard");
-    // The same again completes it.
+    // A second call completes it.
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 50);
     assert_eq!(fixture.list().iter().map(|submission| submission.id).collect::<Vec<_>>(), [other]);
 }
@@ -40,7 +41,7 @@ fn submissions_are_accepted_while_others_are_erased() {
     let (mut accepted, mut late) = (0, Vec::new());
     while !erase.is_finished() || accepted < 3 {
         fixture.keep_new(&waitlist(&format!("{accepted}@example.com")));
-        // From the same address: they came after the operator had asked, and stay.
+        // From the same address, but accepted after the operator's call, so they stay.
         late.push(fixture.keep_new(&contact(&format!("late {accepted}"))));
         accepted += 1;
     }
@@ -62,7 +63,7 @@ fn an_erase_leaves_nothing_of_repeats() {
     }
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
     assert_eq!(fixture.count("repeat"), 1);
-    // As if an erase had been interrupted before it came to the repeats.
+    // As if an erasure had been interrupted before it reached the repeats.
     fixture.sql("DELETE FROM submission");
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 0);
     assert_eq!(fixture.count("repeat"), 0);
@@ -133,7 +134,7 @@ fn deliveries_attempted_during_a_retry_are_not_retried_again() {
         .map(|message| fixture.keep_new(&contact(message)));
     let sql = fixture.fresh.sql();
     let found = Selected::find(&*sql, &Retry::default()).unwrap();
-    // The server goes on meanwhile.
+    // The server continues in the meantime.
     let want = ClaimRequest {
         turn: 0,
         target: ChannelTarget { name: "crm".to_owned(), destination: String::new() },
@@ -220,7 +221,7 @@ fn a_step_removes_fewer_submissions_where_they_are_large() {
     };
     let (removed, after) = expire(Uuid::nil());
     assert_eq!((removed, fixture.count("submission")), (4, 5));
-    assert_eq!(expire(after).0, 4, "it goes on where it ended");
+    assert_eq!(expire(after).0, 4, "the next step continues where this one ended");
     for n in 0..5 {
         fixture.keep_new(&contact(&format!("held {n}")).held_for(&LINKS));
     }
@@ -242,7 +243,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
     assert_eq!(
         (fixture.count("submission"), fixture.count("intake")),
         (20, 0),
-        "it goes on until nothing is left"
+        "processing continues until nothing is left"
     );
     let secret = fingerprint::Secret([7; 32]);
     let jobs: Vec<Accepting> = (20..40).map(|n| row(large(n), &fixture.options)).collect();
@@ -288,7 +289,7 @@ fn now(seconds: u64) -> Timestamp {
 }
 
 impl Fixture {
-    /// So many submissions from ada@example.com.
+    /// Keeps this many submissions from ada@example.com.
     fn keep_many(&self, count: u64) {
         let arrivals: Vec<_> = (0..count)
             .map(|n| later(&contact(&n.to_string()), MILLISECOND * u32::try_from(n).unwrap()))

@@ -1,4 +1,4 @@
-//! Inboxes of earlier layouts are brought up to date, with all that they hold.
+//! Inboxes of earlier layouts are migrated with all their content.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const WAITING: Uuid = Uuid::from_u128(0x019a_0000_0000_7000_8000_0000_0000_0002)
 const LISTED: Uuid = Uuid::from_u128(0x019a_0000_0000_7000_8000_0000_0000_0003);
 const PENDING: Uuid = Uuid::from_u128(0x019a_0000_0000_7000_8000_0000_0000_0004);
 
-/// Puts an inbox of an earlier layout in a place: the tables as they were, and these upgrades.
+/// Creates an inbox of an earlier layout: its original tables, and these migrations.
 fn old_inbox(fresh: &Fresh, tables: &str, upgrades: &[&str]) -> Box<dyn Sql> {
     if let Some(file) = fresh.url.file() {
         fs::create_dir(file.parent().unwrap()).unwrap();

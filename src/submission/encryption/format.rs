@@ -15,7 +15,7 @@ use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305, d
 /// Why a text could not be encrypted or decrypted. No variant quotes the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptionError {
-    #[error("a sealed text may have 1 MiB at most")]
+    #[error("a sealed text may have at most 1 MiB")]
     TooLarge,
     /// The file is encrypted to other keys. Damage to the encrypted file key in the header has the same
     /// effect.
@@ -142,7 +142,7 @@ impl Header<'_> {
     }
 }
 
-/// Removes the first line, which must end in a line feed, and returns it without.
+/// Removes the first line, which must end in a line feed, and returns it without the line feed.
 fn take_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let line = &rest[..end];
@@ -175,7 +175,7 @@ fn decode_array<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     BASE64.decode(text).ok()?.try_into().ok()
 }
 
-/// Its body is shorter than a full line, so that it needs no wrapping.
+/// Formats a stanza. Its body is shorter than a full line, so it needs no wrapping.
 fn format_stanza(stanza: &Stanza) -> String {
     format!("{STANZA_MARK}X25519 {}\n{}\n", BASE64.encode(stanza.share), BASE64.encode(stanza.wrapped_key))
 }
@@ -195,7 +195,7 @@ fn payload_key(file_key: &FileKey, nonce: &[u8; NONCE_BYTES]) -> Result<LessSafe
     chacha20_poly1305(&derive_key(file_key.expose_secret(), nonce, b"payload")?)
 }
 
-/// Eleven bytes of a big-endian counter, and one that marks the last chunk.
+/// The nonce of a chunk: eleven bytes of a big-endian counter, and one that marks the last chunk.
 fn chunk_nonce(index: usize, is_last: bool) -> Nonce {
     let mut nonce = [0; 12];
     nonce[3..11].copy_from_slice(&(index as u64).to_be_bytes());

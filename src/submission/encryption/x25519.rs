@@ -92,7 +92,7 @@ pub(super) struct Stanza {
     pub(super) wrapped_key: [u8; WRAPPED_KEY_BYTES],
 }
 
-/// HKDF-SHA-256.
+/// Derives a key with HKDF-SHA-256.
 pub(super) fn derive_key(secret: &[u8], salt: &[u8], label: &[u8]) -> Result<SecretKey, Unspecified> {
     let mut key = SecretKey::default();
     let extracted = Salt::new(HKDF_SHA256, salt).extract(secret);
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// The pair in the age specification.
+    /// The key pair from the age specification.
     const IDENTITY: &str = "AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX";
     const RECIPIENT: &str = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj";
 

@@ -64,7 +64,7 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
         ("held", total.held),
         ("processing that was cut off", total.cut_off),
     ] {
-        assert!(count > 0, "no run had {what}");
+        assert!(count > 0, "no simulation covered this: {what}");
     }
 }
 
@@ -174,7 +174,7 @@ enum Event {
     Stall(usize),
     /// The wall clock is changed by this many milliseconds.
     SetClock(i64),
-    /// From now on, no submissions arrive and no process is killed.
+    /// From this time on, no submissions arrive and no process is killed.
     Calm,
 }
 

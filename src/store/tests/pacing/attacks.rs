@@ -10,7 +10,7 @@ const DAY: Duration = Duration::from_hours(24);
 const TEN_MINUTES: u64 = 600;
 
 impl Channel {
-    /// A waitlist request that a network sends now.
+    /// A waitlist request that a network sends at the current time.
     fn request(&self, network: u32, email: &str) -> Arrival {
         let received_at = self.start + self.elapsed;
         Arrival { source: self.message(network, "x").source, received_at, ..waitlist(email) }
@@ -26,7 +26,7 @@ fn quota_of_500(refusal: Cause) -> impl FnMut(&Claimed, Duration) -> Outcome {
     daily_quota(500, 1, refusal)
 }
 
-/// A provider that accepts messages to so many recipients on the first day. Each message has `recipients`.
+/// A provider that accepts messages to this many recipients on the first day. Each message has `recipients`.
 fn daily_quota(quota: u32, recipients: u32, refusal: Cause) -> impl FnMut(&Claimed, Duration) -> Outcome {
     let mut used = 0;
     move |_, elapsed| {
@@ -106,7 +106,8 @@ fn channels_of_one_account_share_its_pace_by_recipients() {
         let claims = network.fixture.store.claim(vec![want], Vec::new(), network.start + at, LEASE);
         network.fixture.runtime.block_on(claims).unwrap().remove(0).claimed.len()
     };
-    // Each channel sends the two submissions of the network's daily allowance, and what its pace admits.
+    // Each channel sends the two submissions of the network's daily allowance, plus those that its pace
+    // allows.
     assert_eq!(
         ["team", "copy", "other", "list"].map(|name| claim(name, SECOND)),
         [2 + 50, 2, 2 + 100, 2 + 1]
@@ -211,7 +212,7 @@ fn a_webhook_that_fails_beyond_its_rate_has_nothing_parked() {
     }
 }
 
-/// Content on which a receiver fails each time must not be retried for ever.
+/// Content on which a receiver always fails must not be retried forever.
 #[test]
 fn content_that_always_fails_is_parked_in_spite_of_outages() {
     let mut channel = Channel::new();
@@ -309,8 +310,8 @@ fn after_an_outage_retries_of_visitors_precede_those_of_a_flood() {
     assert!(waits.iter().all(|wait| *wait < 40 * 60 + 3600), "{waits:?}");
 }
 
-/// The receiver takes 20 s to refuse hostile content for now. Fifty networks send one such message to each
-/// form, and others one every 12 seconds.
+/// The receiver takes 20 s to refuse hostile content temporarily. Fifty networks send one such message to
+/// each form, and others send one every 12 seconds.
 #[test]
 fn slowly_refused_content_delays_visitors_of_both_forms_by_minutes() {
     for is_message in [true, false] {

@@ -6,7 +6,7 @@ const LIMIT: usize = 1 << 20;
 
 static FULL_CHUNK: [u8; CHUNK_BYTES] = [1; CHUNK_BYTES];
 
-/// Index, whether it is encrypted as the last one, and text.
+/// A chunk's index, whether it is encrypted as the last one, and its text.
 type Chunk<'a> = (usize, bool, &'a [u8]);
 
 const IDENTITY_A: &str = "AGE-SECRET-KEY-1HX05R0JP690PCLEHHMSJ89XJLRWX4A2Z6M7TR2WA59XXMXLG004QVSJYZV";
