@@ -130,6 +130,8 @@ impl Screener {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
+    /// Returns the verdict on a submission. Calls `judge` only the first time, until
+    /// [`Screener::forget_verdicts`].
     fn verdict(
         &self,
         id: Uuid,
@@ -155,6 +157,7 @@ struct Screened {
 }
 
 impl Screened {
+    /// Parses a row of the intake and screens it, unless it was screened when it was accepted.
     fn read(
         row: PendingRow,
         options: &IntakeOptions,

@@ -221,6 +221,8 @@ impl ProcessorThread {
             .map(|processed| Processed { has_more: true, ..processed }))
     }
 
+    /// Processes one batch of up to `most` rows with ids in the range `ids`, and updates the counts. Returns
+    /// `None` while another replica is processing one.
     fn process_up_to(
         &mut self,
         most: usize,

@@ -174,6 +174,7 @@ impl DiskMonitor {
         self.state().last
     }
 
+    /// Samples the file system once, and stores the result.
     fn sample(&self) {
         match Space::of(&self.folder) {
             Ok(space) => self.note(space),

@@ -42,6 +42,7 @@ impl Secret {
         secret.map(Secret).ok_or(StoreError::Damaged("its secret is missing"))
     }
 
+    /// Hashes the source's address.
     pub(super) fn source(&self, source: Source) -> Hash {
         self.hash("source", [source.as_bytes()])
     }

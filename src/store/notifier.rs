@@ -86,6 +86,7 @@ impl ServerListener {
         bell
     }
 
+    /// Connects if there is no connection.
     fn connect(&mut self) {
         if self.heard.as_ref().is_some_and(|(_, link)| !link.is_lost()) {
             return;
@@ -184,6 +185,8 @@ impl FileListener {
         }
     }
 
+    /// Returns whether the time stamp has changed since the last check. Otherwise waits up to `left` and
+    /// checks again.
     fn check_stamp(&self, left: Duration) -> bool {
         if self.stamp() != self.seen {
             return true;

@@ -127,6 +127,7 @@ fn layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
     Ok(Some(found))
 }
 
+/// Fails unless there is an inbox with the current layout or a newer, compatible one.
 fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     match layout(sql, server)? {
         None => Err(StoreError::Missing(DatabaseUrl::Postgres(server.clone()))),

@@ -93,7 +93,7 @@ fn restore_refuses_a_running_server_and_unforced_replacement() {
     submit(&server, "three@example.com");
     // The latest submission is only in the write-ahead log.
     server.kill();
-    fails(restore(&file, &server.data_dir(), &[]), &["already, with 3 submissions", "hint: `--force`"]);
+    fails(restore(&file, &server.data_dir(), &[]), &["with 3 submissions", "hint: `--force`"]);
     assert_eq!(emails(&server.data_dir()).len(), 3);
     let said = succeeds(
         restore(&file, &server.data_dir(), &["--force"]),

@@ -150,6 +150,8 @@ impl PostgresWriter {
         Ok(())
     }
 
+    /// Commits changes in one transaction, or a trivial change if there are none. Returns the commits that
+    /// are still unresolved.
     fn change(
         &self,
         changes: &mut [Box<dyn Change>],

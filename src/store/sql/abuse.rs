@@ -78,6 +78,7 @@ pub(super) fn forget_sources(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -
     Ok(())
 }
 
+/// The day of a time in UTC, counted from 1970-01-01.
 pub(super) fn day(time: Timestamp) -> i64 {
     rows::day(time.as_millisecond())
 }

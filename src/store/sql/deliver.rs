@@ -163,6 +163,7 @@ pub(crate) fn claim(
     wants.iter().map(claim).collect()
 }
 
+/// Begins attempts at due deliveries of one channel.
 fn claim_in(
     tx: &dyn Sql,
     secret: &Secret,
@@ -485,6 +486,7 @@ impl FrequentPace {
         self.rested.checked_sub(room).unwrap_or(self.now)
     }
 
+    /// Stores the state if it has changed.
     fn write(&self, tx: &dyn Sql) -> Result<(), StoreError> {
         if self.is_changed {
             remember(tx, &self.name, self.rested)?;
@@ -565,6 +567,7 @@ fn by_due_time(
 /// spreads due times, so each retry is among them when it becomes due, and again later.
 const LOOK_AT: usize = 64;
 
+/// When the next first attempt or, with `again`, the next retry is due; `None` if there is none.
 fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp>, StoreError> {
     let next = format!(
         "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND {} ORDER BY due_at LIMIT 1",

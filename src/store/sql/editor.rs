@@ -180,6 +180,7 @@ impl Editor {
         self.wipe(erased)
     }
 
+    /// Removes the records of repeats whose original was removed.
     fn remove_orphaned_repeats(&self) -> Result<(), StoreError> {
         let orphaned = format!(
             "SELECT r.id FROM repeat r WHERE r.id > ?1 AND NOT EXISTS (SELECT 1 FROM submission s WHERE s.id = r.submission)

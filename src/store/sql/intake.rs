@@ -296,6 +296,7 @@ impl Transaction<'_> {
         Ok(deliveries.len() / 6)
     }
 
+    /// Records which submission each request repeated: pairs of the request's id and the submission's id.
     pub fn insert_repeats(&self, repeats: &[(Uuid, Uuid)]) -> Result<(), StoreError> {
         let values: Vec<Value<'_>> = repeats
             .iter()
@@ -371,6 +372,7 @@ impl Transaction<'_> {
         rows.iter().map(|row| Ok((row.get(1)?, row.get(0)?))).collect()
     }
 
+    /// Adds to the number of a submission's repeats.
     pub fn count_repeats(&self, id: Uuid, times: i64) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1", times)
     }
@@ -389,6 +391,7 @@ impl Transaction<'_> {
         edit::release(self.sql, id, rows::time(at)?, channels).map(drop)
     }
 
+    /// Sets whether a submission is marked as suspicious.
     pub fn mark(&self, id: Uuid, is_suspicious: bool) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET suspicious = ?2 WHERE id = ?1", is_suspicious)
     }
@@ -407,6 +410,7 @@ impl Transaction<'_> {
         )
     }
 
+    /// Sets the rank of a submission's unfinished deliveries.
     pub fn set_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,
@@ -420,6 +424,7 @@ impl Transaction<'_> {
         self.execute_for(id, "UPDATE intake SET error = ?2 WHERE id = ?1", error)
     }
 
+    /// Executes a statement with the id as its first parameter and the value as its second.
     fn execute_for(&self, id: Uuid, statement: &str, value: impl Bind) -> Result<(), StoreError> {
         self.sql.execute(statement, values![id, value]).map(drop)
     }

@@ -159,6 +159,7 @@ impl InboxReader {
         self.sql.query(floods, &[])?.iter().map(read).collect()
     }
 
+    /// The number of deliveries that match a condition with one parameter, by channel.
     fn count_by_channel(
         &self,
         condition: &str,
@@ -222,6 +223,7 @@ pub struct Listing<'a> {
 }
 
 impl Listing<'_> {
+    /// Reads the next page.
     fn turn_page(&mut self) -> Result<(), StoreError> {
         let size = PAGE.min(self.left);
         if size == 0 {

@@ -64,6 +64,7 @@ pub struct ChannelQueue {
 }
 
 impl InboxReader {
+    /// Counts the backlog.
     pub fn queue(&self) -> Result<Queue, StoreError> {
         let [first, again, parked, held] = counts(self.sql.dialect());
         let mut queue = Queue::default();

@@ -211,6 +211,7 @@ fn check(connection: &Connection, layout: i64) -> Result<Contents> {
     Ok(contents)
 }
 
+/// Hashes all rows and counts the submissions of one state of a database.
 fn contents(connection: &Connection, layout: i64) -> Result<Contents> {
     Secret::read(connection)?;
     let tables: Vec<String> = connection
@@ -394,6 +395,8 @@ struct Partial {
 }
 
 impl Partial {
+    /// Creates the file `target` plus `suffix`, and locks it. Fails with [`BackupError::UnderWay`] if another
+    /// process has it locked.
     fn begin(target: &Path, suffix: &str) -> Result<Partial> {
         let path = with_suffix(target, suffix);
         let io = |error| StoreError::io(&path, error);
@@ -447,6 +450,7 @@ impl Drop for Partial {
     }
 }
 
+/// Removes the journal, log and shared-memory files of a database, if they exist.
 fn remove_logs(path: &Path) {
     for suffix in ["-journal", "-wal", "-shm"] {
         let _ = fs::remove_file(with_suffix(path, suffix));
@@ -472,6 +476,7 @@ fn sync_folder_of(file: &Path) -> Result<()> {
     Ok(files::sync_folder(folder)?)
 }
 
+/// Whether the path exists, without following a symbolic link.
 fn is_there(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
@@ -480,6 +485,7 @@ fn is_there(path: &Path) -> Result<bool> {
     }
 }
 
+/// The error for a path that is not UTF-8.
 fn not_text(path: &Path) -> StoreError {
     let error = io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
     StoreError::Io { path: path.to_owned(), error: Arc::new(error) }

@@ -41,6 +41,7 @@ impl Copier {
         Copier::after(COPY_AFTER_ROWS, path)
     }
 
+    /// A copier that starts after `many` changed rows.
     fn after(many: u64, path: &Path) -> Copier {
         Copier { path: path.to_owned(), many, changes: 0, thread: None, stop: Arc::default() }
     }

@@ -49,6 +49,7 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     missing.into_iter().filter_map(Path::parent).try_for_each(sync_folder)
 }
 
+/// Syncs a folder, so that the names in it are durable.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         // Some file systems cannot sync folders.
@@ -63,6 +64,7 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     std::path::absolute(path).map_err(|error| StoreError::io(path, error))
 }
 
+/// Appends a suffix to the file name of a path.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);

@@ -203,6 +203,7 @@ fn chunk_nonce(index: usize, is_last: bool) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
+/// Encrypts a chunk and appends it, with its tag, to the file.
 fn append_chunk(
     file: &mut Vec<u8>,
     key: &LessSafeKey,
