@@ -339,7 +339,7 @@ fn redis_errors_are_explained() {
     until(|| test_connection(&redis.url_for("frontdesk", "x")).ok()).expect("it may do what is needed");
     check(&redis.url_for("", "wrong"), "different user or password");
     check(&format!("redis://127.0.0.1:{}", redis.port()), "different user or password");
-    check(&format!("{}/99", redis.url()), "no database of the number");
+    check(&format!("{}/99", redis.url()), "no database with the number");
     check(&redis.url_for("reader", "x"), "the user lacks permissions");
     check(&format!("redis://:x@{}", Port::reserve().address()), "it cannot be reached");
     let follower =
