@@ -1,0 +1,64 @@
+//! The blocks of a Markdown document, between the HTML tree and its Markdown text.
+
+/// One block. Texts are inline Markdown; `\n` in them is a hard line break.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Block {
+    Heading {
+        level: u8,
+        text: String,
+    },
+    Paragraph(String),
+    Code {
+        language: String,
+        text: String,
+    },
+    /// TeX of a displayed formula.
+    Math(String),
+    Quote(Vec<Block>),
+    /// A GitHub alert; `kind` is upper case, for example `NOTE`.
+    Alert {
+        kind: &'static str,
+        blocks: Vec<Block>,
+    },
+    List(List),
+    Table(MarkdownTable),
+    Rule,
+    /// Lines of HTML that GitHub Flavored Markdown keeps.
+    Html(String),
+    Footnote {
+        label: String,
+        blocks: Vec<Block>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct List {
+    /// The first number of an ordered list.
+    pub(super) start: Option<u32>,
+    /// Whether blank lines separate the items.
+    pub(super) is_loose: bool,
+    pub(super) items: Vec<Item>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Item {
+    /// Whether the box of a task is checked.
+    pub(super) checked: Option<bool>,
+    pub(super) blocks: Vec<Block>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Alignment {
+    #[default]
+    None,
+    Left,
+    Center,
+    Right,
+}
+
+/// A table of inline Markdown. Every row has as many cells as `alignments`; the first row is the header.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct MarkdownTable {
+    pub(super) alignments: Vec<Alignment>,
+    pub(super) rows: Vec<Vec<String>>,
+}

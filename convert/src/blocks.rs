@@ -1,0 +1,465 @@
+//! Turns the tree of a page into Markdown blocks.
+
+use super::block::{Block, Item, List};
+use super::code;
+use super::dom::{Dom, NodeId, Tag, valid};
+use super::footnotes::Footnotes;
+use super::inline::{Emphasis, Inline};
+use super::math;
+use super::media;
+use super::notices;
+use super::table;
+use super::writer::longest_run;
+use url::Url;
+
+/// Converts the tree of one page. The parser limits its depth, and with it the recursion here.
+pub(super) struct Converter<'a> {
+    dom: &'a Dom,
+    /// The base of relative links.
+    base: Option<Url>,
+    /// For each node, whether it contains elements that are blocks.
+    has_blocks: Vec<bool>,
+    footnotes: Footnotes,
+    /// Whether to keep elements that show nothing: empty ones, and emphasis in emphasis of the same kind.
+    is_exact: bool,
+    /// Whether a script of the page shows TeX in its text as formulas.
+    has_math: bool,
+}
+
+impl<'a> Converter<'a> {
+    pub(super) fn new(
+        dom: &'a Dom,
+        root: NodeId,
+        base: Option<Url>,
+        footnotes: Footnotes,
+        is_exact: bool,
+        has_math: bool,
+    ) -> Self {
+        let mut has_blocks = vec![false; dom.nodes.len()];
+        let roots =
+            std::iter::once(root).chain(footnotes.definitions.iter().flat_map(|d| d.nodes.iter().copied()));
+        for root in roots {
+            for id in dom.descendants(root) {
+                if is_block(dom, id) {
+                    let ancestors = dom.ancestors(id).skip(1);
+                    for ancestor in ancestors {
+                        if std::mem::replace(&mut has_blocks[ancestor as usize], true) {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Self { dom, base, has_blocks, footnotes, is_exact, has_math }
+    }
+
+    /// The blocks of the page: those of `root`, then the footnotes.
+    pub(super) fn document(&self, root: NodeId) -> Vec<Block> {
+        let mut out = Vec::new();
+        if code::is_code_block(self.dom, root) || matches!(self.dom.tag(root), Tag::Table | Tag::Ul | Tag::Ol)
+        {
+            self.block(root, &mut out);
+        } else {
+            self.blocks(root, &mut out);
+        }
+        for definition in &self.footnotes.definitions {
+            let mut blocks = Vec::new();
+            self.children_blocks(definition.nodes.iter().copied(), &mut blocks);
+            out.push(Block::Footnote { label: definition.label.clone(), blocks });
+        }
+        out
+    }
+
+    /// Resolves a link of the page; `None` if it leads nowhere.
+    fn resolve(&self, link: &str) -> Option<String> {
+        media::resolve(self.base.as_ref(), link)
+    }
+
+    fn node_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
+        if is_block(self.dom, id) {
+            return self.block(id, out);
+        }
+        let mut inline = Inline::default();
+        self.inline(id, &mut inline);
+        out.extend(inline.finish().into_iter().map(Block::Paragraph));
+    }
+
+    /// Appends the blocks of the children of an element.
+    fn blocks(&self, parent: NodeId, out: &mut Vec<Block>) {
+        self.children_blocks(self.dom.children(parent), out);
+    }
+
+    fn children_blocks(&self, children: impl Iterator<Item = NodeId>, out: &mut Vec<Block>) {
+        let mut inline = Inline::default();
+        for child in children {
+            let is_block = is_block(self.dom, child) || self.has_blocks[child as usize];
+            let display =
+                if is_block { None } else { math::formula(self.dom, child).filter(|f| f.is_display) };
+            if !is_block && display.is_none() {
+                self.inline(child, &mut inline);
+                continue;
+            }
+            out.extend(std::mem::take(&mut inline).finish().into_iter().map(math::paragraph));
+            match display {
+                Some(formula) if formula.tex.is_empty() => {}
+                Some(formula) => out.push(Block::Math(formula.tex)),
+                None => self.block(child, out),
+            }
+        }
+        out.extend(inline.finish().into_iter().map(math::paragraph));
+    }
+
+    fn block(&self, id: NodeId, out: &mut Vec<Block>) {
+        let dom = self.dom;
+        if code::is_code_block(dom, id) {
+            let text = code::code_text(dom, id);
+            if !text.is_empty() || self.is_exact {
+                out.push(Block::Code { language: code::language(dom, id), text });
+            }
+            return;
+        }
+        if let Some(notice) = notices::notice(dom, id) {
+            let mut blocks = Vec::new();
+            self.children_blocks(dom.children(id).filter(|c| Some(*c) != notice.title_node), &mut blocks);
+            // The title can be deeper than the children.
+            let word = notice.title_node.map(|t| dom.collapsed_text(t)).unwrap_or_default();
+            if matches!(blocks.first(), Some(Block::Paragraph(text)) if *text == word) {
+                blocks.remove(0);
+            }
+            if let Some(title) = notice.title {
+                blocks.insert(0, Block::Paragraph(format!("**{title}**")));
+            }
+            if !blocks.is_empty() {
+                out.push(Block::Alert { kind: notice.kind, blocks });
+            }
+            return;
+        }
+        if let Some(formula) = math::formula(dom, id) {
+            out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
+            return;
+        }
+        if notices::is_tab_list(dom, id) {
+            return;
+        }
+        if let Some(label) = notices::tab_label(dom, id) {
+            out.push(Block::Paragraph(format!("**{label}**")));
+        }
+        match dom.tag(id) {
+            tag if tag.heading_level().is_some() => self.heading(id, out),
+            Tag::Blockquote => {
+                let mut blocks = Vec::new();
+                self.blocks(id, &mut blocks);
+                if !blocks.is_empty() || self.is_exact {
+                    out.push(Block::Quote(blocks));
+                }
+            }
+            Tag::Ul | Tag::Ol | Tag::Menu => self.list(id, out),
+            Tag::Dl => self.definitions(id, out),
+            Tag::Table => table::convert(dom, id, self, out),
+            Tag::Hr => out.push(Block::Rule),
+            Tag::Details => self.details(id, out),
+            Tag::A => self.linked_blocks(id, out),
+            Tag::Button if dom.attribute(id, "role") == Some("tab") => {}
+            tag if is_without_text(tag) => {}
+            _ => self.blocks(id, out),
+        }
+    }
+
+    fn heading(&self, id: NodeId, out: &mut Vec<Block>) {
+        let level = self.dom.tag(id).heading_level().unwrap_or(6);
+        let mut inline = Inline::default();
+        // mdBook and others link the whole heading to itself.
+        let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, id));
+        for child in self.dom.children(own.unwrap_or(id)) {
+            if !notices::is_permalink(self.dom, child, id) {
+                self.inline(child, &mut inline);
+            }
+        }
+        let text = inline.finish_line();
+        if !text.is_empty() || self.is_exact {
+            out.push(Block::Heading { level, text });
+        }
+    }
+
+    fn list(&self, id: NodeId, out: &mut Vec<Block>) {
+        let dom = self.dom;
+        let start = (dom.tag(id) == Tag::Ol)
+            .then(|| dom.attribute(id, "start").and_then(|s| s.trim().parse().ok()).unwrap_or(1));
+        let (mut items, mut is_loose): (Vec<Item>, bool) = (Vec::new(), false);
+        for child in dom.children(id) {
+            if dom.tag(child) == Tag::Li {
+                let mut blocks = Vec::new();
+                self.blocks(child, &mut blocks);
+                is_loose |= dom.child_elements(child).any(|c| dom.tag(c) == Tag::P)
+                    || blocks.iter().filter(|b| matches!(b, Block::Paragraph(_))).count() > 1;
+                let checked = self.checkbox(child);
+                if !blocks.is_empty()
+                    || self.is_exact
+                    || checked.is_some()
+                    || dom.is_blank(child) && dom.next_element(child).is_some()
+                {
+                    items.push(Item { checked, blocks });
+                }
+                continue;
+            }
+            let mut blocks = Vec::new();
+            self.node_blocks(child, &mut blocks);
+            match items.last_mut() {
+                Some(item) => item.blocks.append(&mut blocks),
+                None => out.append(&mut blocks),
+            }
+        }
+        if items.iter().any(|i| self.is_exact || !i.blocks.is_empty()) {
+            out.push(Block::List(List { start, is_loose, items }));
+        }
+    }
+
+    /// The state of the box of a task, if the item begins with one.
+    fn checkbox(&self, item: NodeId) -> Option<bool> {
+        let dom = self.dom;
+        let mut next = dom.following(item, item, false);
+        while let Some(id) = next {
+            match dom.tag(id) {
+                Tag::Input if dom.attribute(id, "type") == Some("checkbox") => {
+                    return Some(dom.has_attribute(id, "checked"));
+                }
+                Tag::Text if dom.text(id).is_some_and(|t| !t.trim().is_empty()) => return None,
+                Tag::Ul | Tag::Ol => return None,
+                _ => next = dom.following(id, item, false),
+            }
+        }
+        None
+    }
+
+    /// Appends terms and their explanations as paragraphs: GitHub Flavored Markdown has no definition lists.
+    fn definitions(&self, id: NodeId, out: &mut Vec<Block>) {
+        let dom = self.dom;
+        for child in dom.children(id) {
+            if dom.tag(child) == Tag::Dt && !self.has_blocks[child as usize] {
+                let mut inline = Inline::default();
+                self.inline_children(child, &mut inline);
+                let term = inline.finish_line();
+                out.extend((!term.is_empty()).then_some(Block::Paragraph(term)));
+            } else if dom.tag(child) == Tag::Div {
+                self.definitions(child, out);
+            } else {
+                self.node_blocks(child, out);
+            }
+        }
+    }
+
+    fn details(&self, id: NodeId, out: &mut Vec<Block>) {
+        let dom = self.dom;
+        let summary = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Summary);
+        let mut blocks = Vec::new();
+        self.children_blocks(dom.children(id).filter(|c| Some(*c) != summary), &mut blocks);
+        let mut inline = Inline::default();
+        if let Some(summary) = summary {
+            self.inline_children(summary, &mut inline);
+        }
+        let title = inline.finish_line();
+        if blocks.is_empty() && title.is_empty() {
+            return;
+        }
+        let title = if title.is_empty() { "Details".to_owned() } else { title };
+        out.push(Block::Html(format!("<details>\n<summary>{title}</summary>")));
+        out.append(&mut blocks);
+        out.push(Block::Html("</details>".to_owned()));
+    }
+
+    /// Appends the blocks of a link around blocks. The heading carries the link, or else the first text.
+    fn linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
+        let mut blocks = Vec::new();
+        self.blocks(id, &mut blocks);
+        let destination = self.dom.attribute(id, "href").and_then(|href| self.resolve(href));
+        if let Some(destination) = destination.filter(|d| !d.starts_with('#')) {
+            let at = blocks
+                .iter()
+                .position(|b| matches!(b, Block::Heading { .. }))
+                .or_else(|| blocks.iter().position(|b| matches!(b, Block::Paragraph(_))));
+            if let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = at.map(|at| &mut blocks[at]) {
+                let has_link = text.replace("![", "").contains("](") && !text.starts_with("![");
+                if !has_link {
+                    *text = format!("[{}]({})", text.replace('\n', " "), destination);
+                }
+            }
+        }
+        out.append(&mut blocks);
+    }
+
+    /// The content of a table cell as one line.
+    fn cell(&self, id: NodeId) -> String {
+        let mut inline = Inline::cell();
+        self.inline_children(id, &mut inline);
+        inline.finish().join("\n").replace('\n', "<br>")
+    }
+
+    fn inline_children(&self, id: NodeId, out: &mut Inline) {
+        for child in self.dom.children(id) {
+            self.inline(child, out);
+        }
+    }
+
+    fn inline(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        let tag = dom.tag(id);
+        if tag == Tag::Text {
+            let text = dom.text(id).unwrap_or_default();
+            return if self.has_math { math::text_with_formulas(text, out) } else { out.text(text) };
+        }
+        if let Some(label) = self.footnotes.references.get(&id) {
+            return out.atom(&format!("[^{label}]"));
+        }
+        if let Some(formula) = math::formula(dom, id) {
+            if !formula.tex.is_empty() {
+                let tex = if out.is_cell { formula.tex.replace('|', "\\|") } else { formula.tex };
+                let tex = tex.replace('\n', " ");
+                out.atom(&if formula.is_display { format!("$${tex}$$") } else { format!("${tex}$") });
+            }
+            return;
+        }
+        match tag {
+            Tag::Br => out.line_break(),
+            Tag::Strong | Tag::B if !is_plain_weight(dom, id) => self.emphasized(id, Emphasis::Strong, out),
+            Tag::Em | Tag::I => self.emphasized(id, Emphasis::Regular, out),
+            Tag::Del | Tag::S | Tag::Strike => self.emphasized(id, Emphasis::Deleted, out),
+            Tag::Code | Tag::Samp | Tag::Tt => self.code_span(id, out),
+            Tag::Kbd => self.tagged(id, "kbd", out),
+            Tag::Sub => self.tagged(id, "sub", out),
+            Tag::Sup => self.tagged(id, "sup", out),
+            Tag::Mark => self.tagged(id, "mark", out),
+            Tag::Q => {
+                out.text("\u{201c}");
+                self.inline_children(id, out);
+                out.text("\u{201d}");
+            }
+            Tag::A => self.link(id, out),
+            Tag::Img => media::image(dom, self.base.as_ref(), id, out),
+            Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object => {
+                media::embedded(dom, self.base.as_ref(), id, out);
+            }
+            Tag::Button => {
+                // A term with an explanation on demand is part of its sentence.
+                if dom.ancestors(id).skip(1).take(3).any(|p| dom.tag(p) == Tag::P) {
+                    self.inline_children(id, out);
+                }
+            }
+            _ if is_without_text(tag) => {}
+            _ if tag.is_block() => {
+                out.boundary();
+                self.inline_children(id, out);
+                out.boundary();
+            }
+            _ => {
+                if is_glued(dom, id) {
+                    out.space();
+                }
+                self.inline_children(id, out);
+            }
+        }
+    }
+
+    fn emphasized(&self, id: NodeId, emphasis: Emphasis, out: &mut Inline) {
+        out.open_emphasis(emphasis, self.is_exact);
+        self.inline_children(id, out);
+        out.close();
+    }
+
+    fn tagged(&self, id: NodeId, tag: &'static str, out: &mut Inline) {
+        out.open_tag(tag);
+        self.inline_children(id, out);
+        out.close();
+    }
+
+    fn link(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        let empty = || (self.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
+        let destination = dom.attribute(id, "href").and_then(|href| self.resolve(href)).or_else(empty);
+        let Some(destination) = destination else {
+            return self.inline_children(id, out);
+        };
+        if dom.ancestors(id).take(8).any(|a| dom.tag(a).heading_level().is_some())
+            && destination.starts_with('#')
+        {
+            return self.inline_children(id, out);
+        }
+        if is_glued(dom, id) {
+            out.space();
+        }
+        let title = dom.first_attribute(id, &["title"]).map(|t| format!(" \"{}\"", media::escape_title(t)));
+        out.open_link(format!("]({destination}{})", title.unwrap_or_default()));
+        self.inline_children(id, out);
+        out.close();
+    }
+
+    fn code_span(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        // Code has no links in Markdown; a link around the whole code can stand outside.
+        let link = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::A && !out.is_in_link());
+        let link = link.filter(|&a| dom.collapsed_text(a) == dom.collapsed_text(id));
+        let destination = link.and_then(|a| dom.attribute(a, "href")).and_then(|href| self.resolve(href));
+        let text = dom.text_content(id).replace(['\n', '\r', '\t'], " ");
+        if text.is_empty() {
+            return;
+        }
+        let text = if out.is_cell { text.replace('|', "\\|") } else { text };
+        let fence = "`".repeat(fence_length(&text));
+        let is_padded = text.starts_with('`')
+            || text.ends_with('`')
+            || text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
+        let pad = if is_padded { " " } else { "" };
+        let has_link = destination.is_some();
+        if let Some(destination) = destination {
+            out.open_link(format!("]({destination})"));
+        }
+        out.atom(&format!("{fence}{pad}{text}{pad}{fence}"));
+        if has_link {
+            out.close();
+        }
+    }
+}
+
+impl table::CellContents for Converter<'_> {
+    fn blocks(&self, id: NodeId, out: &mut Vec<Block>) {
+        self.blocks(id, out);
+    }
+
+    fn line(&self, id: NodeId) -> String {
+        self.cell(id)
+    }
+}
+
+/// The shortest run of backticks that the text does not contain.
+fn fence_length(text: &str) -> usize {
+    if text.contains('`') { longest_run(text, '`') + 1 } else { 1 }
+}
+
+fn is_block(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id).is_block() || matches!(dom.tag(id), Tag::Div | Tag::Code) && code::is_code_block(dom, id)
+}
+
+/// Whether the converter drops the element with its content: controls of forms, drawings and scripts.
+#[rustfmt::skip]
+fn is_without_text(tag: Tag) -> bool {
+    use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};
+    matches!(tag, Canvas | Head | Ignored | Input | Noscript | Optgroup | Option | Script | Select | Style | Svg
+        | Template | Textarea)
+}
+
+/// Whether bold is turned off by a style, as in documents pasted from Google Docs.
+fn is_plain_weight(dom: &Dom, id: NodeId) -> bool {
+    dom.attribute(id, "style").is_some_and(|s| s.replace(' ', "").contains("font-weight:normal"))
+}
+
+/// Whether a layout sets the element apart from the one before it although no white space is between them.
+fn is_glued(dom: &Dom, id: NodeId) -> bool {
+    let is_item =
+        |id: NodeId| matches!(dom.tag(id), Tag::Span | Tag::A | Tag::Time | Tag::Small | Tag::Label);
+    let node = dom.node(id);
+    let in_layout =
+        valid(node.parent).is_some_and(|p| matches!(dom.tag(p), Tag::Div | Tag::Header | Tag::Footer));
+    in_layout
+        && is_item(id)
+        && dom.has_attribute(id, "class")
+        && valid(node.previous).is_some_and(|p| is_item(p) && dom.has_attribute(p, "class"))
+}

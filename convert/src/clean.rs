@@ -1,0 +1,217 @@
+//! Removes what visitors of a page do not see: scripts, styles and hidden elements.
+
+use super::dom::{DOCUMENT, Dom, NodeId, Tag, valid};
+use url::Url;
+
+/// The base of relative links: the `<base>` of the page, or its address.
+pub(super) fn base(dom: &Dom, url: Option<&Url>) -> Option<Url> {
+    let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
+    let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
+    let declared = element.and_then(|id| dom.attribute(id, "href"));
+    match (declared, url) {
+        (Some(href), Some(url)) => url.join(href).ok().or_else(|| Some(url.clone())),
+        (Some(href), None) => Url::parse(href).ok(),
+        (None, url) => url.cloned(),
+    }
+}
+
+/// The body, or the document if it has none.
+pub(super) fn body(dom: &Dom) -> NodeId {
+    let html = dom.child_elements(DOCUMENT).find(|&id| dom.tag(id) == Tag::Html);
+    let body = html.and_then(|html| dom.child_elements(html).find(|&id| dom.tag(id) == Tag::Body));
+    body.unwrap_or(DOCUMENT)
+}
+
+/// Detaches each element below `root` for which `is_unwanted` holds.
+pub(super) fn remove(dom: &mut Dom, root: NodeId, mut is_unwanted: impl FnMut(&Dom, NodeId) -> bool) {
+    let mut next = valid(dom.node(root).first);
+    while let Some(id) = next {
+        let is_removed = dom.element(id).is_some() && is_unwanted(dom, id);
+        next = dom.following(id, root, is_removed);
+        if is_removed {
+            dom.detach(id);
+        }
+    }
+}
+
+/// Removes elements that browsers never show.
+pub(super) fn remove_scripts(dom: &mut Dom, root: NodeId) {
+    remove(dom, root, |dom, id| match dom.tag(id) {
+        Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
+            dom.closest(id, &[Tag::Svg]).is_none()
+        }
+        Tag::Script => !dom.attribute(id, "type").is_some_and(|t| t.starts_with("math/tex")),
+        _ => false,
+    });
+    restore_images(dom, root);
+}
+
+/// Replaces placeholders by the images in the `<noscript>` behind them, and removes the other `<noscript>`.
+fn restore_images(dom: &mut Dom, root: NodeId) {
+    let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
+    for id in fallbacks {
+        let image = dom.find(id, Tag::Img);
+        let text = dom.text_content(id);
+        if let Some(image) = image.filter(|_| text.trim().is_empty()) {
+            let placeholder = dom.previous_element(id).and_then(|p| {
+                if dom.tag(p) == Tag::Img {
+                    Some(p)
+                } else {
+                    dom.find(p, Tag::Img).filter(|_| dom.text_content(p).trim().is_empty())
+                }
+            });
+            dom.insert_before(id, image);
+            if let Some(placeholder) = placeholder {
+                dom.detach(placeholder);
+            }
+        }
+        dom.detach(id);
+    }
+}
+
+/// Removes hidden elements. Keeps them if they hold nearly all the text: a script shows them later.
+pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
+    let hidden = outermost(dom, root, is_hidden);
+    let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
+    let hidden_words: usize = hidden.iter().map(|&id| length(dom, id)).sum();
+    if hidden_words > 40 {
+        let words = length(dom, root);
+        if words - hidden_words.min(words) < words / 10 {
+            // Remove only the elements that hold little of it.
+            for id in hidden {
+                if length(dom, id) * 4 < words {
+                    dom.detach(id);
+                }
+            }
+            return;
+        }
+    }
+    for id in hidden {
+        dom.detach(id);
+    }
+}
+
+/// The elements that match, without those inside another.
+fn outermost(dom: &Dom, root: NodeId, is_match: impl Fn(&Dom, NodeId) -> bool) -> Vec<NodeId> {
+    let mut found = Vec::new();
+    let mut next = dom.following(root, root, false);
+    while let Some(id) = next {
+        let is_found = dom.element(id).is_some() && is_match(dom, id);
+        if is_found {
+            found.push(id);
+        }
+        next = dom.following(id, root, is_found);
+    }
+    found
+}
+
+/// Whether browsers hide the element, or show it only to screen readers. Tab panels count as visible.
+pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
+    let Some(element) = dom.element(id) else { return false };
+    let is_panel = || {
+        dom.attribute(id, "role") == Some("tabpanel")
+            || dom
+                .parent(id)
+                .is_some_and(|p| dom.has_class(p, "blocks") || dom.has_class(p, "tabbed-content"))
+    };
+    for attribute in &element.attributes {
+        let value = &*attribute.value;
+        let hides = match &*attribute.name.local {
+            "hidden" => !value.eq_ignore_ascii_case("until-found"),
+            "aria-hidden" => {
+                value == "true"
+                    && !matches!(
+                        dom.tag(id),
+                        Tag::Img | Tag::Pre | Tag::Code | Tag::Table | Tag::Figure | Tag::P
+                    )
+            }
+            "style" => {
+                let style: String = value
+                    .chars()
+                    .filter(|c| !c.is_whitespace())
+                    .take(400)
+                    .collect::<String>()
+                    .to_ascii_lowercase();
+                style.contains("display:none") || style.contains("visibility:hidden")
+            }
+            "class" => value.split_ascii_whitespace().any(|c| {
+                matches!(
+                    c,
+                    "sr-only"
+                        | "visually-hidden"
+                        | "visuallyhidden"
+                        | "screen-reader-text"
+                        | "screen-reader-only"
+                        | "element-invisible"
+                        | "noprint"
+                        | "mw-editsection"
+                        | "u-hidden"
+                        | "d-none"
+                        | "is-hidden"
+                        | "hidden"
+                ) && !(matches!(c, "hidden" | "d-none") && is_shown_on_wide_screens(value))
+            }),
+            _ => false,
+        };
+        if hides {
+            return !is_panel() && !holds_formula(dom, id);
+        }
+    }
+    dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
+}
+
+/// Whether the element holds the MathML of a formula, which pages hide behind an image or a font.
+fn holds_formula(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id) == Tag::Math || dom.child_elements(id).any(|c| dom.tag(c) == Tag::Math)
+}
+
+/// Whether utility classes show the element again from some width of the screen.
+fn is_shown_on_wide_screens(classes: &str) -> bool {
+    classes.split_ascii_whitespace().any(|c| {
+        let tailwind = c.split_once(':').is_some_and(|(at, display)| {
+            matches!(at, "sm" | "md" | "lg" | "xl" | "2xl")
+                && matches!(
+                    display,
+                    "block"
+                        | "flex"
+                        | "grid"
+                        | "inline"
+                        | "inline-block"
+                        | "inline-flex"
+                        | "table"
+                        | "contents"
+                )
+        });
+        tailwind
+            || c.starts_with("d-")
+                && c != "d-none"
+                && (c.ends_with("-block") || c.ends_with("-flex") || c.ends_with("-inline"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse::parse;
+    use super::*;
+
+    fn visible(html: &str) -> String {
+        let mut dom = parse(html);
+        let root = body(&dom);
+        remove_scripts(&mut dom, root);
+        remove_hidden(&mut dom, root);
+        dom.collapsed_text(root)
+    }
+
+    #[test]
+    fn drops_hidden_elements() {
+        let html = "a<p hidden>b</p><p style='display : none'>c</p><span class=sr-only>d</span><script>e</script>\
+            <p class='hidden md:block'>f</p><div role=tabpanel hidden>g</div>";
+        assert_eq!(visible(html), "afg");
+    }
+
+    #[test]
+    fn keeps_hidden_text_if_there_is_no_other() {
+        let text = "word ".repeat(100);
+        assert_eq!(visible(&format!("<div hidden>{text}</div><div style=display:none>x</div>")), text.trim());
+    }
+}

@@ -1,0 +1,311 @@
+//! Text and language of code blocks, from the markup of Shiki, Prism, highlight.js, Chroma, Pygments, Rouge,
+//! rehype-pretty-code, Expressive Code and CodeMirror.
+
+use super::dom::{Dom, NodeId, Tag};
+
+/// Classes of elements beside the code: line numbers, copy buttons, prompts.
+const NOT_CODE: &[&str] = &[
+    "line-number",
+    "line-numbers",
+    "line-numbers-rows",
+    "linenos",
+    "linenodiv",
+    "lineno",
+    "lineNumber",
+    "lnt",
+    "lnlinks",
+    "ln",
+    "linenumber",
+    "react-syntax-highlighter-line-number",
+    "gutter",
+    "gl",
+    "rouge-gutter",
+    "blob-num",
+    "copy",
+    "copy-button",
+    "copybtn",
+    "clipboard-copy",
+    "btn-copy",
+    "cm-gutters",
+    "CodeMirror-linenumber",
+    "CodeMirror-gutter-wrapper",
+    "sr-only",
+    "visually-hidden",
+    "hljs-ln-numbers",
+    "hljs-ln-n",
+    "code-block-copy",
+    "rehype-pretty-copy",
+    "buttons",
+    "twoslash-popup-container",
+];
+
+/// Classes of elements that hold one line.
+const LINES: &[&str] = &[
+    "line",
+    "cl",
+    "code-line",
+    "ec-line",
+    "cm-line",
+    "CodeMirror-line",
+    "view-line",
+    "token-line",
+    "hljs-ln-code",
+    "codeline",
+];
+
+/// Whether the element shows code as a block.
+pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
+    match dom.tag(id) {
+        Tag::Pre => true,
+        Tag::Div => dom.has_class(id, "cm-content") || dom.has_class(id, "CodeMirror-code"),
+        Tag::Table => is_code_table(dom, id),
+        Tag::Code => {
+            let style = dom.attribute(id, "style").unwrap_or_default();
+            dom.has_class(id, "block") && dom.closest(id, &[Tag::P, Tag::Pre, Tag::Li, Tag::Td]).is_none()
+                || style.contains("white-space")
+                    && style.contains("pre")
+                    && dom.text_content(id).trim().contains('\n')
+                || dom.find(id, Tag::Pre).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Whether a table only places line numbers beside code.
+fn is_code_table(dom: &Dom, id: NodeId) -> bool {
+    let is_known = |class: &str| {
+        matches!(
+            class,
+            "highlighttable" | "lntable" | "rouge-table" | "hljs-ln" | "codehilitetable" | "crayon-table"
+        )
+    };
+    dom.classes(id).any(is_known)
+        || dom.parent(id).is_some_and(|p| {
+            dom.tag(p) == Tag::Figure && dom.has_class(p, "highlight")
+                || matches!(dom.tag(p), Tag::Pre | Tag::Code)
+                || dom.has_class(p, "highlight") && dom.descendants(id).any(|d| dom.has_class(d, "gutter"))
+        })
+}
+
+/// The text of a code block, without line numbers and buttons, and without blank lines around it.
+pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
+    // Editors wrap their content in a frame with a title.
+    let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
+    let root = editor.unwrap_or(root);
+    let mut text = String::new();
+    // The elements of lines that are open, and whether a line ended without a line break so far.
+    let mut lines: Vec<NodeId> = Vec::new();
+    let mut is_owed = false;
+    let mut next = dom.following(root, root, false);
+    while let Some(id) = next {
+        while let Some(&line) = lines.last() {
+            if dom.ancestors(id).any(|a| a == line) {
+                break;
+            }
+            lines.pop();
+            is_owed = !text.ends_with('\n') || dom.is_blank(line) && dom.text_content(line).is_empty();
+        }
+        let is_skipped = is_not_code(dom, id);
+        match dom.tag(id) {
+            _ if is_skipped => {}
+            Tag::Text => {
+                let piece = dom.text(id).unwrap_or_default();
+                let is_between = lines.is_empty() && is_owed && piece.trim().is_empty();
+                if is_owed && !piece.starts_with('\n') && !is_between {
+                    text.push('\n');
+                }
+                if !is_between || piece.contains('\n') {
+                    is_owed = false;
+                    text.push_str(piece);
+                }
+            }
+            Tag::Br if lines.last().is_none_or(|&l| !dom.text_content(l).is_empty()) => {
+                is_owed = false;
+                text.push('\n');
+            }
+            _ if is_line(dom, id) => {
+                if std::mem::take(&mut is_owed) || (!text.is_empty() && !text.ends_with('\n')) {
+                    text.push('\n');
+                }
+                lines.push(id);
+            }
+            _ => {}
+        }
+        next = dom.following(id, root, is_skipped);
+    }
+    let text = text.replace("\r\n", "\n").replace(['\u{200b}', '\u{feff}'], "");
+    let start = text.char_indices().find(|(_, c)| !c.is_whitespace()).map_or(0, |(at, _)| at);
+    let start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let end = text.trim_end().len();
+    let end = text[end..].find('\n').map_or(text.len(), |at| end + at);
+    let text = &text[start.min(end)..end];
+    if dom.tag(root) == Tag::Pre { text.to_owned() } else { text.trim().to_owned() }
+}
+
+fn is_line(dom: &Dom, id: NodeId) -> bool {
+    match dom.tag(id) {
+        Tag::Tr | Tag::Li | Tag::P => true,
+        Tag::Div => {
+            // A cell beside a line number is part of its row.
+            let is_row = |p: NodeId| {
+                dom.classes(p).any(|c| c == "flex-row" || c == "ec-line") || dom.tag(p) == Tag::Tr
+            };
+            !dom.parent(id).is_some_and(is_row) && !dom.has_class(id, "code")
+        }
+        Tag::Span | Tag::Code | Tag::Other => {
+            dom.has_attribute(id, "data-line") || dom.classes(id).any(|c| LINES.contains(&c))
+        }
+        _ => false,
+    }
+}
+
+fn is_not_code(dom: &Dom, id: NodeId) -> bool {
+    match dom.tag(id) {
+        Tag::Button | Tag::Style | Tag::Script | Tag::Template | Tag::Svg | Tag::Input | Tag::Select => true,
+        Tag::Text | Tag::Ignored => false,
+        _ => {
+            dom.classes(id).any(|c| NOT_CODE.contains(&c))
+                || dom.has_attribute(id, "data-line-number")
+                || dom
+                    .attribute(id, "style")
+                    .is_some_and(|s| s.contains("user-select:none") || s.contains("user-select: none"))
+                || is_bare_line_number(dom, id)
+        }
+    }
+}
+
+/// Whether the element is a number in front of the code of its row.
+fn is_bare_line_number(dom: &Dom, id: NodeId) -> bool {
+    let Some(row) = dom.parent(id) else { return false };
+    let is_row = dom.has_class(row, "flex-row") || dom.tag(row) == Tag::Tr;
+    is_row && dom.previous_element(id).is_none() && dom.next_element(id).is_some() && {
+        let text = dom.text_content(id);
+        let text = text.trim();
+        !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
+    }
+}
+
+/// The language of a code block, empty if it is unknown or plain text.
+pub(super) fn language(dom: &Dom, root: NodeId) -> String {
+    let code = dom.descendants(root).filter(|&d| dom.tag(d) == Tag::Code).take(3);
+    let wrappers = dom.ancestors(root).skip(1).take(4);
+    let candidates = std::iter::once(root).chain(code).chain(wrappers);
+    for id in candidates {
+        if matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main) {
+            break;
+        }
+        if let Some(language) = language_of(dom, id) {
+            return language;
+        }
+    }
+    String::new()
+}
+
+fn language_of(dom: &Dom, id: NodeId) -> Option<String> {
+    let named = dom.first_attribute(id, &["data-language", "data-lang", "data-code-lang", "language"]);
+    let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
+    let named = named.or_else(|| is_code.then(|| dom.attribute(id, "lang")).flatten());
+    if let Some(name) = named.and_then(normalize) {
+        return Some(name);
+    }
+    let mut previous = "";
+    let (mut found, mut is_highlighter) = (None, false);
+    for class in dom.classes(id) {
+        let prefixed = ["language-", "lang-", "highlight-source-", "highlight-text-", "brush:", "src-"]
+            .into_iter()
+            .find_map(|p| class.strip_prefix(p));
+        let sphinx = class.strip_prefix("highlight-").filter(|_| !is_code);
+        let is_name_after =
+            matches!(previous, "hljs" | "sourceCode" | "brush:" | "highlight" | "chroma" | "prettyprint");
+        if let Some(name) =
+            prefixed.filter(|n| *n != "block" && *n != "toolbar").or(sphinx).and_then(normalize)
+        {
+            return Some(name);
+        }
+        if is_name_after && is_known_language(class) {
+            found = normalize(class);
+        }
+        is_highlighter |= matches!(class, "hljs" | "sourceCode" | "highlight" | "src" | "shiki");
+        previous = class;
+    }
+    found.or_else(|| {
+        let known = dom.classes(id).find(|c| is_known_language(c));
+        known.filter(|_| is_highlighter || dom.tag(id) == Tag::Code).and_then(normalize)
+    })
+}
+
+/// A language as it is written after a fence.
+fn normalize(name: &str) -> Option<String> {
+    let name = name.trim().trim_end_matches(';').to_ascii_lowercase();
+    let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.'));
+    let is_plain = matches!(
+        &*name,
+        "" | "plaintext" | "plain" | "text" | "txt" | "none" | "default" | "undefined" | "nohighlight"
+    );
+    (is_word && !is_plain && name.len() <= 30).then_some(name)
+}
+
+/// Whether a class that could mean something else names a language.
+#[rustfmt::skip]
+fn is_known_language(class: &str) -> bool {
+    matches!(class.to_ascii_lowercase().as_str(), "asm" | "awk" | "bash" | "c" | "c++" | "clojure" | "cmake" | "console" | "cpp"
+        | "cs" | "csharp" | "css" | "csv" | "dart" | "diff" | "docker" | "dockerfile" | "elixir" | "elm" | "erlang" | "fish"
+        | "fsharp" | "go" | "golang" | "graphql" | "groovy" | "haskell" | "hcl" | "html" | "http" | "ini" | "java"
+        | "javascript" | "js" | "json" | "json5" | "jsonc" | "jsx" | "julia" | "kotlin" | "latex" | "lean" | "less" | "lisp"
+        | "lua" | "makefile" | "markdown" | "matlab" | "md" | "mermaid" | "nginx" | "nim" | "nix" | "objc" | "ocaml" | "perl"
+        | "php" | "plsql" | "powershell" | "proto" | "protobuf" | "ps1" | "puppet" | "py" | "python" | "python3" | "r"
+        | "rb" | "regex" | "rs" | "rst" | "ruby" | "rust" | "sass" | "scala" | "scheme" | "scss" | "sh" | "shell" | "solidity"
+        | "sql" | "svelte" | "swift" | "tcl" | "terraform" | "tex" | "toml" | "ts" | "tsx" | "typescript" | "vb" | "verilog"
+        | "vim" | "vue" | "wasm" | "xml" | "yaml" | "yml" | "zig" | "zsh")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dom::DOCUMENT;
+    use super::super::parse::parse;
+    use super::*;
+
+    fn code(html: &str) -> (String, String) {
+        let dom = parse(html);
+        let id = dom.descendants(DOCUMENT).find(|&id| is_code_block(&dom, id)).expect("a code block");
+        (language(&dom, id), code_text(&dom, id))
+    }
+
+    #[test]
+    fn reads_the_markup_of_each_highlighter() {
+        let expected = "let a = 1;\n\nlet b;";
+        for html in [
+            // Shiki, rehype-pretty-code
+            "<pre class='shiki nord' data-language=rust><code><span class=line>let <i>a</i> = 1;</span>\n<span class=line></span>\n<span class=line>let b;</span></code></pre>",
+            "<pre data-language=rust><code style='display:grid'><span data-line>let a = 1;</span>\n<span data-line> </span>\n<span data-line>let b;</span></code></pre>",
+            // Prism, highlight.js
+            "<pre class=language-rust><code class=language-rust>let a = <span>1</span>;\n\nlet b;\n<span class=line-numbers-rows><span></span></span></code></pre>",
+            "<pre><code class='hljs rust'>let a = 1;\n\nlet b;</code></pre>",
+            // Chroma
+            "<div class=highlight><pre class=chroma><code class=language-rust data-lang=rust><span class=line><span class=ln>1</span><span class=cl>let a = 1;\n</span></span><span class=line><span class=ln>2</span><span class=cl>\n</span></span><span class=line><span class=ln>3</span><span class=cl>let b;</span></span></code></pre></div>",
+            // Pygments, Rouge
+            "<div class='highlight-rust notranslate'><div class=highlight><pre><span></span><span class=linenos>1</span>let a = 1;\n<span class=linenos>2</span>\n<span class=linenos>3</span>let b;\n</pre></div></div>",
+            "<div class='language-rust highlighter-rouge'><div class=highlight><table class=rouge-table><tr><td class='rouge-gutter gl'><pre>1\n2\n3\n</pre><td class=rouge-code><pre>let a = 1;\n\nlet b;\n</pre></table></div></div>",
+            // Expressive Code, CodeMirror
+            "<figure class=frame><pre data-language=rust><code><div class=ec-line><div class=gutter>1</div><div class=code>let a = 1;</div></div><div class=ec-line><div class=code>\n</div></div><div class=ec-line><div class=code>let b;</div></div></code></pre><div class=copy><button>Copy</button></div></figure>",
+            "<div class=cm-content data-language=rust><div class=cm-line>let a = 1;</div><div class=cm-line><br></div><div class=cm-line>let b;</div></div>",
+        ] {
+            let (language, text) = code(html);
+            assert_eq!(text.replace("\n \n", "\n\n"), expected, "{html}");
+            assert_eq!(language, "rust", "{html}");
+        }
+    }
+
+    #[test]
+    fn plain_text_has_no_language() {
+        assert_eq!(
+            code("<pre><code class=language-plaintext>  a\n b\n</code></pre>"),
+            (String::new(), "  a\n b".to_owned())
+        );
+    }
+
+    #[test]
+    fn line_breaks_of_html_are_lines() {
+        assert_eq!(code("<pre>a<br>b<br><br>c</pre>").1, "a\nb\n\nc");
+    }
+}

@@ -1,0 +1,324 @@
+//! The document tree: an arena of nodes that the HTML parser fills and the converter reads and prunes.
+
+use html5ever::tendril::StrTendril;
+use html5ever::{Attribute, QualName};
+
+/// Index of a node in its [`Dom`].
+pub(super) type NodeId = u32;
+
+/// Marks a missing parent, sibling or child.
+pub(super) const NONE: NodeId = NodeId::MAX;
+
+/// The document node.
+pub(super) const DOCUMENT: NodeId = 0;
+
+/// Defines [`Tag`] with the element name of each variant.
+macro_rules! tags {
+    ($($variant:ident $name:literal),* $(,)?) => {
+        /// Element kinds that the converter distinguishes; all others are `Other`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Tag { $($variant,)* Other, Text, Document, Ignored }
+
+        impl Tag {
+            pub(super) fn of(name: &str) -> Self {
+                match name { $($name => Self::$variant,)* _ => Self::Other }
+            }
+        }
+    };
+}
+
+tags! {
+    A "a", Abbr "abbr", Address "address", Article "article", Aside "aside", Audio "audio", B "b",
+    Blockquote "blockquote", Body "body", Br "br", Button "button", Canvas "canvas", Caption "caption",
+    Center "center", Cite "cite", Code "code", Col "col", Colgroup "colgroup", Dd "dd", Del "del",
+    Details "details", Dfn "dfn", Dialog "dialog", Div "div", Dl "dl", Dt "dt", Em "em", Embed "embed",
+    Fieldset "fieldset", Figcaption "figcaption", Figure "figure", Footer "footer", Form "form",
+    Frame "frame", Frameset "frameset", H1 "h1", H2 "h2", H3 "h3", H4 "h4", H5 "h5", H6 "h6", Head "head",
+    Header "header", Hgroup "hgroup", Hr "hr", Html "html", I "i", Iframe "iframe", Img "img",
+    Input "input", Ins "ins", Kbd "kbd", Label "label", Legend "legend", Li "li", Link "link", Main "main",
+    Mark "mark", Math "math", Menu "menu", Meta "meta", Nav "nav", Noscript "noscript", Object "object",
+    Ol "ol", Optgroup "optgroup", Option "option", P "p", Picture "picture", Pre "pre", Q "q", S "s",
+    Samp "samp", Script "script", Search "search", Section "section", Select "select", Slot "slot",
+    Small "small", Source "source", Span "span", Strike "strike", Strong "strong", Style "style", Sub "sub",
+    Summary "summary", Sup "sup", Svg "svg", Table "table", Tbody "tbody", Td "td", Template "template",
+    Textarea "textarea", Tfoot "tfoot", Th "th", Thead "thead", Time "time", Title "title", Tr "tr",
+    Track "track", Tt "tt", U "u", Ul "ul", Var "var", Video "video", Wbr "wbr",
+}
+
+impl Tag {
+    /// The level of a heading, 1 to 6.
+    pub(super) fn heading_level(self) -> Option<u8> {
+        Some(match self {
+            Self::H1 => 1,
+            Self::H2 => 2,
+            Self::H3 => 3,
+            Self::H4 => 4,
+            Self::H5 => 5,
+            Self::H6 => 6,
+            _ => return None,
+        })
+    }
+
+    /// Whether browsers lay the element out as a block.
+    #[rustfmt::skip]
+    pub(super) fn is_block(self) -> bool {
+        use Tag::{Address, Article, Aside, Blockquote, Body, Caption, Center, Dd, Details, Dialog, Div, Dl, Dt,
+            Fieldset, Figcaption, Figure, Footer, Form, H1, H2, H3, H4, H5, H6, Header, Hgroup, Hr, Html, Legend,
+            Li, Main, Menu, Nav, Ol, Optgroup, Option, P, Pre, Search, Section, Summary, Table, Tbody, Td, Tfoot,
+            Th, Thead, Tr, Ul};
+        matches!(self, Address | Article | Aside | Blockquote | Body | Caption | Center | Dd | Details | Dialog
+            | Div | Dl | Dt | Fieldset | Figcaption | Figure | Footer | Form | H1 | H2 | H3 | H4 | H5 | H6 | Header
+            | Hgroup | Hr | Html | Legend | Li | Main | Menu | Nav | Ol | Optgroup | Option | P | Pre | Search
+            | Section | Summary | Table | Tbody | Td | Tfoot | Th | Thead | Tr | Ul)
+    }
+}
+
+/// The content of a node.
+pub(super) enum Data {
+    Text(StrTendril),
+    Element(Box<Element>),
+    /// The document, a comment or a processing instruction.
+    Empty,
+}
+
+/// The name and attributes of an element.
+pub(super) struct Element {
+    pub(super) name: QualName,
+    pub(super) attributes: Vec<Attribute>,
+}
+
+pub(super) struct Node {
+    pub(super) parent: NodeId,
+    pub(super) previous: NodeId,
+    pub(super) next: NodeId,
+    pub(super) first: NodeId,
+    pub(super) last: NodeId,
+    /// Number of ancestors when the node was inserted.
+    pub(super) depth: u16,
+    pub(super) tag: Tag,
+    pub(super) data: Data,
+}
+
+/// The tree of one document.
+pub(super) struct Dom {
+    pub(super) nodes: Vec<Node>,
+    /// Whether the parser dropped part of the input because it exceeded a limit.
+    pub(super) is_truncated: bool,
+}
+
+impl Dom {
+    pub(super) fn new() -> Self {
+        let mut dom = Self { nodes: Vec::new(), is_truncated: false };
+        dom.push(Tag::Document, Data::Empty);
+        dom
+    }
+
+    /// Adds a node without a parent.
+    pub(super) fn push(&mut self, tag: Tag, data: Data) -> NodeId {
+        let id = NodeId::try_from(self.nodes.len()).unwrap_or(NONE);
+        self.nodes.push(Node {
+            parent: NONE,
+            previous: NONE,
+            next: NONE,
+            first: NONE,
+            last: NONE,
+            depth: 0,
+            tag,
+            data,
+        });
+        id
+    }
+
+    pub(super) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id as usize]
+    }
+
+    pub(super) fn tag(&self, id: NodeId) -> Tag {
+        self.node(id).tag
+    }
+
+    pub(super) fn element(&self, id: NodeId) -> Option<&Element> {
+        match &self.node(id).data {
+            Data::Element(element) => Some(element),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(&self, id: NodeId) -> Option<&str> {
+        match &self.node(id).data {
+            Data::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value of an attribute, by its lower-case name.
+    pub(super) fn attribute(&self, id: NodeId, name: &str) -> Option<&str> {
+        let element = self.element(id)?;
+        element.attributes.iter().find(|a| &*a.name.local == name).map(|a| &*a.value)
+    }
+
+    /// The first of several attributes that has a value other than white space.
+    pub(super) fn first_attribute(&self, id: NodeId, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.attribute(id, name).map(str::trim).filter(|v| !v.is_empty()))
+    }
+
+    pub(super) fn has_attribute(&self, id: NodeId, name: &str) -> bool {
+        self.attribute(id, name).is_some()
+    }
+
+    pub(super) fn classes(&self, id: NodeId) -> impl Iterator<Item = &str> {
+        self.attribute(id, "class").unwrap_or_default().split_ascii_whitespace()
+    }
+
+    pub(super) fn has_class(&self, id: NodeId, class: &str) -> bool {
+        self.classes(id).any(|c| c == class)
+    }
+
+    /// Whether the element or one of its ancestors has one of the tags.
+    pub(super) fn closest(&self, id: NodeId, tags: &[Tag]) -> Option<NodeId> {
+        self.ancestors(id).find(|&a| tags.contains(&self.tag(a)))
+    }
+
+    /// The node and its ancestors, innermost first.
+    pub(super) fn ancestors(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(Some(id), |&id| valid(self.node(id).parent))
+    }
+
+    pub(super) fn parent(&self, id: NodeId) -> Option<NodeId> {
+        valid(self.node(id).parent)
+    }
+
+    pub(super) fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(valid(self.node(id).first), |&id| valid(self.node(id).next))
+    }
+
+    pub(super) fn child_elements(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        self.children(id).filter(|&c| self.element(c).is_some())
+    }
+
+    pub(super) fn next_element(&self, id: NodeId) -> Option<NodeId> {
+        std::iter::successors(valid(self.node(id).next), |&id| valid(self.node(id).next))
+            .find(|&n| self.element(n).is_some())
+    }
+
+    pub(super) fn previous_element(&self, id: NodeId) -> Option<NodeId> {
+        std::iter::successors(valid(self.node(id).previous), |&id| valid(self.node(id).previous))
+            .find(|&n| self.element(n).is_some())
+    }
+
+    /// The node after `id` in document order inside `root`; `skip` leaves out the descendants of `id`.
+    pub(super) fn following(&self, id: NodeId, root: NodeId, skip: bool) -> Option<NodeId> {
+        let node = self.node(id);
+        if !skip && node.first != NONE {
+            return Some(node.first);
+        }
+        let mut id = id;
+        while id != root {
+            let node = self.node(id);
+            if node.next != NONE {
+                return Some(node.next);
+            }
+            id = valid(node.parent)?;
+        }
+        None
+    }
+
+    /// All nodes below `root` in document order.
+    pub(super) fn descendants(&self, root: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(self.following(root, root, false), move |&id| self.following(id, root, false))
+    }
+
+    pub(super) fn find(&self, root: NodeId, tag: Tag) -> Option<NodeId> {
+        self.descendants(root).find(|&id| self.tag(id) == tag)
+    }
+
+    /// The text of all descendants, unchanged.
+    pub(super) fn text_content(&self, root: NodeId) -> String {
+        if let Some(text) = self.text(root) {
+            return text.to_owned();
+        }
+        self.descendants(root).filter_map(|id| self.text(id)).collect()
+    }
+
+    /// The text of all descendants with white space collapsed.
+    pub(super) fn collapsed_text(&self, root: NodeId) -> String {
+        collapse(&self.text_content(root))
+    }
+
+    /// Whether the node has no text other than white space and no image or other embedded content.
+    pub(super) fn is_blank(&self, root: NodeId) -> bool {
+        let is_blank = |id| match self.tag(id) {
+            Tag::Text => self.text(id).is_none_or(|t| t.trim().is_empty()),
+            Tag::Img | Tag::Video | Tag::Audio | Tag::Iframe | Tag::Math | Tag::Svg | Tag::Hr => false,
+            _ => true,
+        };
+        is_blank(root) && self.descendants(root).all(is_blank)
+    }
+
+    /// Takes a node out of the tree.
+    pub(super) fn detach(&mut self, id: NodeId) {
+        let Node { parent, previous, next, .. } = *self.node(id);
+        if previous != NONE {
+            self.node_mut(previous).next = next;
+        } else if parent != NONE {
+            self.node_mut(parent).first = next;
+        }
+        if next != NONE {
+            self.node_mut(next).previous = previous;
+        } else if parent != NONE {
+            self.node_mut(parent).last = previous;
+        }
+        let node = self.node_mut(id);
+        (node.parent, node.previous, node.next) = (NONE, NONE, NONE);
+    }
+
+    /// Moves a node to the end of the children of `parent`.
+    pub(super) fn append(&mut self, parent: NodeId, id: NodeId) {
+        self.detach(id);
+        let Node { last, depth, .. } = *self.node(parent);
+        let node = self.node_mut(id);
+        (node.parent, node.previous, node.depth) = (parent, last, depth.saturating_add(1));
+        if last == NONE {
+            self.node_mut(parent).first = id;
+        } else {
+            self.node_mut(last).next = id;
+        }
+        self.node_mut(parent).last = id;
+    }
+
+    /// Moves a node in front of its new sibling.
+    pub(super) fn insert_before(&mut self, sibling: NodeId, id: NodeId) {
+        self.detach(id);
+        let Node { parent, previous, depth, .. } = *self.node(sibling);
+        let node = self.node_mut(id);
+        node.depth = depth;
+        (node.parent, node.previous, node.next) = (parent, previous, sibling);
+        self.node_mut(sibling).previous = id;
+        if previous != NONE {
+            self.node_mut(previous).next = id;
+        } else if parent != NONE {
+            self.node_mut(parent).first = id;
+        }
+    }
+}
+
+/// `None` for [`NONE`].
+pub(super) fn valid(id: NodeId) -> Option<NodeId> {
+    (id != NONE).then_some(id)
+}
+
+/// Replaces each run of white space by one space and trims the ends.
+pub(super) fn collapse(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}

@@ -1,0 +1,428 @@
+//! Finds footnotes: a short link to a note, and the note, which usually links back.
+
+use super::dom::{Dom, NodeId, Tag, collapse};
+use std::collections::HashMap;
+
+/// The footnotes of a page. Their notes are taken out of the tree.
+#[derive(Default)]
+pub(super) struct Footnotes {
+    /// The label of each link, or the element around it, that refers to a note.
+    pub(super) references: HashMap<NodeId, String>,
+    pub(super) definitions: Vec<Definition>,
+}
+
+pub(super) struct Definition {
+    pub(super) label: String,
+    /// The content of the note.
+    pub(super) nodes: Vec<NodeId>,
+}
+
+/// Words in the id or class of references and notes.
+const NAMES: &[&str] = &[
+    "fn",
+    "footnote",
+    "ftn",
+    "cite_note",
+    "note",
+    "reference",
+    "endnote",
+    "sidenote",
+    "bib",
+    "easy-footnote",
+    "ref",
+    "fna",
+];
+
+/// Finds the footnotes below `root` and detaches the notes.
+pub(super) fn extract(dom: &mut Dom, root: NodeId) -> Footnotes {
+    let ids = ids(dom);
+    let mut footnotes = Footnotes::default();
+    let mut labels: HashMap<NodeId, String> = HashMap::new();
+    let mut order: Vec<NodeId> = Vec::new();
+    let links: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A).collect();
+    for link in links {
+        let Some(target) = target(dom, link, &ids) else { continue };
+        let Some(number) = reference_number(dom, link) else { continue };
+        let Some(note) = note_of(dom, target, link) else { continue };
+        if !is_reference(dom, link, target, note) || dom.ancestors(link).any(|a| labels.contains_key(&a)) {
+            continue;
+        }
+        let label = labels.entry(note).or_insert_with(|| {
+            order.push(note);
+            number
+        });
+        let label = label.clone();
+        let outer = dom.parent(link).filter(|&p| {
+            matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small)
+                && dom.collapsed_text(p) == dom.collapsed_text(link)
+        });
+        footnotes.references.insert(outer.unwrap_or(link), label);
+    }
+    if order.is_empty() {
+        add_loose(dom, root, &mut footnotes, &mut labels, &mut order);
+    }
+    if !order.is_empty() {
+        remove_side_notes(dom, root);
+    }
+    make_unique(&order, &mut labels, &mut footnotes);
+    for note in &order {
+        remove_back_links(dom, *note);
+    }
+    order.sort_by_key(|note| position(dom, *note));
+    for note in order {
+        let label = labels.remove(&note).unwrap_or_default();
+        let container = dom.parent(note);
+        let mut nodes = vec![note];
+        if dom.tag(note) == Tag::Li || dom.tag(note) == Tag::Div || dom.tag(note) == Tag::Aside {
+            nodes = dom.children(note).collect();
+        }
+        // Definition lists and tables of Sphinx hold the text beside the label.
+        if let Some(detail) =
+            dom.next_element(note).filter(|&n| dom.tag(note) == Tag::Dt && dom.tag(n) == Tag::Dd)
+        {
+            nodes = dom.children(detail).collect();
+            dom.detach(detail);
+        }
+        dom.detach(note);
+        if let Some(container) = container {
+            remove_empty(dom, container);
+        }
+        footnotes.definitions.push(Definition { label, nodes });
+    }
+    footnotes
+}
+
+/// Finds footnotes without links: raised numbers in the text, and a paragraph or item that begins with each.
+fn add_loose(
+    dom: &Dom,
+    root: NodeId,
+    footnotes: &mut Footnotes,
+    labels: &mut HashMap<NodeId, String>,
+    order: &mut Vec<NodeId>,
+) {
+    let mut references: Vec<(NodeId, String)> = Vec::new();
+    for id in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Sup) {
+        let number = dom.collapsed_text(id);
+        if number.is_empty() || number.len() > 3 || !number.bytes().all(|b| b.is_ascii_digit()) {
+            continue;
+        }
+        let block = dom.ancestors(id).skip(1).find(|&a| dom.tag(a).is_block());
+        let note = block.filter(|&b| {
+            let first = dom.descendants(b).find(|&d| dom.text(d).is_some_and(|t| !t.trim().is_empty()));
+            matches!(dom.tag(b), Tag::P | Tag::Li | Tag::Div)
+                && first.is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
+        });
+        match note {
+            Some(note) if references.iter().any(|(_, n)| *n == number) => {
+                if !labels.values().any(|l| *l == number) {
+                    labels.insert(note, number);
+                    order.push(note);
+                }
+            }
+            Some(_) => {}
+            None => references.push((id, number)),
+        }
+    }
+    let ids = ids(dom);
+    for (id, number) in &references {
+        let is_named = |a: NodeId| dom.classes(a).any(|c| c.contains("footnote") || c.contains("reference"));
+        let names = [
+            format!("fn{number}"),
+            format!("fn-{number}"),
+            format!("footnote-{number}"),
+            format!("fn:{number}"),
+        ];
+        let note = names.iter().find_map(|n| ids.get(n)).filter(|_| dom.ancestors(*id).take(3).any(is_named));
+        if let Some(&note) = note.filter(|_| !labels.values().any(|l| l == number)) {
+            labels.insert(note, number.clone());
+            order.push(note);
+        }
+    }
+    for (id, number) in references {
+        if labels.values().any(|l| *l == number) {
+            footnotes.references.insert(id, number);
+        }
+    }
+}
+
+/// Takes out the copies of notes that are shown beside the text, if the notes themselves were found.
+fn remove_side_notes(dom: &mut Dom, root: NodeId) {
+    super::clean::remove(dom, root, |dom, id| {
+        dom.tag(id) == Tag::Span && dom.classes(id).any(|c| c == "sidenote" || c == "marginnote")
+    });
+}
+
+/// The elements that fragments lead to.
+fn ids(dom: &Dom) -> HashMap<String, NodeId> {
+    let mut ids = HashMap::new();
+    for id in dom.descendants(super::dom::DOCUMENT) {
+        let names = [dom.attribute(id, "id"), dom.attribute(id, "name").filter(|_| dom.tag(id) == Tag::A)];
+        for name in names.into_iter().flatten().filter(|n| !n.is_empty()) {
+            ids.entry(name.to_owned()).or_insert(id);
+        }
+        if dom.tag(id) == Tag::A
+            && let Some((before, after)) =
+                fragment(dom, id).and_then(|f| f.split_once("_ref").or_else(|| f.split_once("ref")))
+        {
+            ids.entry(format!("{BACK}{before}{after}")).or_insert(id);
+        }
+    }
+    ids
+}
+
+/// The element that a reference leads to. Word and others give notes no id, but a link back whose fragment
+/// differs from that of the reference only in `ref`; Wikidot calls a script.
+fn target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> Option<NodeId> {
+    let script = || {
+        let call = dom.attribute(link, "onclick")?.split_once("scrollToReference('")?.1;
+        ids.get(call.split('\'').next()?).copied()
+    };
+    let Some(fragment) = fragment(dom, link) else { return script() };
+    ids.get(fragment).or_else(|| ids.get(&format!("{BACK}{fragment}"))).copied()
+}
+
+/// Marks the entries of [`ids`] for links back to references.
+const BACK: &str = "\u{1}";
+
+/// The fragment that a link leads to on its own page.
+fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
+    let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
+    // Links that repeat the address of the page lead to it as well. Others match no id.
+    (!fragment.is_empty() && (page.is_empty() || !page.ends_with(".js"))).then_some(fragment)
+}
+
+/// The number or mark of a reference: at most four characters, perhaps in brackets.
+fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
+    let text = collapse(&dom.text_content(link));
+    let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
+    let is_short = (1..=4).contains(&text.chars().count());
+    let is_mark = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '*' | '†' | '‡' | '§' | '¶'));
+    (is_short && is_mark).then(|| text.to_owned())
+}
+
+/// The block that holds a note whose id is on `target`.
+fn note_of(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
+    let is_note = |&a: &NodeId| {
+        matches!(dom.tag(a), Tag::Li | Tag::P | Tag::Dt | Tag::Aside | Tag::Tr | Tag::Div)
+            || dom.tag(a) == Tag::Span && dom.classes(a).any(|c| c == "sidenote" || c == "marginnote")
+    };
+    let note = dom.ancestors(target).take(6).find(is_note)?;
+    let note = match dom.parent(note) {
+        // A paragraph that is the whole note of a list or a division with the id.
+        Some(parent)
+            if dom.tag(note) == Tag::P
+                && dom.tag(parent) == Tag::Li
+                && dom.child_elements(parent).next() == Some(note) =>
+        {
+            parent
+        }
+        _ => note,
+    };
+    // The reference itself is no note.
+    (!dom.ancestors(link).any(|a| a == note)).then_some(note)
+}
+
+fn is_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
+    let names = |id: NodeId| -> bool {
+        let texts = ["id", "class", "role", "href", "rel", "epub:type", "data-type"]
+            .into_iter()
+            .filter_map(|a| dom.attribute(id, a));
+        texts.into_iter().any(|t| {
+            let t = t.to_ascii_lowercase();
+            t.ends_with("note")
+                || t.split_ascii_whitespace()
+                    .any(|w| w.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("note"))
+                || NAMES.iter().any(|n| {
+                    t.trim_start_matches(['#', '_']).starts_with(n)
+                        || t.contains(&format!("-{n}"))
+                        || t.contains("footnote")
+                        || t.contains("noteref")
+                })
+        })
+    };
+    let is_raised = dom.closest(link, &[Tag::Sup]).is_some();
+    let is_numbered = reference_number(dom, link)
+        .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) || n.chars().count() == 1);
+    if !is_numbered || dom.find(note, Tag::H1).is_some() || dom.tag(target).heading_level().is_some() {
+        return false;
+    }
+    let back: Vec<&str> = dom
+        .ancestors(link)
+        .take(3)
+        .filter_map(|a| dom.attribute(a, "id").or_else(|| dom.attribute(a, "name")))
+        .collect();
+    let own = dom.descendants(link).filter_map(|a| dom.attribute(a, "id"));
+    let back: Vec<&str> = back.into_iter().chain(own).collect();
+    let leads_back = std::iter::once(note)
+        .chain(dom.descendants(note))
+        .any(|d| dom.tag(d) == Tag::A && d != link && fragment(dom, d).is_some_and(|f| back.contains(&f)));
+    let is_back = dom.tag(target) == Tag::A && fragment(dom, target).is_some_and(|f| f.contains("ref"));
+    leads_back
+        || is_back && is_raised
+        || ((names(link) || dom.parent(link).is_some_and(names))
+            && (is_raised || names(target) || names(note)))
+        || (is_raised && (names(target) || dom.tag(note) == Tag::Li))
+}
+
+/// Gives each note its own label, in the order of the references where marks repeat.
+fn make_unique(order: &[NodeId], labels: &mut HashMap<NodeId, String>, footnotes: &mut Footnotes) {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for label in labels.values() {
+        *seen.entry(label).or_default() += 1;
+    }
+    let is_numbered = labels.values().all(|l| l.bytes().all(|b| b.is_ascii_digit()));
+    if seen.values().all(|&count| count == 1) && is_numbered {
+        return;
+    }
+    let mut renamed: HashMap<String, Vec<String>> = HashMap::new();
+    for (i, note) in order.iter().enumerate() {
+        let new = (i + 1).to_string();
+        if let Some(old) = labels.insert(*note, new.clone()) {
+            renamed.entry(old).or_default().push(new);
+        }
+    }
+    let mut references: Vec<_> = footnotes.references.iter_mut().collect();
+    references.sort_by_key(|(id, _)| **id);
+    for (_, label) in references {
+        if let Some(news) = renamed.get_mut(label) {
+            *label = if news.len() > 1 { news.remove(0) } else { news[0].clone() };
+        }
+    }
+}
+
+/// Removes the links from a note back to the text, and its number.
+fn remove_back_links(dom: &mut Dom, note: NodeId) {
+    let is_back = |dom: &Dom, id: NodeId| {
+        let text = dom.collapsed_text(id);
+        let is_symbol = text.chars().all(|c| !c.is_alphabetic()) && text.chars().count() <= 12;
+        let is_short = text.chars().count() <= 4
+            || is_symbol
+            || text.to_lowercase().contains("back")
+            || text.to_lowercase().contains("jump");
+        let is_link = dom.tag(id) == Tag::A
+            && (fragment(dom, id).is_some()
+                || dom.attribute(id, "href").is_none_or(|h| h.starts_with("javascript")))
+            && is_short;
+        let is_marked = dom.classes(id).any(|c| {
+            matches!(
+                c,
+                "footnote-backref"
+                    | "mw-cite-backlink"
+                    | "footnote-back"
+                    | "data-footnote-backref"
+                    | "footnote-definition-label"
+                    | "easy-footnote-to-top"
+                    | "fn-backref"
+                    | "label"
+                    | "ltx_tag_note"
+                    | "ltx_note_mark"
+            )
+        });
+        is_link || is_marked
+    };
+    let mut links: Vec<NodeId> = dom.descendants(note).filter(|&id| is_back(dom, id)).collect();
+    let first_number = dom.descendants(note).find(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty()));
+    for link in links.drain(..) {
+        let parent = dom.parent(link);
+        dom.detach(link);
+        // Brackets and raised numbers around the link, and a paragraph that had only the link.
+        if let Some(parent) = parent.filter(|&p| p != note) {
+            let rest = dom.text_content(parent);
+            if rest
+                .trim()
+                .chars()
+                .all(|c| matches!(c, '[' | ']' | '(' | ')' | '^' | '.' | ':' | '↑' | '↩' | ' ' | '\u{a0}'))
+                && !dom.descendants(parent).any(|d| dom.tag(d) == Tag::Img)
+            {
+                dom.detach(parent);
+            }
+        }
+    }
+    let Some(first) = first_number else { return };
+    let raised = dom.ancestors(first).take(3).find(|&a| dom.tag(a) == Tag::Sup);
+    let is_number = |t: &str| {
+        let t = t.trim().trim_matches(['[', ']', '.', ':', ')', '(', ' ']);
+        !t.is_empty() && t.len() <= 4 && t.bytes().all(|b| b.is_ascii_digit())
+    };
+    if let Some(raised) = raised.filter(|&r| is_number(&dom.text_content(r))) {
+        dom.detach(raised);
+    }
+    trim_start(dom, note);
+}
+
+/// Takes the punctuation behind a removed number off the beginning of a note.
+fn trim_start(dom: &mut Dom, note: NodeId) {
+    let first = dom.descendants(note).find(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty()));
+    let Some(first) = first else { return };
+    if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data {
+        let trimmed = text.trim_start().trim_start_matches([']', ':', '.', '↑', '^', ')', '-', '\u{2013}']);
+        let rest =
+            if trimmed.len() < text.trim_start().len() { trimmed.trim_start().to_owned() } else { return };
+        *text = rest.as_str().into();
+    }
+}
+
+/// Removes a list or section whose last note was taken out, with its rule and heading.
+fn remove_empty(dom: &mut Dom, container: NodeId) {
+    let mut id = container;
+    loop {
+        let is_name = |text: &str| {
+            let text = text.trim().trim_end_matches(':').to_lowercase();
+            matches!(
+                &*text,
+                "" | "footnotes" | "notes" | "references" | "endnotes" | "footnote" | "citations"
+            )
+        };
+        if !is_name(&dom.text_content(id))
+            || dom.descendants(id).any(|d| dom.tag(d) == Tag::Img)
+            || dom.parent(id).is_none()
+        {
+            return;
+        }
+        if matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main) {
+            return;
+        }
+        let parent = dom.parent(id);
+        if let Some(previous) = dom.previous_element(id) {
+            let is_title =
+                dom.tag(previous).heading_level().is_some() && is_name(&dom.text_content(previous));
+            if is_title || dom.tag(previous) == Tag::Hr {
+                dom.detach(previous);
+            }
+        }
+        dom.detach(id);
+        let Some(parent) = parent else { return };
+        id = parent;
+    }
+}
+
+/// The place of a node in its document: creation order is document order except for misnested tags.
+fn position(_: &Dom, id: NodeId) -> NodeId {
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::markdown;
+
+    #[test]
+    fn reads_the_footnotes_of_generators() {
+        let expected = "a[^1] b[^2]\n\n[^1]: one *x*\n\n[^2]: two\n";
+        for html in [
+            // GitHub, remark
+            "<p>a<sup><a href=#fn-1 id=fnref-1 data-footnote-ref>1</a></sup> b<sup><a href=#fn-2 id=fnref-2>2</a></sup><section class=footnotes><h2 class=sr-only>Footnotes</h2><ol><li id=fn-1><p>one <em>x</em> <a href=#fnref-1 class=data-footnote-backref>↩</a><li id=fn-2><p>two <a href=#fnref-2>↩</a></ol></section>",
+            // Sphinx
+            "<p>a<a class='footnote-reference brackets' href=#id3 id=id1>1</a> b<a class='footnote-reference brackets' href=#id4 id=id2>2</a></p><aside class=footnote id=id3><span class=label>[<a href=#id1>1</a>]</span><p>one <em>x</em></aside><aside class=footnote id=id4><span class=label>[<a href=#id2>2</a>]</span><p>two</aside>",
+            // Word
+            "<p>a<a href=#_ftn1 name=_ftnref1>[1]</a> b<a href=#_ftn2 name=_ftnref2>[2]</a><p><a href=#_ftnref1 name=_ftn1>[1]</a> one <em>x</em><p><a href=#_ftnref2 name=_ftn2>[2]</a> two",
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn links_to_sections_are_no_footnotes() {
+        let html = "<p>see <a href=#two>2</a><h2 id=two>Two</h2><p>x";
+        assert_eq!(markdown(html), "see [2](#two)\n\n## Two\n\nx\n");
+    }
+}

@@ -1,0 +1,437 @@
+//! Builds inline Markdown: collapses white space, places delimiters next to words, escapes syntax in text.
+
+/// Emphasis written with delimiters, or with tags where delimiters would not be recognized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Emphasis {
+    Regular,
+    Strong,
+    Deleted,
+}
+
+impl Emphasis {
+    fn delimiter(self) -> &'static str {
+        match self {
+            Self::Regular => "*",
+            Self::Strong => "**",
+            Self::Deleted => "~~",
+        }
+    }
+
+    fn tag(self) -> &'static str {
+        match self {
+            Self::Regular => "em",
+            Self::Strong => "strong",
+            Self::Deleted => "del",
+        }
+    }
+}
+
+/// An inline element that is open while its content is added.
+#[derive(Clone, Debug, PartialEq)]
+enum Open {
+    Emphasis(Emphasis),
+    /// A link with its destination as written behind the text, `](…)`.
+    Link(String),
+    /// An element that GitHub Flavored Markdown keeps as HTML.
+    Tag(&'static str),
+    /// An element without effect, for example emphasis in emphasis.
+    Nothing,
+}
+
+/// A delimiter between two characters of the text.
+struct Mark {
+    position: usize,
+    emphasis: Emphasis,
+    /// Index of the mark of the other end.
+    other: usize,
+    is_start: bool,
+    is_dropped: bool,
+    is_tag: bool,
+}
+
+/// Inline Markdown under construction. A hard line break is `\n`; two of them separate paragraphs.
+#[derive(Default)]
+pub(super) struct Inline {
+    text: String,
+    has_space: bool,
+    stack: Vec<Open>,
+    /// How many of `stack`, from the bottom, are written. The others wait for content.
+    written: usize,
+    /// Indexes of the opening marks of the written emphasis in `stack`.
+    starts: Vec<usize>,
+    marks: Vec<Mark>,
+    /// Whether cells of a table are written, in which `|` needs a backslash.
+    pub(super) is_cell: bool,
+}
+
+impl Inline {
+    /// For a cell of a table.
+    pub(super) fn cell() -> Self {
+        Self { is_cell: true, ..Self::default() }
+    }
+
+    pub(super) fn is_in_link(&self) -> bool {
+        self.stack.iter().any(|o| matches!(o, Open::Link(_)))
+    }
+
+    /// Opens emphasis. Inside emphasis of the same kind it has no effect, or is a tag if `is_exact`.
+    pub(super) fn open_emphasis(&mut self, emphasis: Emphasis, is_exact: bool) {
+        let open = Open::Emphasis(emphasis);
+        let is_nested = self.stack.contains(&open);
+        self.stack.push(match is_nested {
+            true if is_exact => Open::Tag(emphasis.tag()),
+            true => Open::Nothing,
+            false => open,
+        });
+    }
+
+    pub(super) fn open_link(&mut self, destination: String) {
+        let open = if self.is_in_link() { Open::Nothing } else { Open::Link(destination) };
+        self.stack.push(open);
+    }
+
+    pub(super) fn open_tag(&mut self, tag: &'static str) {
+        let open = Open::Tag(tag);
+        let open = if self.stack.contains(&open) { Open::Nothing } else { open };
+        self.stack.push(open);
+    }
+
+    /// Closes the element opened last.
+    pub(super) fn close(&mut self) {
+        if self.written == self.stack.len() {
+            self.write_end();
+        }
+        self.stack.pop();
+    }
+
+    /// Writes the end of the topmost written element.
+    fn write_end(&mut self) {
+        self.written -= 1;
+        match &self.stack[self.written] {
+            Open::Emphasis(emphasis) => {
+                let (emphasis, position) = (*emphasis, self.text.trim_end_matches('\n').len());
+                let Some(start) = self.starts.pop() else { return };
+                self.marks[start].other = self.marks.len();
+                self.marks.push(Mark {
+                    position,
+                    emphasis,
+                    other: start,
+                    is_start: false,
+                    is_dropped: false,
+                    is_tag: false,
+                });
+            }
+            Open::Link(destination) => {
+                let breaks = self.text.len() - self.text.trim_end_matches('\n').len();
+                self.text.truncate(self.text.len() - breaks);
+                self.text.push_str(destination);
+                self.text.extend(std::iter::repeat_n('\n', breaks));
+            }
+            Open::Tag(tag) => self.text.push_str(&format!("</{tag}>")),
+            Open::Nothing => {}
+        }
+    }
+
+    /// Writes the waiting space and the waiting beginnings in front of content.
+    fn write_starts(&mut self) {
+        if std::mem::take(&mut self.has_space) && !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push(' ');
+        }
+        while self.written < self.stack.len() {
+            match self.stack[self.written] {
+                Open::Emphasis(emphasis) => self.write_emphasis_start(emphasis),
+                Open::Link(_) => {
+                    if self.text.ends_with('!') {
+                        self.text.insert(self.text.len() - 1, '\\');
+                    }
+                    self.text.push('[');
+                }
+                Open::Tag(tag) => self.text.push_str(&format!("<{tag}>")),
+                Open::Nothing => {}
+            }
+            self.written += 1;
+        }
+    }
+
+    fn write_emphasis_start(&mut self, emphasis: Emphasis) {
+        let position = self.text.len();
+        let adjacent = self.marks.last().filter(|m| !m.is_start && m.position == position && !m.is_dropped);
+        if let Some(end) = adjacent {
+            if end.emphasis == emphasis {
+                // `**a****b**` would not be emphasis: continue the one before.
+                self.starts.push(end.other);
+                self.marks.pop();
+                return;
+            }
+            let (end, start) = (self.marks.len() - 1, end.other);
+            self.marks[end].is_tag = true;
+            self.marks[start].is_tag = true;
+        }
+        self.starts.push(self.marks.len());
+        self.marks.push(Mark {
+            position,
+            emphasis,
+            other: usize::MAX,
+            is_start: true,
+            is_dropped: false,
+            is_tag: false,
+        });
+    }
+
+    /// Adds Markdown that is complete, for example a code span or an image.
+    pub(super) fn atom(&mut self, markdown: &str) {
+        self.write_starts();
+        self.text.push_str(markdown);
+    }
+
+    pub(super) fn space(&mut self) {
+        self.has_space = true;
+    }
+
+    /// Adds a hard line break; the second in a row ends the paragraph.
+    pub(super) fn line_break(&mut self) {
+        self.has_space = false;
+        if self.text.is_empty() || self.text.ends_with("\n\n") {
+            return;
+        }
+        if self.text.ends_with('\n') {
+            while self.written > 0 {
+                self.write_end();
+            }
+        }
+        self.text.push('\n');
+    }
+
+    /// Separates blocks in inline text: by a line break in a cell, elsewhere by a space.
+    pub(super) fn boundary(&mut self) {
+        if !self.is_cell {
+            self.has_space = true;
+            return;
+        }
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        self.has_space = false;
+    }
+
+    /// Adds text of the page.
+    pub(super) fn text(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            if is_space(bytes[at]) {
+                self.has_space = true;
+                at += 1;
+                continue;
+            }
+            self.write_starts();
+            let end = bytes[at..].iter().position(|&b| is_space(b)).map_or(bytes.len(), |i| at + i);
+            self.word(text, at, end);
+            at = end;
+        }
+    }
+
+    /// Adds `text[start..end]`, which has no white space.
+    fn word(&mut self, text: &str, start: usize, end: usize) {
+        let bytes = text.as_bytes();
+        let mut copied = start;
+        for at in start..end {
+            let byte = bytes[at];
+            if !matches!(byte, b'\\' | b'*' | b'_' | b'`' | b'[' | b']' | b'<' | b'&' | b'~' | b'|' | b'$') {
+                continue;
+            }
+            let next = text[at + 1..].chars().next();
+            let before = text[..at].chars().next_back();
+            let previous = if at == 0 { self.text.chars().next_back() } else { before };
+            let is_joined =
+                previous.is_some_and(char::is_alphanumeric) && next.is_some_and(char::is_alphanumeric);
+            let is_apart = previous.is_none_or(char::is_whitespace) && next.is_some_and(char::is_whitespace);
+            let is_syntax = match byte {
+                b'\\' => next.is_none_or(|c| c.is_ascii_punctuation()),
+                b'*' => !is_apart || self.text.is_empty(),
+                b'_' => !is_joined && !is_apart,
+                b'`' => true,
+                b'[' => self.is_in_link() || may_be_link(&text[at..]),
+                b']' => self.is_in_link(),
+                b'<' => next.is_none_or(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
+                b'&' => {
+                    next.is_none_or(|c| c == '#' || c.is_ascii_alphabetic()) && may_be_entity(&text[at..])
+                }
+                b'~' => previous != Some('~') && next == Some('~') || previous == Some('~'),
+                b'|' => self.is_cell,
+                _ => false,
+            };
+            if is_syntax {
+                self.text.push_str(&text[copied..at]);
+                self.text.push('\\');
+                copied = at;
+            }
+        }
+        self.text.push_str(&text[copied..end]);
+    }
+
+    /// The paragraphs of inline Markdown.
+    pub(super) fn finish(mut self) -> Vec<String> {
+        while let Some(top) = self.stack.len().checked_sub(1) {
+            if self.written > top {
+                self.write_end();
+            }
+            self.stack.pop();
+        }
+        let text = if self.marks.is_empty() { self.text } else { place_marks(&self.text, self.marks) };
+        if !text.contains('\n') {
+            return if text.trim().is_empty() { Vec::new() } else { vec![text] };
+        }
+        let paragraphs = text.split("\n\n").map(|p| p.trim_matches(['\n', ' ']));
+        paragraphs.filter(|p| !p.trim().is_empty()).map(str::to_owned).collect()
+    }
+
+    /// The text as one line.
+    pub(super) fn finish_line(self) -> String {
+        self.finish().join(" ").replace('\n', " ")
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
+}
+
+/// Whether `[` begins a link, an image, a task or a footnote.
+fn may_be_link(text: &str) -> bool {
+    if text.starts_with("[^") || text.starts_with("[ ]") || text.starts_with("[x]") {
+        return true;
+    }
+    let window = &text.as_bytes()[..text.len().min(300)];
+    window.windows(2).any(|w| matches!(w, b"](" | b"][" | b"]:"))
+}
+
+/// Whether `&` begins a character reference.
+fn may_be_entity(text: &str) -> bool {
+    let window = &text.as_bytes()[1..text.len().min(34)];
+    match window.iter().position(|b| !(b.is_ascii_alphanumeric() || *b == b'#')) {
+        Some(end) => window[end] == b';',
+        // The name may go on in the next node.
+        None => true,
+    }
+}
+
+fn is_punctuation(c: char) -> bool {
+    c.is_ascii_punctuation() || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace())
+}
+
+/// Inserts delimiters, or tags where CommonMark would take a delimiter for text.
+fn place_marks(text: &str, mut marks: Vec<Mark>) -> String {
+    for i in 0..marks.len() {
+        let mark = &marks[i];
+        if !mark.is_start || mark.other == usize::MAX {
+            marks[i].is_dropped |= marks[i].is_start;
+            continue;
+        }
+        let (start, end, other) = (mark.position, marks[mark.other].position, mark.other);
+        if start >= end {
+            marks[i].is_dropped = true;
+            marks[other].is_dropped = true;
+            continue;
+        }
+        let inner = (text[start..end].chars().next(), text[start..end].chars().next_back());
+        let outer = (text[..start].chars().next_back(), text[end..].chars().next());
+        let is_free = |inner: Option<char>, outer: Option<char>| {
+            let is_outside = outer.is_none_or(|c| c.is_whitespace() || is_punctuation(c));
+            inner.is_some_and(|c| !c.is_whitespace() && (!is_punctuation(c) || is_outside))
+        };
+        if !is_free(inner.0, outer.0) || !is_free(inner.1, outer.1) {
+            marks[i].is_tag = true;
+        }
+        if marks[i].is_tag {
+            marks[other].is_tag = true;
+        }
+    }
+    let mut out = String::with_capacity(text.len() + marks.len() * 4);
+    let mut copied = 0;
+    for mark in marks.iter().filter(|m| !m.is_dropped) {
+        out.push_str(&text[copied..mark.position.max(copied)]);
+        copied = mark.position.max(copied);
+        match (mark.is_tag, mark.is_start) {
+            (true, true) => out.push_str(&format!("<{}>", mark.emphasis.tag())),
+            (true, false) => out.push_str(&format!("</{}>", mark.emphasis.tag())),
+            (false, _) => out.push_str(mark.emphasis.delimiter()),
+        }
+    }
+    out.push_str(&text[copied..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(build: impl FnOnce(&mut Inline)) -> String {
+        let mut inline = Inline::default();
+        build(&mut inline);
+        inline.finish().join("¶")
+    }
+
+    #[test]
+    fn moves_spaces_out_of_emphasis() {
+        let text = line(|i| {
+            i.text("a");
+            i.open_emphasis(Emphasis::Strong, false);
+            i.text(" b \n c ");
+            i.close();
+            i.text("d");
+        });
+        assert_eq!(text, "a **b c** d");
+    }
+
+    #[test]
+    fn uses_tags_where_delimiters_fail() {
+        let text = line(|i| {
+            i.text("a");
+            i.open_emphasis(Emphasis::Strong, false);
+            i.text("(b)");
+            i.close();
+            i.text("c");
+        });
+        assert_eq!(text, "a<strong>(b)</strong>c");
+    }
+
+    #[test]
+    fn joins_adjacent_emphasis_and_drops_empty() {
+        let text = line(|i| {
+            for word in ["a", "b", " "] {
+                i.open_emphasis(Emphasis::Regular, false);
+                i.text(word);
+                i.close();
+            }
+        });
+        assert_eq!(text, "*ab*");
+    }
+
+    #[test]
+    fn escapes_no_more_than_needed() {
+        for (text, expected) in [
+            ("snake_case 2 * 3 a*b", "snake_case 2 * 3 a\\*b"),
+            ("[1] x[0]", "[1] x[0]"),
+            ("[a](b) [^1] [ ] x", "\\[a](b) \\[^1] \\[ ] x"),
+            ("a < b <c> AT&T &amp;", "a < b \\<c> AT&T \\&amp;"),
+            ("_x_ `y` c:\\dir \\*", "\\_x\\_ \\`y\\` c:\\dir \\\\\\*"),
+        ] {
+            assert_eq!(line(|i| i.text(text)), expected);
+        }
+    }
+
+    #[test]
+    fn two_line_breaks_separate_paragraphs_and_repeat_emphasis() {
+        let text = line(|i| {
+            i.open_emphasis(Emphasis::Strong, false);
+            i.text("a");
+            i.line_break();
+            i.line_break();
+            i.text("b");
+            i.line_break();
+            i.close();
+            i.text("c");
+        });
+        assert_eq!(text, "**a**¶**b**\nc");
+    }
+}

@@ -1,0 +1,374 @@
+//! Converts HTML pages to Markdown: finds the main content and writes it as GitHub Flavored Markdown.
+
+mod block;
+mod blocks;
+mod clean;
+mod code;
+mod dom;
+mod footnotes;
+mod inline;
+mod main_content;
+mod math;
+mod media;
+mod metadata;
+mod notices;
+mod parse;
+mod select;
+mod table;
+mod writer;
+
+use block::Block;
+use blocks::Converter;
+pub use metadata::Metadata;
+pub use select::Selector;
+use std::collections::HashSet;
+use url::Url;
+
+/// How to convert a page.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The address of the page, which makes its links absolute.
+    pub url: Option<Url>,
+    /// The elements that hold the main content. Without it, or if none matches, it is detected.
+    pub main: Option<Selector>,
+    /// Elements to leave out.
+    pub exclude: Option<Selector>,
+    /// Hashes (`Converted::block_hashes`) of blocks that repeat across the pages of a site and are left out.
+    pub boilerplate: HashSet<u64>,
+    /// Whether the page's title stays as a first-level heading although front matter has it.
+    pub keep_title: bool,
+}
+
+/// A converted page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    pub metadata: Metadata,
+    /// The Markdown without front matter.
+    pub markdown: String,
+    /// Hash of each block of the Markdown, to find those that pages of a site share.
+    pub block_hashes: Vec<u64>,
+    /// Whether `main` of the options chose the content.
+    pub is_selected: bool,
+    /// Whether the page exceeded a limit and its end is missing.
+    pub is_truncated: bool,
+}
+
+impl Converted {
+    /// The Markdown with front matter.
+    pub fn document(&self) -> String {
+        format!("{}{}", self.metadata.front_matter(), self.markdown)
+    }
+}
+
+/// Parses the address of a page.
+pub fn parse_url(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|e| format!("not an absolute URL: {text}: {e}"))
+}
+
+/// The output is at most this many times as long as the input, plus [`MIN_OUTPUT`].
+const MAX_EXPANSION: usize = 4;
+const MIN_OUTPUT: usize = 64 * 1024;
+
+/// Converts a page. Any page takes time and memory in proportion to its length.
+pub fn convert(html: &str, options: &Options) -> Converted {
+    let mut dom = parse::parse(html);
+    let base = clean::base(&dom, options.url.as_ref());
+    let metadata = metadata::read(&dom, base.as_ref());
+    let has_math = math::is_rendered_by_script(&dom);
+    let is_fragment = is_fragment(html) && options.main.is_none();
+    let mut is_selected = false;
+    let root = if is_fragment {
+        let body = clean::body(&dom);
+        clean::remove_scripts(&mut dom, body);
+        clean::remove_hidden(&mut dom, body);
+        body
+    } else if let Some(root) = main_content::select(&mut dom, options.main.as_ref(), options.exclude.as_ref())
+    {
+        is_selected = true;
+        root
+    } else {
+        main_content::isolate(&mut dom)
+    };
+    let metadata = if is_fragment { Metadata::default() } else { metadata };
+    let footnotes = footnotes::extract(&mut dom, root);
+    let converter = Converter::new(&dom, root, base, footnotes, is_fragment, has_math);
+    let mut blocks = converter.document(root);
+    let title = (!options.keep_title).then_some(metadata.title.as_deref()).flatten();
+    if !is_fragment {
+        finish(&mut blocks, title, metadata.author.as_deref());
+    }
+    let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
+    blocks.retain(|b| options.boilerplate.is_empty() || !options.boilerplate.contains(&block_hash(b)));
+    let markdown = writer::write(&blocks, limit);
+    let is_truncated = dom.is_truncated || markdown.len() > limit;
+    let block_hashes = blocks.iter().map(block_hash).collect();
+    Converted { metadata, markdown, block_hashes, is_selected, is_truncated }
+}
+
+/// Whether the text is a piece of HTML and no page: all of it is content.
+fn is_fragment(html: &str) -> bool {
+    let start = &html.as_bytes()[..html.len().min(4096)];
+    let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));
+    ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
+}
+
+/// The hash of a block, equal on all pages that show it.
+fn block_hash(block: &Block) -> u64 {
+    let hash = blake3::hash(writer::write(std::slice::from_ref(block), usize::MAX).as_bytes());
+    hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Tidies the blocks of a page: one first-level heading, no rules at the ends, no empty sections at the end.
+fn finish(blocks: &mut Vec<Block>, title: Option<&str>, author: Option<&str>) {
+    let plain = |text: &str| plain_words(text).join(" ");
+    let mut is_first = title.is_none();
+    if let Some(title) = title.map(plain) {
+        let repeats = |b: &Block| matches!(b, Block::Heading { level: 1 | 2, text } if plain(text) == title);
+        if let Some(at) = blocks.iter().take(6).position(repeats) {
+            blocks.remove(at);
+        }
+    }
+    for block in blocks.iter_mut() {
+        if let Block::Heading { level: level @ 1, .. } = block
+            && !std::mem::replace(&mut is_first, false)
+        {
+            *level = 2;
+        }
+    }
+    remove_bylines(blocks, author);
+    blocks.retain(|b| !matches!(b, Block::Paragraph(text) if is_control(text)));
+    let notes = blocks.iter().rposition(|b| !matches!(b, Block::Footnote { .. })).map_or(0, |at| at + 1);
+    let mut end = notes;
+    while end > 0 && matches!(blocks[end - 1], Block::Rule | Block::Heading { .. }) {
+        end -= 1;
+    }
+    blocks.drain(end..notes);
+    let start = blocks.iter().take_while(|b| matches!(b, Block::Rule)).count();
+    blocks.drain(..start);
+    blocks.dedup_by(|b, a| matches!((a, b), (Block::Rule, Block::Rule)));
+}
+
+/// Removes the lines at the beginning that repeat the author and date of the front matter.
+fn remove_bylines(blocks: &mut Vec<Block>, author: Option<&str>) {
+    let is_text = |b: &Block| {
+        matches!(b, Block::Paragraph(text) if text.len() > 200) || matches!(b, Block::Code { .. })
+    };
+    let start = blocks.iter().take(8).position(is_text).unwrap_or(blocks.len().min(4));
+    let mut at = 0;
+    blocks.retain(|block| {
+        at += 1;
+        let text = match block {
+            Block::Paragraph(text) => text.as_str(),
+            Block::List(list) if list.items.len() == 1 => match list.items[0].blocks.as_slice() {
+                [Block::Paragraph(text)] => text,
+                _ => return true,
+            },
+            _ => return true,
+        };
+        at > start || !is_byline(text, author)
+    });
+}
+
+/// Whether a line has nothing but a date, a reading time or the author.
+fn is_byline(text: &str, author: Option<&str>) -> bool {
+    if text.len() > 250 || text.starts_with("![") || text.starts_with("[![") {
+        return false;
+    }
+    let words = plain_words(text);
+    let author: Vec<String> = author.map(plain_words).unwrap_or_default();
+    let mut has_date = false;
+    let is_known = |word: &String| {
+        let number = word.parse::<u32>().ok();
+        let is_month = word.len() >= 3 && MONTHS.iter().any(|m| m.starts_with(word.as_str()) || *m == word);
+        has_date |= is_month || number.is_some_and(|n| (1990..2100).contains(&n)) || word == "read";
+        number.is_some() || is_month || author.contains(word) || BYLINE_WORDS.contains(&word.as_str())
+    };
+    let is_all_known = !words.is_empty() && words.len() <= 16 && words.iter().all(is_known);
+    is_all_known && (has_date || !author.is_empty() && words.iter().any(|w| author.contains(w)))
+}
+
+const MONTHS: &[&str] = &[
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+const BYLINE_WORDS: &[&str] = &[
+    "a",
+    "am",
+    "and",
+    "at",
+    "author",
+    "by",
+    "date",
+    "est",
+    "gmt",
+    "last",
+    "min",
+    "mins",
+    "minute",
+    "minutes",
+    "mon",
+    "on",
+    "pm",
+    "posted",
+    "published",
+    "read",
+    "reading",
+    "sat",
+    "sun",
+    "the",
+    "thu",
+    "time",
+    "tue",
+    "updated",
+    "utc",
+    "wed",
+    "written",
+    "fri",
+    "st",
+    "nd",
+    "rd",
+    "th",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "modified",
+    "created",
+];
+
+/// The words of inline Markdown, without the addresses of its links, in lower case.
+fn plain_words(text: &str) -> Vec<String> {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("](") {
+        plain.push_str(&rest[..at]);
+        plain.push(' ');
+        rest = rest[at..].split_once(')').map_or("", |(_, after)| after);
+    }
+    plain.push_str(rest);
+    plain.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
+}
+
+/// Whether a paragraph only names a control of the page.
+fn is_control(text: &str) -> bool {
+    text.len() <= 200 && CONTROLS.contains(&plain_words(text).join(" ").as_str())
+}
+
+const CONTROLS: &[&str] = &[
+    "share",
+    "share this",
+    "share this article",
+    "share this post",
+    "print",
+    "tweet",
+    "copy link",
+    "email",
+    "advertisement",
+    "copy",
+    "skip to content",
+    "skip to main content",
+    "back to top",
+    "edit this page",
+    "edit this page on github",
+    "edit on github",
+    "leave a comment",
+    "comments",
+    "reply",
+    "log in",
+    "sign in",
+    "sign up",
+    "subscribe",
+    "load more",
+    "show more",
+    "loading",
+    "was this page helpful",
+    "was this helpful",
+    "report a problem",
+    "improve this page",
+    "next",
+    "previous",
+    "table of contents",
+    "on this page",
+    "in this article",
+    "facebook",
+    "twitter",
+    "linkedin",
+    "close",
+    "menu",
+    "search",
+    "listen to this article",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The Markdown of a fragment.
+    pub(super) fn markdown(html: &str) -> String {
+        convert(html, &Options::default()).markdown
+    }
+
+    #[test]
+    fn converts_the_elements_of_a_page() {
+        for (html, expected) in [
+            ("<h1>a</h1><p>b <strong>c</strong><hr>", "# a\n\nb **c**\n\n---\n"),
+            ("<ul><li>a<ol><li>b</ol><li>c</ul>", "- a\n  1. b\n- c\n"),
+            ("<ul><li><p>a<li><p>b</ul>", "- a\n\n- b\n"),
+            ("<ul><li><input type=checkbox checked> a<li><input type=checkbox> b</ul>", "- [x] a\n- [ ] b\n"),
+            ("<blockquote><p>a<p>b</blockquote>", "> a\n>\n> b\n"),
+            ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n\nb\n\nc\n\nd\n"),
+            ("a<br>b<br><br>c", "a  \nb\n\nc\n"),
+            (
+                "<p>a<sub>1</sub> <kbd>b</kbd> <mark>c</mark> <del>d</del>",
+                "a<sub>1</sub> <kbd>b</kbd> <mark>c</mark> ~~d~~\n",
+            ),
+            (
+                "<details><summary>a</summary><p>b</details>",
+                "<details>\n<summary>a</summary>\n\nb\n\n</details>\n",
+            ),
+            ("<p><code>a`b</code> <a href='/x y' title=t>c</a>", "``a`b`` [c](/x%20y \"t\")\n"),
+            ("<a href=/x><h3>a</h3><p>b</a>", "### [a](/x)\n\n[b](/x)\n"),
+            ("<figure><img src=/a.png alt=b><figcaption>c</figcaption></figure>", "![b](/a.png)\n\nc\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn deep_and_large_pages_stay_bounded() {
+        for piece in [
+            "<div>",
+            "<ul><li>x",
+            "<blockquote>x",
+            "<b>",
+            "<table><tr><td>x",
+            "<a href=x>",
+            "<span>x",
+            "</p>",
+            "<dl><dd>x",
+            "<details>x",
+        ] {
+            let html = piece.repeat(200_000 / piece.len());
+            let converted = convert(&html, &Options::default());
+            assert!(
+                converted.markdown.len() <= html.len() * 5 + MIN_OUTPUT,
+                "{piece}: {}",
+                converted.markdown.len()
+            );
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Finds the main content of a page and removes navigation, banners, footers and related links around it.
+
+use super::clean;
+use super::dom::{DOCUMENT, Data, Dom, NONE, NodeId, Tag};
+use super::notices;
+use super::select::Selector;
+
+/// The element that holds what the operator's selector matches, if it matches.
+pub(super) fn select(dom: &mut Dom, main: Option<&Selector>, exclude: Option<&Selector>) -> Option<NodeId> {
+    let body = clean::body(dom);
+    clean::remove_scripts(dom, body);
+    clean::remove(dom, body, |dom, id| dom.has_attribute(id, "data-pagefind-ignore"));
+    if let Some(exclude) = exclude {
+        for id in exclude.outermost(dom, body) {
+            dom.detach(id);
+        }
+    }
+    let chosen = main?.outermost(dom, DOCUMENT);
+    (!chosen.is_empty()).then(|| gather(dom, &chosen))
+}
+
+/// Reduces the page to its main content and returns the element that holds it.
+pub(super) fn isolate(dom: &mut Dom) -> NodeId {
+    let body = clean::body(dom);
+    let marked: Vec<NodeId> =
+        dom.descendants(body).filter(|&id| dom.has_attribute(id, "data-pagefind-body")).collect();
+    if !marked.is_empty() {
+        return gather(dom, &marked);
+    }
+    clean::remove_hidden(dom, body);
+    detect(dom, body)
+}
+
+/// One element that holds all of `nodes`.
+fn gather(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
+    let root = if let [only] = nodes {
+        *only
+    } else {
+        let root = dom.push(Tag::Div, Data::Empty);
+        for &id in nodes {
+            if !dom.ancestors(id).any(|a| a == root) {
+                dom.append(root, id);
+            }
+        }
+        root
+    };
+    clean::remove_hidden(dom, root);
+    root
+}
+
+/// Text of an element, measured in bytes.
+#[derive(Clone, Copy, Default)]
+struct Measure {
+    text: usize,
+    /// Text inside links.
+    linked: usize,
+    /// Text outside links, in paragraphs and the like of some length.
+    prose: usize,
+}
+
+impl Measure {
+    fn link_density(self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+        if self.text == 0 { 0.0 } else { self.linked as f64 / self.text as f64 }
+    }
+}
+
+/// Measures all elements below `root`; indexed by node.
+fn measure(dom: &Dom, root: NodeId) -> Vec<Measure> {
+    let mut measures = vec![Measure::default(); dom.nodes.len()];
+    let order: Vec<NodeId> = std::iter::once(root).chain(dom.descendants(root)).collect();
+    for &id in order.iter().rev() {
+        let mut own = measures[id as usize];
+        match dom.tag(id) {
+            Tag::Text => {
+                own.text =
+                    dom.text(id).unwrap_or_default().split_ascii_whitespace().map(|w| w.len() + 1).sum();
+                own.prose = if own.text > 40 { own.text } else { 0 };
+            }
+            Tag::A => (own.linked, own.prose) = (own.text, 0),
+            Tag::P if own.text > own.linked + 60 => own.prose = own.text - own.linked,
+            _ => {}
+        }
+        measures[id as usize] = own;
+        if let Some(parent) = dom.parent(id).filter(|_| id != root) {
+            let parent = &mut measures[parent as usize];
+            parent.text += own.text;
+            parent.linked += own.linked;
+            parent.prose += own.prose;
+        }
+    }
+    measures
+}
+
+fn detect(dom: &mut Dom, body: NodeId) -> NodeId {
+    let measures = measure(dom, body);
+    let total = measures[body as usize];
+    clean::remove(dom, body, |dom, id| {
+        let own = measures[id as usize];
+        let is_most = own.prose * 2 > total.prose && total.prose > 0 || own.text * 10 > total.text * 6;
+        (!is_most || own.link_density() > 0.7 && own.prose * 2 <= total.prose) && is_boilerplate(dom, id, own)
+    });
+    let measures = measure(dom, body);
+    let root = choose_root(dom, body, &measures);
+    prune(dom, root, &measures);
+    restore_heading(dom, body, root);
+    root
+}
+
+/// Moves the first-level heading of the page into the main content if it stands before it.
+fn restore_heading(dom: &mut Dom, body: NodeId, root: NodeId) {
+    if dom.find(root, Tag::H1).is_some() || root == body {
+        return;
+    }
+    let before = dom.descendants(body).take_while(|&id| id != root);
+    let heading = before.filter(|&id| dom.tag(id) == Tag::H1).last();
+    let first = dom.node(root).first;
+    if let Some(heading) = heading.filter(|&h| first != NONE && !dom.ancestors(root).any(|a| a == h)) {
+        dom.insert_before(first, heading);
+    }
+}
+
+fn choose_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId {
+    let total = measures[body as usize];
+    let weight = |id: NodeId| measures[id as usize].prose * 3 + measures[id as usize].text;
+    let whole = total.prose * 3 + total.text;
+    let known = dom
+        .descendants(body)
+        .filter(|&id| is_known_content(dom, id))
+        .max_by_key(|&id| (weight(id), std::cmp::Reverse(id)));
+    if let Some(known) = known.filter(|&id| weight(id) * 10 >= whole * 4) {
+        return known;
+    }
+    let is_main = |id: NodeId| dom.tag(id) == Tag::Main || dom.attribute(id, "role") == Some("main");
+    let main = dom.descendants(body).filter(|&id| is_main(id)).max_by_key(|&id| weight(id));
+    let mut root = main.filter(|&id| weight(id) * 10 >= whole * 3).unwrap_or(body);
+    let article = dom
+        .descendants(root)
+        .filter(|&id| dom.tag(id) == Tag::Article)
+        .max_by_key(|&id| (weight(id), std::cmp::Reverse(id)));
+    if let Some(article) = article.filter(|&id| weight(id) * 10 >= weight(root) * 6) {
+        root = article;
+    }
+    loop {
+        let child = dom.child_elements(root).max_by_key(|&id| weight(id));
+        match child.filter(|&id| {
+            weight(id) * 100 >= weight(root) * 92
+                && matches!(
+                    dom.tag(id),
+                    Tag::Div | Tag::Section | Tag::Article | Tag::Main | Tag::Center | Tag::Form
+                )
+        }) {
+            Some(child) => root = child,
+            None => return root,
+        }
+    }
+}
+
+/// Whether the class or id is that of the content in a known generator or theme.
+fn is_known_content(dom: &Dom, id: NodeId) -> bool {
+    let is_class = |c: &str| {
+        matches!(
+            c,
+            "sl-markdown-content"
+                | "theme-doc-markdown"
+                | "vp-doc"
+                | "md-content__inner"
+                | "markdown-body"
+                | "markdown-section"
+                | "mw-parser-output"
+                | "entry-content"
+                | "post-content"
+                | "gh-content"
+                | "article-body"
+                | "article-content"
+                | "post-body"
+                | "article__body"
+                | "article__content"
+                | "rst-content"
+                | "theme-default-content"
+                | "nextra-content"
+                | "story-body"
+                | "available-content"
+                | "blog-post-content"
+                | "article-text"
+                | "articleBody"
+                | "postcontent"
+        )
+    };
+    dom.attribute(id, "itemprop") == Some("articleBody") || dom.classes(id).any(is_class)
+}
+
+/// Removes blocks of links and leftovers from the main content.
+fn prune(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
+    let whole = measures[root as usize];
+    clean::remove(dom, root, |dom, id| {
+        if matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_contents(dom, id, measures[id as usize]) {
+            return true;
+        }
+        let own = measures[id as usize];
+        match dom.tag(id) {
+            Tag::Ul | Tag::Ol | Tag::Div | Tag::Section | Tag::Table | Tag::Aside => {
+                let is_list_of_links = own.link_density() > 0.75 && own.prose == 0;
+                is_list_of_links
+                    && whole.prose > 500
+                    && own.text * 4 < whole.text
+                    && dom.closest(id, &[Tag::P, Tag::Td]).is_none()
+                    && dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A).count() > 2
+            }
+            _ => false,
+        }
+    });
+}
+
+/// Whether a list is a table of contents of its own page.
+fn is_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
+    let mut links = 0;
+    for link in dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A) {
+        links += 1;
+        if !dom.attribute(link, "href").is_some_and(|h| h.starts_with('#') && h.len() > 1) {
+            return false;
+        }
+    }
+    links > 2 && measure.linked * 10 >= measure.text * 9
+}
+
+/// Whether the element is navigation or another part that surrounds the content.
+fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
+    match dom.tag(id) {
+        Tag::Nav | Tag::Search | Tag::Dialog => return true,
+        Tag::Footer => return dom.closest(id, &[Tag::Blockquote, Tag::Figure]).is_none(),
+        Tag::Aside if notices::notice(dom, id).is_none() => return true,
+        Tag::Header
+            if dom.closest(id, &[Tag::Main, Tag::Article]).is_none() && dom.find(id, Tag::H1).is_none() =>
+        {
+            return true;
+        }
+        Tag::Body | Tag::Main | Tag::Article | Tag::Html | Tag::Pre | Tag::Code | Tag::P => return false,
+        tag if tag.heading_level().is_some() => return false,
+        _ => {}
+    }
+    let role = dom.attribute(id, "role").unwrap_or_default();
+    if matches!(
+        role,
+        "navigation"
+            | "search"
+            | "banner"
+            | "contentinfo"
+            | "complementary"
+            | "dialog"
+            | "alertdialog"
+            | "menu"
+            | "menubar"
+            | "toolbar"
+            | "tablist"
+    ) {
+        return true;
+    }
+    if dom.closest(id, &[Tag::Pre, Tag::Code, Tag::P]).is_some() {
+        return false;
+    }
+    let is_prose = measure.prose > 400 && measure.link_density() < 0.2;
+    [dom.attribute(id, "id"), dom.attribute(id, "class")]
+        .into_iter()
+        .flatten()
+        .any(|n| is_boilerplate_name(n, is_prose))
+}
+
+/// Whether an id or a list of classes has a word that names a surrounding part.
+fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
+    let names = &names[..names.floor_char_boundary(400)];
+    for name in names.split_ascii_whitespace() {
+        let mut previous = String::new();
+        for word in words(name) {
+            let is_state = matches!(
+                &*previous,
+                "footnotes"
+                    | "footnote"
+                    | "has"
+                    | "no"
+                    | "with"
+                    | "without"
+                    | "hide"
+                    | "is"
+                    | "not"
+                    | "layout"
+                    | "left"
+                    | "right"
+            );
+            let is_named =
+                SURROUNDING.contains(&&*word) || !is_prose && is_boilerplate_word(&word, &previous);
+            if !is_state && is_named {
+                return true;
+            }
+            previous = word;
+        }
+    }
+    false
+}
+
+/// Words that name a surrounding part even if it has paragraphs of text.
+const SURROUNDING: &[&str] = &[
+    "footer",
+    "sidebar",
+    "cookie",
+    "cookies",
+    "consent",
+    "gdpr",
+    "newsletter",
+    "comments",
+    "disqus",
+    "related",
+    "navbar",
+    "copyright",
+    "navheader",
+    "navfooter",
+    "nav",
+    "advert",
+    "advertisement",
+    "outbrain",
+    "taboola",
+    "recommendations",
+    "megamenu",
+];
+
+/// Words that name a surrounding part, unless it has paragraphs of text.
+fn is_boilerplate_word(word: &str, previous: &str) -> bool {
+    matches!(
+        word,
+        "nav"
+            | "navbar"
+            | "navigation"
+            | "breadcrumb"
+            | "breadcrumbs"
+            | "footer"
+            | "sidebar"
+            | "sidenav"
+            | "cookie"
+            | "cookies"
+            | "consent"
+            | "gdpr"
+            | "newsletter"
+            | "subscribe"
+            | "share"
+            | "sharing"
+            | "social"
+            | "sharedaddy"
+            | "related"
+            | "recommended"
+            | "recommendations"
+            | "comments"
+            | "disqus"
+            | "pagination"
+            | "pager"
+            | "skiplink"
+            | "popup"
+            | "modal"
+            | "promo"
+            | "advert"
+            | "advertisement"
+            | "ads"
+            | "advertising"
+            | "sponsor"
+            | "sponsored"
+            | "toc"
+            | "tableofcontents"
+            | "masthead"
+            | "login"
+            | "signup"
+            | "searchbox"
+            | "searchform"
+            | "toolbar"
+            | "trending"
+            | "outbrain"
+            | "taboola"
+            | "offcanvas"
+            | "megamenu"
+            | "submenu"
+            | "copyright"
+    ) || word == "menu" && previous != "food"
+}
+
+/// The lower-case words of an identifier, at punctuation and changes of case.
+fn words(name: &str) -> impl Iterator<Item = String> {
+    let mut out = Vec::new();
+    let mut word = String::new();
+    let mut was_lower = false;
+    for c in name.chars() {
+        let is_break = !c.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && was_lower);
+        if is_break && !word.is_empty() {
+            out.push(std::mem::take(&mut word));
+        }
+        if c.is_ascii_alphanumeric() {
+            word.push(c.to_ascii_lowercase());
+        }
+        was_lower = c.is_ascii_lowercase();
+    }
+    out.push(word);
+    out.into_iter().filter(|w| !w.is_empty())
+}

@@ -1,0 +1,309 @@
+//! TeX of formulas, from the markup of KaTeX, MathJax and MathML.
+
+use super::block::Block;
+use super::dom::{Dom, NodeId, Tag};
+use super::inline::Inline;
+
+/// A formula of the page.
+#[derive(Debug, PartialEq)]
+pub(super) struct Formula {
+    pub(super) tex: String,
+    pub(super) is_display: bool,
+}
+
+/// The formula that an element shows, if it shows one and its TeX is known.
+pub(super) fn formula(dom: &Dom, id: NodeId) -> Option<Formula> {
+    match dom.tag(id) {
+        Tag::Math => Some(Formula {
+            tex: clean(
+                &annotation(dom, id)
+                    .or_else(|| alternative(dom, id))
+                    .unwrap_or_else(|| presentation(dom, id)),
+            )?,
+            is_display: dom.attribute(id, "display") == Some("block"),
+        }),
+        Tag::Script => {
+            let kind = dom.attribute(id, "type")?;
+            let rest = kind.strip_prefix("math/tex")?;
+            Some(Formula { tex: clean(&dom.text_content(id))?, is_display: rest.contains("display") })
+        }
+        Tag::Span | Tag::Div | Tag::Other | Tag::P => element(dom, id),
+        _ => None,
+    }
+}
+
+fn element(dom: &Dom, id: NodeId) -> Option<Formula> {
+    let class = dom.attribute(id, "class").unwrap_or_default();
+    let is_candidate = ["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part));
+    if !is_candidate && dom.tag(id) != Tag::Other {
+        return None;
+    }
+    let has = |name: &str| dom.has_class(id, name);
+    let is_mathjax = dom.element(id).is_some_and(|e| &*e.name.local == "mjx-container")
+        || has("MathJax")
+        || has("mjx-chtml");
+    let is_katex = has("katex") || has("katex-display") || has("katex--display") || has("katex--inline");
+    let is_plain = has("math") || has("arithmatex") || has("MathJax_Preview");
+    if !(is_mathjax || is_katex || is_plain || has("mwe-math-element") || has("temml")) {
+        return None;
+    }
+    let math = dom.find(id, Tag::Math);
+    let mut is_display = has("katex-display")
+        || has("katex--display")
+        || has("display")
+        || has("block") && is_plain
+        || dom.attribute(id, "display").is_some_and(|d| d == "true" || d == "block")
+        || is_mathjax && dom.attribute(id, "jax").is_some() && dom.has_attribute(id, "display")
+        || dom.tag(id) == Tag::Div && is_plain;
+    let tex = if let Some(tex) = dom.first_attribute(id, &["data-latex", "data-tex", "data-math"]) {
+        clean(tex)?
+    } else if let Some(math) = math {
+        let formula = formula(dom, math)?;
+        is_display |= formula.is_display;
+        formula.tex
+    } else if is_plain && !has("MathJax_Preview") {
+        let text = dom.text_content(id);
+        let (tex, is_delimited_display) = strip_delimiters(text.trim())?;
+        is_display |= is_delimited_display;
+        clean(tex)?
+    } else if is_mathjax {
+        // Only fonts and boxes: there is no text to show. The script with the TeX may follow.
+        String::new()
+    } else {
+        return None;
+    };
+    Some(Formula { tex, is_display })
+}
+
+/// Takes `\(…\)`, `\[…\]`, `$…$` or `$$…$$` off; the second value says whether they mean a display. Text that
+/// only looks like a formula because of its class has none of them.
+fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
+    for (start, end, is_display) in
+        [("\\[", "\\]", true), ("$$", "$$", true), ("\\(", "\\)", false), ("$", "$", false)]
+    {
+        if let Some(tex) = text.strip_prefix(start).and_then(|t| t.strip_suffix(end)) {
+            return Some((tex, is_display));
+        }
+    }
+    text.contains(['\\', '^', '_']).then_some((text, false))
+}
+
+fn annotation(dom: &Dom, math: NodeId) -> Option<String> {
+    let is_tex = |&id: &NodeId| {
+        dom.element(id).is_some_and(|e| &*e.name.local == "annotation")
+            && dom.attribute(id, "encoding").is_some_and(|e| e.to_ascii_lowercase().contains("tex"))
+    };
+    dom.descendants(math).find(is_tex).map(|id| dom.text_content(id))
+}
+
+fn alternative(dom: &Dom, math: NodeId) -> Option<String> {
+    dom.first_attribute(math, &["alttext", "data-latex"]).map(str::to_owned)
+}
+
+/// Trims TeX and takes off the style group that Wikipedia adds.
+fn clean(tex: &str) -> Option<String> {
+    let mut tex = tex.trim();
+    for style in ["{\\displaystyle", "{\\textstyle"] {
+        if let Some(inner) = tex.strip_prefix(style).and_then(|t| t.strip_suffix('}')) {
+            tex = inner.trim();
+        }
+    }
+    let lines: Vec<_> = tex.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// Whether the page loads a script that shows TeX between delimiters as formulas.
+pub(super) fn is_rendered_by_script(dom: &Dom) -> bool {
+    dom.descendants(super::dom::DOCUMENT).any(|id| {
+        let source = if dom.tag(id) == Tag::Script { dom.attribute(id, "src") } else { None };
+        source.is_some_and(|s| s.to_ascii_lowercase().contains("mathjax") || s.contains("katex"))
+    })
+}
+
+/// Adds text in which TeX stands between delimiters.
+pub(super) fn text_with_formulas(text: &str, out: &mut Inline) {
+    let mut rest = text;
+    while let Some((start, tex, end, is_display)) = next_formula(rest) {
+        out.text(&rest[..start]);
+        let tex = super::dom::collapse(tex);
+        out.atom(&if is_display { format!("$${tex}$$") } else { format!("${tex}$") });
+        rest = &rest[end..];
+    }
+    out.text(rest);
+}
+
+/// The first formula in a text: where it starts, its TeX, where it ends, and whether it is displayed.
+fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
+    let mut from = 0;
+    while let Some(at) = text[from..].find(['$', '\\']).map(|i| from + i) {
+        let delimiters = [("$$", "$$", true), ("\\[", "\\]", true), ("\\(", "\\)", false), ("$", "$", false)];
+        let found = delimiters.into_iter().find(|(open, ..)| text[at..].starts_with(open));
+        if let Some((open, close, is_display)) = found {
+            let inner = &text[at + open.len()..];
+            let window = &inner[..inner.floor_char_boundary(2000)];
+            if let Some(length) = window.find(close).filter(|&l| l > 0) {
+                let tex = &inner[..length];
+                let end = at + open.len() + length + close.len();
+                // `$5 and $6` are prices.
+                let is_price = open == "$"
+                    && (tex.starts_with(char::is_whitespace)
+                        || tex.ends_with(char::is_whitespace)
+                        || text[end..].starts_with(|c: char| c.is_ascii_digit()));
+                if !is_price {
+                    return Some((at, tex, end, is_display));
+                }
+            }
+        }
+        from = at + found.map_or(1, |(open, ..)| open.len());
+    }
+    None
+}
+
+/// A paragraph, or the formula that is all of it.
+pub(super) fn paragraph(text: String) -> Block {
+    match text
+        .strip_prefix("$$")
+        .and_then(|t| t.strip_suffix("$$"))
+        .filter(|t| !t.is_empty() && !t.contains('$'))
+    {
+        Some(tex) => Block::Math(tex.to_owned()),
+        None => Block::Paragraph(text),
+    }
+}
+
+/// TeX for letters and operators that MathML writes as characters.
+fn symbol(text: &str) -> Option<&'static str> {
+    const SYMBOLS: &[(&str, &str)] = &[
+        ("α", "\\alpha"),
+        ("β", "\\beta"),
+        ("γ", "\\gamma"),
+        ("δ", "\\delta"),
+        ("ε", "\\epsilon"),
+        ("θ", "\\theta"),
+        ("λ", "\\lambda"),
+        ("μ", "\\mu"),
+        ("π", "\\pi"),
+        ("ρ", "\\rho"),
+        ("σ", "\\sigma"),
+        ("τ", "\\tau"),
+        ("φ", "\\phi"),
+        ("ψ", "\\psi"),
+        ("ω", "\\omega"),
+        ("Γ", "\\Gamma"),
+        ("Δ", "\\Delta"),
+        ("Σ", "\\Sigma"),
+        ("Φ", "\\Phi"),
+        ("Ω", "\\Omega"),
+        ("∞", "\\infty"),
+        ("∂", "\\partial"),
+        ("∇", "\\nabla"),
+        ("∑", "\\sum"),
+        ("∫", "\\int"),
+        ("∏", "\\prod"),
+        ("∮", "\\oint"),
+        ("≤", " \\leq "),
+        ("≥", " \\geq "),
+        ("≠", " \\neq "),
+        ("≈", " \\approx "),
+        ("→", " \\to "),
+        ("∈", " \\in "),
+        ("×", " \\times "),
+        ("⋅", " \\cdot "),
+        ("±", " \\pm "),
+        ("…", "\\dots"),
+        ("⋯", "\\cdots"),
+    ];
+    SYMBOLS.iter().find(|(character, _)| *character == text).map(|(_, tex)| *tex)
+}
+
+/// Writes presentation MathML as TeX. The parser limits the depth.
+fn presentation(dom: &Dom, id: NodeId) -> String {
+    let parts: Vec<NodeId> = dom.child_elements(id).collect();
+    let part = |i: usize| parts.get(i).map(|&p| presentation(dom, p)).unwrap_or_default();
+    let name = dom.element(id).map_or("", |e| &*e.name.local);
+    let leaf = || dom.collapsed_text(id);
+    match name {
+        "mi" => {
+            let text = leaf();
+            if let Some(tex) = symbol(&text) {
+                tex.to_owned()
+            } else if text.chars().count() > 1 && text.is_ascii() {
+                format!("\\text{{{text}}}")
+            } else {
+                text
+            }
+        }
+        "mn" => leaf(),
+        "mo" => match &*leaf() {
+            "\u{2061}" | "\u{2062}" | "\u{2063}" => String::new(),
+            "−" => " - ".to_owned(),
+            "=" | "+" | "-" | "<" | ">" => format!(" {} ", leaf()),
+            text => symbol(text).unwrap_or(text).to_owned(),
+        },
+        "mtext" | "ms" => format!("\\text{{{}}}", leaf()),
+        "msup" => format!("{}^{{{}}}", part(0), part(1)),
+        "msub" | "munder" => format!("{}_{{{}}}", part(0), part(1)),
+        "msubsup" | "munderover" => format!("{}_{{{}}}^{{{}}}", part(0), part(1), part(2)),
+        "mover" => match part(1).trim() {
+            "¯" | "‾" | "_" => format!("\\overline{{{}}}", part(0)),
+            "~" | "˜" => format!("\\tilde{{{}}}", part(0)),
+            "˙" => format!("\\dot{{{}}}", part(0)),
+            "⏞" => format!("\\overbrace{{{}}}", part(0)),
+            "^" => format!("\\hat{{{}}}", part(0)),
+            "→" => format!("\\vec{{{}}}", part(0)),
+            over => format!("{}^{{{over}}}", part(0)),
+        },
+        "mfrac" => format!("\\frac{{{}}}{{{}}}", part(0), part(1)),
+        "msqrt" => format!("\\sqrt{{{}}}", sequence(dom, &parts)),
+        "mroot" => format!("\\sqrt[{}]{{{}}}", part(1), part(0)),
+        "mtable" => {
+            let rows: Vec<_> = parts.iter().map(|&p| presentation(dom, p)).collect();
+            format!("\\begin{{matrix}} {} \\end{{matrix}}", rows.join(" \\\\ "))
+        }
+        "mtr" => parts.iter().map(|&p| presentation(dom, p)).collect::<Vec<_>>().join(" & "),
+        "annotation" | "annotation-xml" | "mspace" | "mphantom" => String::new(),
+        "semantics" => part(0),
+        _ if parts.is_empty() => leaf(),
+        _ => sequence(dom, &parts),
+    }
+}
+
+fn sequence(dom: &Dom, parts: &[NodeId]) -> String {
+    let text: String = parts.iter().map(|&p| presentation(dom, p)).collect();
+    super::dom::collapse(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dom::DOCUMENT;
+    use super::super::parse::parse;
+    use super::*;
+
+    fn first(html: &str) -> Option<(String, bool)> {
+        let dom = parse(html);
+        let found = dom.descendants(DOCUMENT).find_map(|id| formula(&dom, id));
+        found.map(|f| (f.tex, f.is_display))
+    }
+
+    #[test]
+    fn reads_tex_annotations_and_scripts() {
+        let annotated = "<math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x^2</annotation></semantics></math>";
+        let katex = format!(
+            "<span class=katex><span class=katex-mathml>{annotated}</span><span aria-hidden=true>x2</span></span>"
+        );
+        assert_eq!(first(&katex), Some(("x^2".into(), false)));
+        assert_eq!(first(&format!("<span class=katex-display>{katex}</span>")), Some(("x^2".into(), true)));
+        assert_eq!(
+            first("<script type='math/tex; mode=display'>\\frac12</script>"),
+            Some(("\\frac12".into(), true))
+        );
+        assert_eq!(first("<span class='math inline'>\\(a_1\\)</span>"), Some(("a_1".into(), false)));
+        assert_eq!(first("<span class=math>addition</span>"), None);
+    }
+
+    #[test]
+    fn writes_presentation_mathml_as_tex() {
+        let html = "<math display=block><mi>y</mi><mo>=</mo><mfrac><msup><mi>x</mi><mn>2</mn></msup><msqrt><mi>z</mi></msqrt></mfrac></math>";
+        assert_eq!(first(html), Some(("y = \\frac{x^{2}}{\\sqrt{z}}".into(), true)));
+    }
+}

@@ -1,0 +1,216 @@
+//! Links, images and embedded media: their real address and its place in Markdown.
+
+use super::dom::{Dom, NodeId, Tag};
+use super::inline::Inline;
+use url::Url;
+
+/// Attributes in which scripts that load images late keep the address.
+const LAZY_SOURCES: &[&str] = &[
+    "data-src",
+    "data-lazy-src",
+    "data-original",
+    "data-orig-file",
+    "data-full-src",
+    "data-large-file",
+    "data-hi-res-src",
+    "data-lazy",
+];
+
+/// Resolves an address for Markdown; `None` if it runs a script or embeds its data.
+pub(super) fn resolve(base: Option<&Url>, link: &str) -> Option<String> {
+    let link = link.trim();
+    if link.is_empty() {
+        return None;
+    }
+    let scheme: String =
+        link.chars().take_while(char::is_ascii_alphabetic).take(11).collect::<String>().to_ascii_lowercase();
+    if matches!(&*scheme, "javascript" | "data" | "blob" | "vbscript")
+        && link[scheme.len()..].starts_with(':')
+    {
+        return None;
+    }
+    if link.starts_with('#') {
+        return (link.len() > 1).then(|| escape_destination(link));
+    }
+    let resolved = match base {
+        Some(base) => base.join(link).ok().map(String::from),
+        None => None,
+    };
+    Some(escape_destination(resolved.as_deref().unwrap_or(link)))
+}
+
+/// Encodes what would end the destination of a link.
+fn escape_destination(link: &str) -> String {
+    let mut depth = 0_i32;
+    let is_balanced = link.bytes().all(|b| {
+        depth += i32::from(b == b'(') - i32::from(b == b')');
+        depth >= 0
+    }) && depth == 0;
+    let is_plain = is_balanced
+        && !link
+            .bytes()
+            .any(|b| b <= b' ' || matches!(b, b'<' | b'>' | b'\\' | b'|' | b'*' | b'_' | b'~' | b'`'));
+    if is_plain {
+        return link.to_owned();
+    }
+    let mut out = String::with_capacity(link.len() + 8);
+    for c in link.chars() {
+        match c {
+            '\n' | '\r' | '\t' => {}
+            '\0'..=' ' | '<' | '>' | '|' | '\\' | '`' => out.push_str(&format!("%{:02X}", u32::from(c))),
+            '(' | ')' if !is_balanced => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+pub(super) fn escape_title(title: &str) -> String {
+    super::dom::collapse(title).replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+/// Adds an image with its real source.
+pub(super) fn image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
+    let alt = super::dom::collapse(dom.attribute(id, "alt").unwrap_or_default());
+    if is_emoji(dom, id, &alt) {
+        return out.text(&alt);
+    }
+    if is_tracking(dom, id) {
+        return;
+    }
+    let Some(source) = source(dom, id).and_then(|s| resolve(base, &s)) else { return };
+    let title =
+        dom.first_attribute(id, &["title"]).map(|t| format!(" \"{}\"", escape_title(t))).unwrap_or_default();
+    let alt = alt.replace('[', "\\[").replace(']', "\\]");
+    out.atom(&format!("![{alt}]({source}{title})"));
+}
+
+/// The address of an image that browsers would show in the end.
+fn source(dom: &Dom, id: NodeId) -> Option<String> {
+    let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder(s));
+    let lazy =
+        LAZY_SOURCES.iter().find_map(|a| dom.first_attribute(id, &[a])).filter(|s| !s.starts_with('{'));
+    let set = || {
+        let own = dom.first_attribute(id, &["srcset", "data-srcset", "data-lazy-srcset", "srcSet"]);
+        let in_picture = || {
+            let picture = dom.parent(id).filter(|&p| dom.tag(p) == Tag::Picture)?;
+            let sources = dom.child_elements(picture).filter(|&c| dom.tag(c) == Tag::Source);
+            sources.into_iter().find_map(|s| dom.first_attribute(s, &["srcset", "data-srcset"]))
+        };
+        own.or_else(in_picture).and_then(largest)
+    };
+    let is_small = dom.has_class(id, "lazy")
+        || dom.has_class(id, "lazyload")
+        || plain.is_some_and(|p| p.contains("placeholder"));
+    match (lazy, plain) {
+        (Some(lazy), _) => Some(lazy.to_owned()),
+        (None, Some(plain)) if !is_small => Some(plain.to_owned()),
+        (None, plain) => set().or_else(|| plain.map(str::to_owned)),
+    }
+}
+
+fn is_placeholder(source: &str) -> bool {
+    source.starts_with("data:")
+        || source.starts_with("about:")
+        || source.ends_with("/blank.gif")
+        || source.ends_with("/spacer.gif")
+}
+
+/// The candidate of a `srcset` with the largest width or density.
+fn largest(set: &str) -> Option<String> {
+    let mut best: Option<(f64, &str)> = None;
+    let mut rest = set.trim();
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
+        let (address, after) = (rest[..end].trim_end_matches(','), &rest[end..]);
+        let descriptor_end =
+            if rest[..end].ends_with(',') { 0 } else { after.find(',').unwrap_or(after.len()) };
+        let descriptor = after[..descriptor_end].trim().trim_end_matches(['w', 'x', 'h']);
+        let size = descriptor.parse().unwrap_or(1.0);
+        if !address.is_empty() && !is_placeholder(address) && best.is_none_or(|(b, _)| size > b) {
+            best = Some((size, address));
+        }
+        rest = after[descriptor_end..].trim_start_matches([',', ' ', '\n', '\t', '\r']);
+    }
+    best.map(|(_, address)| address.to_owned())
+}
+
+fn is_emoji(dom: &Dom, id: NodeId, alt: &str) -> bool {
+    let is_marked = dom.classes(id).any(|c| matches!(c, "emoji" | "wp-smiley" | "gemoji"));
+    is_marked && !alt.is_empty() && alt.chars().count() <= 8
+        || !alt.is_empty() && alt.chars().all(|c| c as u32 >= 0x1F300)
+}
+
+/// Whether the image is too small to show anything.
+fn is_tracking(dom: &Dom, id: NodeId) -> bool {
+    let is_dot =
+        |name| dom.attribute(id, name).is_some_and(|v| matches!(v.trim(), "0" | "1" | "1px" | "0px"));
+    is_dot("width") || is_dot("height")
+}
+
+/// Adds a link to a video, an audio file or a framed page.
+pub(super) fn embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
+    let nested = || {
+        dom.descendants(id)
+            .find(|&c| dom.tag(c) == Tag::Source)
+            .and_then(|s| dom.first_attribute(s, &["src"]))
+    };
+    let source = dom.first_attribute(id, &["src", "data-src", "data-lazy-src", "data"]).or_else(nested);
+    let Some(address) = source.and_then(|s| resolve(base, s)) else { return };
+    let address = video_page(&address).unwrap_or(address);
+    let name = match dom.tag(id) {
+        Tag::Video => "Video",
+        Tag::Audio => "Audio",
+        _ if address.contains("youtube.com") || address.contains("vimeo.com") => "Video",
+        Tag::Iframe => "Embedded page",
+        _ => "Embedded content",
+    };
+    let label = dom.first_attribute(id, &["title", "aria-label"]).unwrap_or(name).to_owned();
+    out.open_link(format!("]({address})"));
+    out.text(&label);
+    out.close();
+}
+
+/// The page of a video for the address of its player.
+fn video_page(address: &str) -> Option<String> {
+    let (_, rest) = address
+        .split_once("youtube.com/embed/")
+        .or_else(|| address.split_once("youtube-nocookie.com/embed/"))?;
+    let id: String =
+        rest.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect();
+    (!id.is_empty()).then(|| format!("https://www.youtube.com/watch?v={id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::markdown;
+    use super::*;
+
+    #[test]
+    fn chooses_the_real_source_of_an_image() {
+        for html in [
+            "<img src=data:image/gif;base64,R0 data-src=/a.png alt=x>",
+            "<img src=/a.png alt=x>",
+            "<picture><source srcset='/s.png 100w, /a.png 800w'><img alt=x></picture>",
+            "<img srcset='/a.png 2x, /b.png 1x' alt=x>",
+        ] {
+            assert_eq!(markdown(html), "![x](/a.png)\n", "{html}");
+        }
+        assert_eq!(markdown("<p>a<img src=/pixel width=1 height=1>"), "a\n");
+    }
+
+    #[test]
+    fn media_become_links() {
+        let html = "<iframe src=https://www.youtube.com/embed/abc?x=1 title=Talk></iframe>";
+        assert_eq!(markdown(html), "[Talk](https://www.youtube.com/watch?v=abc)\n");
+        assert_eq!(markdown("<video><source src=/a.mp4></video>"), "[Video](/a.mp4)\n");
+    }
+
+    #[test]
+    fn destinations_cannot_end_early() {
+        assert_eq!(resolve(None, "a b)(c").as_deref(), Some("a%20b\\)\\(c"));
+        assert_eq!(resolve(None, "JavaScript:alert(1)"), None);
+        let base = Url::parse("https://example.com/a/").expect("a URL");
+        assert_eq!(resolve(Some(&base), "../b?c").as_deref(), Some("https://example.com/b?c"));
+    }
+}

@@ -1,0 +1,259 @@
+//! Reads the metadata of a page, from Open Graph, JSON-LD and `<meta>`, and writes it as front matter.
+
+use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
+use super::media;
+use serde_json::Value;
+use url::Url;
+
+/// The description of a page by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    pub title: Option<String>,
+    pub description: Option<String>,
+    /// The canonical address.
+    pub url: Option<String>,
+    pub site: Option<String>,
+    pub author: Option<String>,
+    /// As the page writes it, normally in RFC 3339 form.
+    pub published: Option<String>,
+    pub modified: Option<String>,
+    /// A BCP 47 language tag.
+    pub language: Option<String>,
+    pub image: Option<String>,
+}
+
+/// Values longer than this are cut.
+const MAX_VALUE: usize = 1000;
+
+pub(super) fn read(dom: &Dom, base: Option<&Url>) -> Metadata {
+    let head = Head::read(dom);
+    let data = StructuredData::read(dom);
+    let heading = || {
+        let first = dom.find(DOCUMENT, Tag::H1)?;
+        Some(dom.collapsed_text(first)).filter(|t| !t.is_empty())
+    };
+    let site = head.get(&["og:site_name", "application-name"]).or(data.site);
+    let title = data.title.filter(|t| head.title.as_ref().is_none_or(|h| h.contains(t.as_str())));
+    let title =
+        title.or_else(|| head.get(&["og:title", "twitter:title", "dc.title"])).or_else(|| head.title.clone());
+    let title = title.map(|t| without_site(&t, site.as_deref(), heading().as_deref())).or_else(heading);
+    let resolve = |link: String| media::resolve(base, &link);
+    let author = head.get(&["author", "article:author", "dc.creator", "citation_author", "parsely-author"]);
+    Metadata {
+        title,
+        description: head.get(&["description", "og:description", "twitter:description"]).or(data.description),
+        url: head.canonical.clone().or_else(|| head.get(&["og:url"])).and_then(resolve),
+        author: data.author.or_else(|| author.filter(|a| !a.starts_with("http"))),
+        published: data.published.or_else(|| {
+            head.get(&[
+                "article:published_time",
+                "date",
+                "dc.date",
+                "citation_publication_date",
+                "parsely-pub-date",
+            ])
+        }),
+        modified: data
+            .modified
+            .or_else(|| head.get(&["article:modified_time", "og:updated_time", "last-modified"])),
+        language: head.language.clone().or_else(|| head.get(&["og:locale"]).map(|l| l.replace('_', "-"))),
+        image: head.get(&["og:image", "twitter:image"]).and_then(resolve),
+        site,
+    }
+}
+
+impl Metadata {
+    /// The front matter, or nothing if the page has no metadata.
+    pub(super) fn front_matter(&self) -> String {
+        let fields = [
+            ("title", &self.title),
+            ("description", &self.description),
+            ("url", &self.url),
+            ("site", &self.site),
+            ("author", &self.author),
+            ("published", &self.published),
+            ("modified", &self.modified),
+            ("language", &self.language),
+            ("image", &self.image),
+        ];
+        let lines =
+            fields.iter().filter_map(|(name, value)| Some(format!("{name}: {}\n", quote(value.as_deref()?))));
+        let lines: String = lines.collect();
+        if lines.is_empty() { lines } else { format!("---\n{lines}---\n\n") }
+    }
+}
+
+/// A YAML scalar: plain where it is unambiguous, else double-quoted, for which JSON's syntax is valid.
+fn quote(value: &str) -> String {
+    let is_plain = value.starts_with(|c: char| c.is_alphabetic())
+        && !value.contains([
+            ':', '#', '"', '\'', '\\', '\n', '\t', '[', ']', '{', '}', '`', '|', '>', '&', '*', '!', '%',
+            '@', ',',
+        ])
+        && !value.ends_with(' ')
+        && value.chars().all(|c| !c.is_control() && c != '\u{2028}' && c != '\u{2029}' && c != '\u{feff}')
+        && !matches!(
+            value.to_ascii_lowercase().as_str(),
+            "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
+        );
+    if is_plain { value.to_owned() } else { Value::from(value).to_string().replace('\u{7f}', "\\u007F") }
+}
+
+/// The elements of the head.
+#[derive(Default)]
+struct Head {
+    title: Option<String>,
+    canonical: Option<String>,
+    language: Option<String>,
+    values: Vec<(String, String)>,
+}
+
+impl Head {
+    fn read(dom: &Dom) -> Self {
+        let mut head = Self::default();
+        for id in dom.descendants(DOCUMENT) {
+            match dom.tag(id) {
+                Tag::Html => head.language = dom.first_attribute(id, &["lang", "xml:lang"]).map(limit),
+                Tag::Title if head.title.is_none() && dom.closest(id, &[Tag::Svg]).is_none() => {
+                    head.title = Some(limit(&dom.text_content(id))).filter(|t| !t.is_empty());
+                }
+                Tag::Link
+                    if dom.attribute(id, "rel").is_some_and(|r| r.eq_ignore_ascii_case("canonical")) =>
+                {
+                    head.canonical = dom.first_attribute(id, &["href"]).map(str::to_owned);
+                }
+                Tag::Meta => {
+                    let name = dom.first_attribute(id, &["property", "name", "itemprop"]);
+                    if let (Some(name), Some(value)) = (name, dom.first_attribute(id, &["content"])) {
+                        head.values.push((name.to_ascii_lowercase(), limit(value)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        head
+    }
+
+    fn get(&self, names: &[&str]) -> Option<String> {
+        names.iter().find_map(|name| self.values.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()))
+    }
+}
+
+fn limit(value: &str) -> String {
+    let mut value = collapse(value);
+    value.truncate(value.floor_char_boundary(MAX_VALUE));
+    value
+}
+
+/// The article or page that JSON-LD describes.
+#[derive(Default)]
+struct StructuredData {
+    title: Option<String>,
+    description: Option<String>,
+    site: Option<String>,
+    author: Option<String>,
+    published: Option<String>,
+    modified: Option<String>,
+}
+
+impl StructuredData {
+    fn read(dom: &Dom) -> Self {
+        let mut data = Self::default();
+        let is_script = |&id: &NodeId| {
+            dom.tag(id) == Tag::Script
+                && dom.attribute(id, "type").is_some_and(|t| t.eq_ignore_ascii_case("application/ld+json"))
+        };
+        for id in dom.descendants(DOCUMENT).filter(is_script) {
+            if let Ok(value) = serde_json::from_str::<Value>(dom.text_content(id).trim()) {
+                data.add(&value);
+            }
+        }
+        data
+    }
+
+    fn add(&mut self, value: &Value) {
+        let graph = value.get("@graph").and_then(Value::as_array);
+        for item in graph.or_else(|| value.as_array()).map_or(std::slice::from_ref(value), Vec::as_slice) {
+            let kinds = |kind: &Value| match kind {
+                Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+                kind => kind.as_str().map(str::to_owned).into_iter().collect::<Vec<_>>(),
+            };
+            let kinds = item.get("@type").map(kinds).unwrap_or_default();
+            let is_article =
+                kinds.iter().any(|k| k.ends_with("Article") || k.ends_with("Posting") || k == "Report");
+            let is_page = is_article || kinds.iter().any(|k| k.ends_with("Page") || k == "CreativeWork");
+            let text =
+                |name: &str| item.get(name).and_then(Value::as_str).map(limit).filter(|t| !t.is_empty());
+            if kinds.iter().any(|k| k == "WebSite") {
+                self.site = self.site.take().or_else(|| text("name"));
+            }
+            if is_article {
+                self.title = self.title.take().or_else(|| text("headline"));
+                self.author = self.author.take().or_else(|| item.get("author").and_then(names));
+                self.description = self.description.take().or_else(|| text("description"));
+            }
+            if is_page {
+                self.published = self.published.take().or_else(|| text("datePublished"));
+                self.modified = self.modified.take().or_else(|| text("dateModified"));
+            }
+        }
+    }
+}
+
+/// The names of people in JSON-LD: a string, an object or a list of them.
+fn names(value: &Value) -> Option<String> {
+    let one = |v: &Value| v.as_str().or_else(|| v.get("name")?.as_str()).map(limit);
+    let names: Vec<String> = match value {
+        Value::Array(list) => list.iter().take(20).filter_map(one).collect(),
+        value => one(value).into_iter().collect(),
+    };
+    let names: Vec<_> = names.into_iter().filter(|n| !n.is_empty() && !n.starts_with("http")).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// Takes the name of the site off the end or the beginning of a title.
+fn without_site(title: &str, site: Option<&str>, heading: Option<&str>) -> String {
+    for separator in [" | ", " - ", " – ", " — ", " · ", " :: ", " » ", " • "] {
+        if let Some((stem, end)) = title.rsplit_once(separator) {
+            let is_site = site.is_some_and(|s| s.eq_ignore_ascii_case(end.trim()));
+            if !stem.trim().is_empty()
+                && (is_site || heading.is_some_and(|h| h.eq_ignore_ascii_case(stem.trim())))
+            {
+                return stem.trim().to_owned();
+            }
+        }
+        if let Some((start, stem)) = title.split_once(separator) {
+            let is_site = site.is_some_and(|s| s.eq_ignore_ascii_case(start.trim()));
+            if !stem.trim().is_empty() && is_site {
+                return stem.trim().to_owned();
+            }
+        }
+    }
+    title.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse::parse;
+    use super::*;
+
+    #[test]
+    fn reads_the_head_and_structured_data() {
+        let dom = parse(
+            r#"<html lang=en><title>A: "guide" | Site</title><meta property=og:site_name content=Site>
+            <meta name=description content="What it is"><link rel=canonical href=/a>
+            <script type=application/ld+json>{"@graph":[{"@type":"BlogPosting","headline":"A: \"guide\"",
+            "author":[{"name":"Ada"},{"name":"Bob"}],"datePublished":"2026-01-02"}]}</script>"#,
+        );
+        let base = Url::parse("https://example.com/x").expect("a URL");
+        let front_matter = read(&dom, Some(&base)).front_matter();
+        let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\
+            author: \"Ada, Bob\"\npublished: \"2026-01-02\"\nlanguage: en\n---\n\n";
+        assert_eq!(front_matter, expected);
+    }
+
+    #[test]
+    fn a_page_without_metadata_has_no_front_matter() {
+        assert_eq!(read(&parse("<p>x"), None).front_matter(), "");
+    }
+}

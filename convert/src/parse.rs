@@ -1,0 +1,390 @@
+//! Parses HTML into a [`Dom`] with html5ever, within limits on depth, nodes and attributes.
+
+use super::dom::{DOCUMENT, Data, Dom, Element, NONE, NodeId, Tag};
+use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{
+    BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
+use html5ever::{Attribute, LocalName, QualName, local_name};
+use std::borrow::Cow;
+use std::cell::{Cell, Ref, RefCell};
+
+/// Start tags nested deeper than this are ignored. html5ever scans its stack of open elements for many tags,
+/// so the time of parsing would grow with the square of the depth. Browsers allow 512.
+const MAX_DEPTH: u16 = 256;
+
+/// The tree builder can nest nodes deeper than their tags (misnested formatting). Nodes below this depth are
+/// detached. It bounds the recursion of the converter.
+const MAX_TREE_DEPTH: usize = 320;
+
+/// The parser stops when the document has this many nodes, about 300 MB.
+const MAX_NODES: usize = 3_000_000;
+
+/// Attributes of a tag beyond this number are dropped: html5ever compares each with all before it.
+const MAX_ATTRIBUTES: usize = 200;
+
+/// The parser checks the number of nodes after each piece of the input.
+const PIECE: usize = 64 * 1024;
+
+/// Parses a document. Never fails: HTML has a tree for every text.
+pub(super) fn parse(html: &str) -> Dom {
+    let html = limit_attributes(html);
+    let sink = Sink { dom: RefCell::new(Dom::new()), last_element: Cell::new(DOCUMENT) };
+    let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    let builder = TreeBuilder::new(sink, options);
+    let tokenizer = Tokenizer::new(
+        Limiter { builder, current: Cell::new(DOCUMENT), is_truncated: Cell::new(false) },
+        TokenizerOpts::default(),
+    );
+    let input = BufferQueue::default();
+    let mut rest = &*html;
+    while !rest.is_empty() && tokenizer.sink.nodes() < MAX_NODES {
+        let (piece, remainder) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
+        rest = remainder;
+        input.push_back(StrTendril::from_slice(piece));
+        // The tokenizer pauses after each script, for a browser to run it.
+        while !input.is_empty() {
+            let _ = tokenizer.feed(&input);
+        }
+    }
+    tokenizer.end();
+    let is_truncated = tokenizer.sink.is_truncated.get() || !rest.is_empty();
+    let mut dom = tokenizer.sink.builder.sink.dom.into_inner();
+    dom.is_truncated = is_truncated;
+    flatten(&mut dom);
+    dom
+}
+
+/// Passes tokens on to the tree builder until the document is too deep.
+struct Limiter {
+    builder: TreeBuilder<NodeId, Sink>,
+    /// Estimate of the innermost open element. Exact after each start tag, which shows implied end tags.
+    current: Cell<NodeId>,
+    is_truncated: Cell<bool>,
+}
+
+impl Limiter {
+    fn nodes(&self) -> usize {
+        self.builder.sink.dom.borrow().nodes.len()
+    }
+
+    /// Follows an end tag: the parent of the element that it closes becomes the current one.
+    fn close(&self, name: &LocalName) {
+        let dom = self.builder.sink.dom.borrow();
+        let is_named = |&id: &NodeId| dom.element(id).is_some_and(|e| e.name.local == *name);
+        if let Some(parent) = dom.ancestors(self.current.get()).find(is_named).and_then(|id| dom.parent(id)) {
+            self.current.set(parent);
+        }
+    }
+}
+
+impl TokenSink for Limiter {
+    type Handle = NodeId;
+
+    fn process_token(&self, token: Token, line_number: u64) -> TokenSinkResult<NodeId> {
+        let Token::TagToken(tag) = &token else {
+            return match token {
+                Token::ParseError(_) => TokenSinkResult::Continue,
+                token => self.builder.process_token(token, line_number),
+            };
+        };
+        let sink = &self.builder.sink;
+        if tag.kind == TagKind::EndTag {
+            self.close(&tag.name);
+            return self.builder.process_token(token, line_number);
+        }
+        if self.nodes() >= MAX_NODES || sink.dom.borrow().node(self.current.get()).depth >= MAX_DEPTH {
+            self.is_truncated.set(true);
+            return TokenSinkResult::Continue;
+        }
+        let is_open = !tag.self_closing && !is_void(&tag.name);
+        let before = sink.last_element.get();
+        let result = self.builder.process_token(token, line_number);
+        let inserted = sink.last_element.get();
+        if is_open && inserted != before {
+            self.current.set(inserted);
+        }
+        result
+    }
+
+    fn end(&self) {
+        self.builder.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+/// Builds the tree for html5ever.
+struct Sink {
+    dom: RefCell<Dom>,
+    /// The element inserted last.
+    last_element: Cell<NodeId>,
+}
+
+impl Sink {
+    fn text_or_node(&self, child: NodeOrText<NodeId>) -> NodeId {
+        match child {
+            NodeOrText::AppendNode(id) => {
+                self.last_element.set(id);
+                id
+            }
+            NodeOrText::AppendText(text) => self.dom.borrow_mut().push(Tag::Text, Data::Text(text)),
+        }
+    }
+
+    /// Adds text to an existing text node. Returns whether `id` is one.
+    fn extend_text(&self, id: NodeId, text: &StrTendril) -> bool {
+        let mut dom = self.dom.borrow_mut();
+        match dom.nodes.get_mut(id as usize).map(|n| &mut n.data) {
+            Some(Data::Text(existing)) => {
+                existing.push_tendril(text);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl TreeSink for Sink {
+    type Handle = NodeId;
+    type Output = ();
+    type ElemName<'a> = Ref<'a, QualName>;
+
+    fn finish(self) {}
+
+    fn parse_error(&self, _: Cow<'static, str>) {}
+
+    fn get_document(&self) -> NodeId {
+        DOCUMENT
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a NodeId) -> Ref<'a, QualName> {
+        Ref::map(self.dom.borrow(), |dom| match &dom.node(*target).data {
+            Data::Element(element) => &element.name,
+            _ => unreachable!("html5ever asks only for the names of elements"),
+        })
+    }
+
+    fn create_element(&self, name: QualName, attributes: Vec<Attribute>, _: ElementFlags) -> NodeId {
+        let tag = Tag::of(&name.local);
+        self.dom.borrow_mut().push(tag, Data::Element(Box::new(Element { name, attributes })))
+    }
+
+    fn create_comment(&self, _: StrTendril) -> NodeId {
+        self.dom.borrow_mut().push(Tag::Ignored, Data::Empty)
+    }
+
+    fn create_pi(&self, _: StrTendril, _: StrTendril) -> NodeId {
+        self.dom.borrow_mut().push(Tag::Ignored, Data::Empty)
+    }
+
+    fn append(&self, parent: &NodeId, child: NodeOrText<NodeId>) {
+        if let NodeOrText::AppendText(text) = &child {
+            let last = self.dom.borrow().node(*parent).last;
+            if last != NONE && self.extend_text(last, text) {
+                return;
+            }
+        }
+        let child = self.text_or_node(child);
+        self.dom.borrow_mut().append(*parent, child);
+    }
+
+    fn append_before_sibling(&self, sibling: &NodeId, child: NodeOrText<NodeId>) {
+        if let NodeOrText::AppendText(text) = &child {
+            let previous = self.dom.borrow().node(*sibling).previous;
+            if previous != NONE && self.extend_text(previous, text) {
+                return;
+            }
+        }
+        let child = self.text_or_node(child);
+        self.dom.borrow_mut().insert_before(*sibling, child);
+    }
+
+    fn append_based_on_parent_node(&self, element: &NodeId, previous: &NodeId, child: NodeOrText<NodeId>) {
+        if self.dom.borrow().parent(*element).is_some() {
+            self.append_before_sibling(element, child);
+        } else {
+            self.append(previous, child);
+        }
+    }
+
+    fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
+
+    /// Templates are not rendered; their content stays below the element, which the converter drops.
+    fn get_template_contents(&self, target: &NodeId) -> NodeId {
+        *target
+    }
+
+    fn same_node(&self, a: &NodeId, b: &NodeId) -> bool {
+        a == b
+    }
+
+    fn set_quirks_mode(&self, _: QuirksMode) {}
+
+    fn add_attrs_if_missing(&self, target: &NodeId, attributes: Vec<Attribute>) {
+        if let Data::Element(element) = &mut self.dom.borrow_mut().nodes[*target as usize].data {
+            for attribute in attributes {
+                let is_new = element.attributes.iter().all(|a| a.name != attribute.name);
+                if is_new && element.attributes.len() < MAX_ATTRIBUTES {
+                    element.attributes.push(attribute);
+                }
+            }
+        }
+    }
+
+    fn remove_from_parent(&self, target: &NodeId) {
+        self.dom.borrow_mut().detach(*target);
+    }
+
+    fn reparent_children(&self, node: &NodeId, new_parent: &NodeId) {
+        let mut dom = self.dom.borrow_mut();
+        while let Some(child) = super::dom::valid(dom.node(*node).first) {
+            dom.append(*new_parent, child);
+        }
+    }
+}
+
+/// Whether the element never has content.
+fn is_void(name: &LocalName) -> bool {
+    matches!(
+        *name,
+        local_name!("area")
+            | local_name!("base")
+            | local_name!("br")
+            | local_name!("col")
+            | local_name!("embed")
+            | local_name!("hr")
+            | local_name!("img")
+            | local_name!("input")
+            | local_name!("link")
+            | local_name!("meta")
+            | local_name!("param")
+            | local_name!("source")
+            | local_name!("track")
+            | local_name!("wbr")
+    )
+}
+
+/// Detaches what is nested deeper than [`MAX_TREE_DEPTH`].
+fn flatten(dom: &mut Dom) {
+    let (mut id, mut depth) = (DOCUMENT, 0);
+    loop {
+        let first = dom.node(id).first;
+        if first != NONE {
+            if depth < MAX_TREE_DEPTH {
+                (id, depth) = (first, depth + 1);
+                continue;
+            }
+            while let Some(child) = super::dom::valid(dom.node(id).first) {
+                dom.detach(child);
+            }
+            dom.is_truncated = true;
+        }
+        while dom.node(id).next == NONE {
+            let Some(parent) = dom.parent(id) else { return };
+            (id, depth) = (parent, depth - 1);
+        }
+        id = dom.node(id).next;
+    }
+}
+
+/// Removes the attributes of a tag beyond [`MAX_ATTRIBUTES`]. Copies the page only if it has such a tag.
+fn limit_attributes(html: &str) -> Cow<'_, str> {
+    let bytes = html.as_bytes();
+    let mut out = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(start) = find(bytes, at, b'<') {
+        at = start + 1;
+        if !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
+            continue;
+        }
+        let (mut attributes, mut in_name, mut cut) = (0, true, None);
+        while let Some(&byte) = bytes.get(at) {
+            match byte {
+                b'>' => break,
+                b'"' | b'\'' if bytes[at - 1] == b'=' => {
+                    at = find(bytes, at + 1, byte).unwrap_or(bytes.len());
+                    in_name = false;
+                }
+                b' ' | b'\t' | b'\n' | b'\r' | b'\x0c' | b'/' | b'"' | b'\'' => in_name = false,
+                _ if !in_name => {
+                    (in_name, attributes) = (true, attributes + 1);
+                    if attributes == MAX_ATTRIBUTES {
+                        cut = Some(at);
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        at = at.min(bytes.len());
+        if let Some(cut) = cut {
+            out.push_str(&html[copied..cut]);
+            copied = at;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(html);
+    }
+    out.push_str(&html[copied..]);
+    Cow::Owned(out)
+}
+
+fn find(bytes: &[u8], from: usize, byte: u8) -> Option<usize> {
+    memchr::memchr(byte, bytes.get(from..)?).map(|i| from + i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn depth(dom: &Dom) -> usize {
+        dom.descendants(DOCUMENT).map(|id| dom.ancestors(id).count()).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn builds_the_tree_of_the_standard() {
+        use Tag::{Body, Head, Html, P, Table, Tbody, Td, Text, Tr};
+        let dom = parse("<p>one<p>two<table><tr><td>cell</table>");
+        let tags: Vec<_> = dom.descendants(DOCUMENT).map(|id| dom.tag(id)).collect();
+        assert_eq!(tags, [Html, Head, Body, P, Text, P, Text, Table, Tbody, Tr, Td, Text]);
+    }
+
+    #[test]
+    fn limits_the_depth_of_nested_elements() {
+        for tag in ["div", "b", "ul><li", "table><tr><td", "blockquote", "svg", "a"] {
+            let dom = parse(&format!("<{tag}>").repeat(20_000));
+            assert!(depth(&dom) <= MAX_TREE_DEPTH + 2, "{tag}: {}", depth(&dom));
+        }
+    }
+
+    #[test]
+    fn sibling_elements_do_not_count_as_depth() {
+        let dom = parse(&"<p><b>x</b><br><img></p><ul><li>y</ul>".repeat(2000));
+        assert!(!dom.is_truncated);
+        assert_eq!(dom.text_content(DOCUMENT).len(), 4000);
+    }
+
+    #[test]
+    fn drops_excess_attributes_of_a_tag() {
+        let many: String = (0..1000).map(|i| format!(" a{i}=\"b > c\"")).collect();
+        let html = format!("<p{many}>text</p><p class=x>more");
+        let dom = parse(&html);
+        assert_eq!(dom.text_content(DOCUMENT), "textmore");
+        let p = dom.find(DOCUMENT, Tag::P).expect("a paragraph");
+        assert!(dom.element(p).expect("an element").attributes.len() <= MAX_ATTRIBUTES);
+        assert!(matches!(limit_attributes("<a href='x'>y</a> a < b"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn repeated_formatting_cannot_multiply_nodes() {
+        let html: String =
+            (0..300).map(|i| format!("<b id={i}>")).collect::<String>() + &"<p>x".repeat(100_000);
+        let dom = parse(&html);
+        assert!(dom.nodes.len() < MAX_NODES + 1000);
+    }
+}

@@ -1,0 +1,337 @@
+//! CSS selectors on a [`Dom`].
+
+use super::dom::{Dom, NodeId};
+use cssparser::{Parser, ToCss};
+use html5ever::{LocalName, Namespace};
+use precomputed_hash::PrecomputedHash;
+use selectors::attr::{AttrSelectorOperation, CaseSensitivity, NamespaceConstraint};
+use selectors::bloom::BloomFilter;
+use selectors::context::{
+    MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, QuirksMode, SelectorCaches,
+};
+use selectors::matching::{ElementSelectorFlags, matches_selector_list};
+use selectors::parser::{ParseRelative, SelectorList, SelectorParseErrorKind};
+use selectors::{Element, OpaqueElement};
+use std::fmt;
+
+/// A parsed list of CSS selectors.
+#[derive(Clone, Debug)]
+pub struct Selector(SelectorList<Css>);
+
+impl Selector {
+    /// Parses a list of selectors, for example `main, .content > article`.
+    pub fn parse(css: &str) -> Result<Self, String> {
+        let mut parser = Parser::new(css);
+        SelectorList::parse(&Rules, &mut parser, ParseRelative::No)
+            .map(Self)
+            .map_err(|_| format!("not a CSS selector: {css}"))
+    }
+
+    /// The elements below `root` that match, in document order, without those inside another match.
+    pub(super) fn outermost(&self, dom: &Dom, root: NodeId) -> Vec<NodeId> {
+        let mut caches = SelectorCaches::default();
+        let mut context = MatchingContext::new(
+            MatchingMode::Normal,
+            None,
+            &mut caches,
+            QuirksMode::NoQuirks,
+            NeedsSelectorFlags::No,
+            MatchingForInvalidation::No,
+        );
+        let mut found = Vec::new();
+        let mut next = dom.following(root, root, false);
+        while let Some(id) = next {
+            let is_match = dom.element(id).is_some()
+                && matches_selector_list(&self.0, ElementRef { dom, id }, &mut context);
+            if is_match {
+                found.push(id);
+            }
+            next = dom.following(id, root, is_match);
+        }
+        found
+    }
+}
+
+/// An element of a tree, as the selectors crate wants it.
+#[derive(Clone, Copy)]
+struct ElementRef<'a> {
+    dom: &'a Dom,
+    id: NodeId,
+}
+
+impl fmt::Debug for ElementRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "element {}", self.id)
+    }
+}
+
+impl<'a> ElementRef<'a> {
+    fn with(self, id: Option<NodeId>) -> Option<Self> {
+        id.map(|id| Self { dom: self.dom, id })
+    }
+
+    fn data(self) -> Option<&'a super::dom::Element> {
+        self.dom.element(self.id)
+    }
+}
+
+impl Element for ElementRef<'_> {
+    type Impl = Css;
+
+    fn opaque(&self) -> OpaqueElement {
+        OpaqueElement::new(self.dom.node(self.id))
+    }
+
+    fn parent_element(&self) -> Option<Self> {
+        self.with(self.dom.parent(self.id).filter(|&p| self.dom.element(p).is_some()))
+    }
+
+    fn parent_node_is_shadow_root(&self) -> bool {
+        false
+    }
+
+    fn containing_shadow_host(&self) -> Option<Self> {
+        None
+    }
+
+    fn is_pseudo_element(&self) -> bool {
+        false
+    }
+
+    fn prev_sibling_element(&self) -> Option<Self> {
+        self.with(self.dom.previous_element(self.id))
+    }
+
+    fn next_sibling_element(&self) -> Option<Self> {
+        self.with(self.dom.next_element(self.id))
+    }
+
+    fn first_element_child(&self) -> Option<Self> {
+        self.with(self.dom.child_elements(self.id).next())
+    }
+
+    fn is_html_element_in_html_document(&self) -> bool {
+        self.data().is_some_and(|e| e.name.ns == html5ever::ns!(html))
+    }
+
+    fn has_local_name(&self, name: &LocalName) -> bool {
+        self.data().is_some_and(|e| e.name.local == *name)
+    }
+
+    fn has_namespace(&self, namespace: &Namespace) -> bool {
+        self.data().is_some_and(|e| e.name.ns == *namespace)
+    }
+
+    fn is_same_type(&self, other: &Self) -> bool {
+        self.data().map(|e| (&e.name.local, &e.name.ns)) == other.data().map(|e| (&e.name.local, &e.name.ns))
+    }
+
+    fn attr_matches(
+        &self,
+        _: &NamespaceConstraint<&Namespace>,
+        name: &Name,
+        operation: &AttrSelectorOperation<&CssText>,
+    ) -> bool {
+        self.dom.attribute(self.id, &name.0).is_some_and(|value| operation.eval_str(value))
+    }
+
+    fn match_non_ts_pseudo_class(&self, pseudo: &Pseudo, _: &mut MatchingContext<'_, Css>) -> bool {
+        match *pseudo {}
+    }
+
+    fn match_pseudo_element(&self, pseudo: &Pseudo, _: &mut MatchingContext<'_, Css>) -> bool {
+        match *pseudo {}
+    }
+
+    fn apply_selector_flags(&self, _: ElementSelectorFlags) {}
+
+    fn is_link(&self) -> bool {
+        self.dom.tag(self.id) == super::dom::Tag::A && self.dom.has_attribute(self.id, "href")
+    }
+
+    fn is_html_slot_element(&self) -> bool {
+        false
+    }
+
+    fn has_id(&self, id: &CssText, case: CaseSensitivity) -> bool {
+        self.dom.attribute(self.id, "id").is_some_and(|own| case.eq(own.as_bytes(), id.0.as_bytes()))
+    }
+
+    fn has_class(&self, class: &CssText, case: CaseSensitivity) -> bool {
+        self.dom.classes(self.id).any(|own| case.eq(own.as_bytes(), class.0.as_bytes()))
+    }
+
+    fn has_custom_state(&self, _: &CssText) -> bool {
+        false
+    }
+
+    fn imported_part(&self, _: &CssText) -> Option<CssText> {
+        None
+    }
+
+    fn is_part(&self, _: &CssText) -> bool {
+        false
+    }
+
+    fn is_empty(&self) -> bool {
+        self.dom.children(self.id).all(|c| self.dom.text(c).is_some_and(str::is_empty))
+    }
+
+    fn is_root(&self) -> bool {
+        self.parent_element().is_none()
+    }
+
+    fn add_element_unique_hashes(&self, _: &mut BloomFilter) -> bool {
+        false
+    }
+}
+
+/// The kinds of strings in our selectors.
+#[derive(Clone, Debug)]
+struct Css;
+
+impl selectors::SelectorImpl for Css {
+    type ExtraMatchingData<'a> = ();
+    type AttrValue = CssText;
+    type Identifier = CssText;
+    type LocalName = Name;
+    type NamespaceUrl = Namespace;
+    type NamespacePrefix = CssText;
+    type BorrowedNamespaceUrl = Namespace;
+    type BorrowedLocalName = LocalName;
+    type NonTSPseudoClass = Pseudo;
+    type PseudoElement = Pseudo;
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct CssText(String);
+
+impl From<&str> for CssText {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl AsRef<str> for CssText {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl ToCss for CssText {
+    fn to_css<W: fmt::Write>(&self, dest: &mut W) -> fmt::Result {
+        cssparser::serialize_string(&self.0, dest)
+    }
+}
+
+impl PrecomputedHash for CssText {
+    fn precomputed_hash(&self) -> u32 {
+        // FNV-1a
+        self.0.bytes().fold(0x811c_9dc5, |hash, b| (hash ^ u32::from(b)).wrapping_mul(0x0100_0193))
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Name(LocalName);
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Self {
+        Self(LocalName::from(text))
+    }
+}
+
+impl std::borrow::Borrow<LocalName> for Name {
+    fn borrow(&self) -> &LocalName {
+        &self.0
+    }
+}
+
+impl ToCss for Name {
+    fn to_css<W: fmt::Write>(&self, dest: &mut W) -> fmt::Result {
+        dest.write_str(&self.0)
+    }
+}
+
+impl PrecomputedHash for Name {
+    fn precomputed_hash(&self) -> u32 {
+        self.0.precomputed_hash()
+    }
+}
+
+/// Pages are not displayed: pseudo-classes such as `:hover` are errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pseudo {}
+
+impl ToCss for Pseudo {
+    fn to_css<W: fmt::Write>(&self, _: &mut W) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl selectors::parser::NonTSPseudoClass for Pseudo {
+    fn is_active_or_hover(&self) -> bool {
+        match *self {}
+    }
+
+    fn is_user_action_state(&self) -> bool {
+        match *self {}
+    }
+}
+
+impl selectors::parser::PseudoElement for Pseudo {}
+
+/// Accepts the structural pseudo-classes and `:is`, `:where` and `:has`.
+struct Rules;
+
+impl selectors::parser::Parser<'_> for Rules {
+    type Impl = Css;
+    type Error = SelectorParseErrorKind;
+
+    fn parse_is_and_where(&self) -> bool {
+        true
+    }
+
+    fn parse_has(&self) -> bool {
+        true
+    }
+
+    fn parse_nth_child_of(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dom::DOCUMENT;
+    use super::super::parse::parse;
+    use super::*;
+
+    fn count(css: &str) -> usize {
+        let dom = parse(
+            "<main id=m><p class='a b'>x<p data-x=1>y<ul><li>1<li>2<li>3</ul></main><DIV class=a><div class=a></div></DIV>",
+        );
+        Selector::parse(css).expect("a selector").outermost(&dom, DOCUMENT).len()
+    }
+
+    #[test]
+    fn matches_like_a_browser() {
+        for (css, expected) in [
+            ("p", 2),
+            ("#m > p.a.b", 1),
+            ("[data-x='1'], li:nth-child(2)", 2),
+            ("main:has(li) p + p", 1),
+            ("DIV.a", 1),
+            (":is(ul, p):not(.a)", 2),
+            ("aside", 0),
+        ] {
+            assert_eq!(count(css), expected, "{css}");
+        }
+    }
+
+    #[test]
+    fn rejects_what_is_no_selector() {
+        for css in ["", "p >", "p:hover", "::before", "{"] {
+            assert!(Selector::parse(css).is_err(), "{css}");
+        }
+    }
+}

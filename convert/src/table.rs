@@ -1,0 +1,199 @@
+//! Reads HTML tables: column spans, alignment, header rows, and tables that only lay out the page.
+
+use super::block::{Alignment, Block, MarkdownTable};
+use super::dom::{Dom, NodeId, Tag};
+
+/// Cells that one `colspan` or `rowspan` may fill.
+const MAX_SPAN: usize = 50;
+
+/// Columns of a table; wider tables are cut.
+const MAX_COLUMNS: usize = 200;
+
+/// Converts what cells contain.
+pub(super) trait CellContents {
+    /// Appends the blocks in an element.
+    fn blocks(&self, id: NodeId, out: &mut Vec<Block>);
+    /// The content of a cell as one line.
+    fn line(&self, id: NodeId) -> String;
+}
+
+/// Appends a table, or its content if the table only lays out other blocks.
+pub(super) fn convert(dom: &Dom, id: NodeId, contents: &impl CellContents, out: &mut Vec<Block>) {
+    if let Some(caption) = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Caption) {
+        contents.blocks(caption, out);
+    }
+    let rows = rows(dom, id);
+    if is_layout(dom, id, &rows) {
+        for &row in &rows {
+            for cell in dom.child_elements(row) {
+                let start = out.len();
+                contents.blocks(cell, out);
+                // LaTeXML lays out displayed equations in tables.
+                if let [Block::Paragraph(text)] = &out[start..]
+                    && is_equation(dom, id)
+                    && let Some(tex) = text.strip_prefix('$').and_then(|t| t.strip_suffix('$'))
+                {
+                    out[start] = Block::Math(tex.trim_matches('$').to_owned());
+                }
+            }
+        }
+        return;
+    }
+    if let Some(table) = read(dom, contents, &rows) {
+        out.push(Block::Table(table));
+    }
+}
+
+/// The rows of a table, without those of tables in its cells, header first and footer last.
+fn rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
+    let mut parts: [Vec<NodeId>; 3] = Default::default();
+    for child in dom.child_elements(table) {
+        let part = match dom.tag(child) {
+            Tag::Thead => 0,
+            Tag::Tfoot => 2,
+            Tag::Tbody => 1,
+            Tag::Tr => {
+                parts[1].push(child);
+                continue;
+            }
+            _ => continue,
+        };
+        parts[part].extend(dom.child_elements(child).filter(|&r| dom.tag(r) == Tag::Tr));
+    }
+    parts.concat()
+}
+
+/// Whether a table lays out blocks instead of listing data.
+fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
+    if dom.attribute(id, "role").is_some_and(|r| r == "presentation" || r == "none") {
+        return true;
+    }
+    if is_equation(dom, id) {
+        return true;
+    }
+    let cells = || rows.iter().flat_map(|&r| dom.child_elements(r)).filter(|&c| is_cell(dom, c));
+    let columns = rows.iter().map(|&r| dom.child_elements(r).count()).max().unwrap_or(0);
+    let has_header = cells().any(|c| dom.tag(c) == Tag::Th);
+    let holds_blocks = |cell| {
+        dom.descendants(cell).any(|d| {
+            matches!(dom.tag(d), Tag::Table | Tag::Pre | Tag::Blockquote)
+                || dom.tag(d).heading_level().is_some()
+        })
+    };
+    let holds_lists = |cell| dom.descendants(cell).any(|d| matches!(dom.tag(d), Tag::Ul | Tag::Ol | Tag::Hr));
+    if columns <= 1 && (!has_header || rows.len() <= 1) {
+        return true;
+    }
+    if has_header {
+        return cells().any(|c| dom.find(c, Tag::Table).is_some()) && rows.len() <= 2;
+    }
+    cells().any(holds_blocks) || rows.len() <= 2 && cells().any(holds_lists)
+}
+
+fn is_equation(dom: &Dom, table: NodeId) -> bool {
+    dom.classes(table).any(|c| c.starts_with("ltx_eqn") || c.starts_with("ltx_equation"))
+}
+
+fn is_cell(dom: &Dom, id: NodeId) -> bool {
+    matches!(dom.tag(id), Tag::Td | Tag::Th)
+}
+
+fn read(dom: &Dom, contents: &impl CellContents, rows: &[NodeId]) -> Option<MarkdownTable> {
+    let mut texts: Vec<Vec<String>> = Vec::new();
+    let mut alignments: Vec<Alignment> = Vec::new();
+    // For each column, how many rows a cell above still covers.
+    let mut covered: Vec<usize> = Vec::new();
+    for &row in rows {
+        let mut line: Vec<String> = Vec::new();
+        let fill = |line: &mut Vec<String>, covered: &mut Vec<usize>| {
+            while let Some(rest) = covered.get_mut(line.len()).filter(|rest| **rest > 0) {
+                *rest -= 1;
+                line.push(String::new());
+            }
+        };
+        for cell in dom.child_elements(row).filter(|&c| is_cell(dom, c)) {
+            fill(&mut line, &mut covered);
+            if line.len() >= MAX_COLUMNS {
+                break;
+            }
+            let span =
+                |name| dom.attribute(cell, name).and_then(|v| v.trim().parse::<usize>().ok()).unwrap_or(1);
+            let (columns, lines) =
+                (span("colspan").clamp(1, MAX_SPAN), span("rowspan").clamp(1, MAX_SPAN * 20));
+            if alignments.len() <= line.len() {
+                alignments.resize(line.len() + 1, Alignment::None);
+            }
+            let aligned = alignment(dom, cell);
+            if aligned != Alignment::None && alignments[line.len()] == Alignment::None {
+                alignments[line.len()] = aligned;
+            }
+            line.push(contents.line(cell));
+            for column in 0..columns {
+                if column > 0 {
+                    line.push(String::new());
+                }
+                let at = line.len() - 1;
+                covered.resize(covered.len().max(at + 1), 0);
+                covered[at] = lines - 1;
+            }
+        }
+        fill(&mut line, &mut covered);
+        if line.iter().any(|cell| !cell.is_empty()) {
+            texts.push(line);
+        }
+    }
+    let columns = texts.iter().map(Vec::len).max()?;
+    // Rows of one cell must not make a huge table of one that has a single wide row.
+    let used =
+        texts.iter().filter_map(|r| r.iter().rposition(|c| !c.is_empty())).max().map_or(0, |last| last + 1);
+    let columns = columns.min(if used * texts.len() * 8 < columns * texts.len() { used } else { columns });
+    for line in &mut texts {
+        line.resize(columns, String::new());
+    }
+    alignments.resize(columns, Alignment::None);
+    Some(MarkdownTable { alignments, rows: texts })
+}
+
+fn alignment(dom: &Dom, cell: NodeId) -> Alignment {
+    let style = dom.attribute(cell, "style").unwrap_or_default();
+    let styled = style.split(';').find_map(|rule| rule.trim().strip_prefix("text-align"));
+    let value = styled.map(|v| v.trim_start_matches([':', ' '])).or_else(|| dom.attribute(cell, "align"));
+    let class =
+        dom.classes(cell).find_map(|c| c.strip_prefix("text-").or_else(|| c.strip_prefix("has-text-align-")));
+    match value.or(class).unwrap_or_default().trim() {
+        "left" => Alignment::Left,
+        "center" => Alignment::Center,
+        "right" => Alignment::Right,
+        _ => Alignment::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::markdown;
+
+    #[test]
+    fn fills_spans_and_keeps_alignment() {
+        let html = "<table><tr><th align=right>a<th style='text-align: center'>b<th>c<tr><td colspan=2>1|2<td rowspan=2>3<tr><td>4<td>5</table>";
+        assert_eq!(markdown(html), "| a | b | c |\n| ---: | :---: | --- |\n| 1\\|2 | | 3 |\n| 4 | 5 | |\n");
+    }
+
+    #[test]
+    fn flattens_tables_that_lay_out_blocks() {
+        assert_eq!(markdown("<table><tr><td><h2>A</h2><p>b<td><p>c</table>"), "## A\n\nb\n\nc\n");
+        let nested = "<table><tr><td>x<td><table><tr><th>a<th>b<tr><td>1<td>2</table></table>";
+        assert_eq!(markdown(nested), "x\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n");
+    }
+
+    #[test]
+    fn blocks_in_cells_become_line_breaks() {
+        let html = "<table><tr><th>a<th>b<tr><td><p>x<p>y<td><ul><li>1<li>2</ul></table>";
+        assert_eq!(markdown(html), "| a | b |\n| --- | --- |\n| x<br>y | 1<br>2 |\n");
+    }
+
+    #[test]
+    fn a_huge_table_stays_proportional_to_its_input() {
+        let html = format!("<table><tr>{}</table>", "<td colspan=1000 rowspan=9999>x".repeat(100_000));
+        assert!(markdown(&html).len() < 10 * html.len());
+    }
+}

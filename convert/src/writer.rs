@@ -1,0 +1,339 @@
+//! Writes blocks as GitHub Flavored Markdown.
+
+use super::block::{Alignment, Block, List, MarkdownTable};
+
+/// Lists and quotes nested deeper than this are written at this depth, so that indentation cannot multiply
+/// the output.
+const MAX_NESTING: usize = 24;
+
+/// Writes a document. Stops after the block in which the text exceeds `limit` bytes.
+pub(super) fn write(blocks: &[Block], limit: usize) -> String {
+    let mut writer =
+        MarkdownWriter { out: String::new(), prefix: String::new(), nesting: 0, has_marker: false, limit };
+    writer.blocks(blocks, false);
+    writer.out.truncate(writer.out.trim_end().len());
+    if !writer.out.is_empty() {
+        writer.out.push('\n');
+    }
+    writer.out
+}
+
+struct MarkdownWriter {
+    out: String,
+    /// The beginning of each line inside quotes and list items.
+    prefix: String,
+    nesting: usize,
+    /// Whether the current line already begins with a list marker.
+    has_marker: bool,
+    limit: usize,
+}
+
+impl MarkdownWriter {
+    fn start_line(&mut self) {
+        if !std::mem::take(&mut self.has_marker) {
+            self.out.push_str(&self.prefix);
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.start_line();
+        self.out.push_str(text);
+        self.end_line();
+    }
+
+    fn end_line(&mut self) {
+        let end = self.out.trim_end_matches(' ').len();
+        self.out.truncate(end);
+        self.out.push('\n');
+    }
+
+    fn lines(&mut self, text: &str) {
+        for line in text.split('\n') {
+            self.line(line);
+        }
+    }
+
+    fn blank_line(&mut self) {
+        self.line("");
+    }
+
+    /// Writes blocks with blank lines between them, except in front of lists of a tight item.
+    fn blocks(&mut self, blocks: &[Block], is_tight: bool) {
+        let mut alternates = false;
+        for (i, block) in blocks.iter().enumerate() {
+            if self.out.len() > self.limit {
+                return;
+            }
+            let previous = i.checked_sub(1).map(|i| &blocks[i]);
+            if previous.is_some_and(|p| !is_tight || needs_blank_line(p, block)) {
+                self.blank_line();
+            }
+            alternates = match (previous, block) {
+                (Some(Block::List(a)), Block::List(b)) => {
+                    a.start.is_some() == b.start.is_some() && !alternates
+                }
+                _ => false,
+            };
+            self.block(block, alternates);
+        }
+    }
+
+    fn block(&mut self, block: &Block, alternates: bool) {
+        match block {
+            Block::Heading { level, text } => {
+                let text = text.replace('\n', " ");
+                self.line(&format!("{} {}", "#".repeat((*level).into()), escape_heading_end(&text)));
+            }
+            Block::Paragraph(text) => self.paragraph(text),
+            Block::Code { language, text } => self.code(language, text),
+            Block::Math(tex) => {
+                self.line("$$");
+                self.lines(tex);
+                self.line("$$");
+            }
+            Block::Quote(blocks) => self.quote(blocks),
+            Block::Alert { kind, blocks } => {
+                self.line(&format!("> [!{kind}]"));
+                self.nested("> ", |w| w.blocks(blocks, false));
+            }
+            Block::List(list) => self.list(list, alternates),
+            Block::Table(table) => self.table(table),
+            // After a list marker, `---` would be a rule instead of the item.
+            Block::Rule => self.line(if self.has_marker { "***" } else { "---" }),
+            Block::Html(html) => self.lines(html),
+            Block::Footnote { label, blocks } => {
+                self.start_line();
+                self.out.push_str(&format!("[^{label}]: "));
+                self.has_marker = true;
+                self.nested("    ", |w| w.blocks(blocks, false));
+                self.close_marker();
+            }
+        }
+    }
+
+    fn nested(&mut self, prefix: &str, write: impl FnOnce(&mut Self)) {
+        let length = self.prefix.len();
+        if self.nesting < MAX_NESTING {
+            self.prefix.push_str(prefix);
+        }
+        self.nesting += 1;
+        write(self);
+        self.nesting -= 1;
+        self.prefix.truncate(length);
+    }
+
+    /// Ends the line of a marker that nothing followed.
+    fn close_marker(&mut self) {
+        if std::mem::take(&mut self.has_marker) {
+            self.end_line();
+        }
+    }
+
+    fn quote(&mut self, blocks: &[Block]) {
+        if self.nesting >= MAX_NESTING {
+            return self.blocks(blocks, false);
+        }
+        self.start_line();
+        self.out.push_str("> ");
+        self.has_marker = true;
+        self.nested("> ", |w| w.blocks(blocks, false));
+        self.close_marker();
+    }
+
+    fn paragraph(&mut self, text: &str) {
+        let mut lines = text.split('\n').enumerate().peekable();
+        while let Some((i, line)) = lines.next() {
+            self.start_line();
+            push_escaped_line(&mut self.out, line, i > 0);
+            if lines.peek().is_some() {
+                self.out.push_str("  \n");
+            } else {
+                self.end_line();
+            }
+        }
+    }
+
+    fn code(&mut self, language: &str, text: &str) {
+        let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
+        self.line(&format!("{fence}{language}"));
+        for line in text.split('\n').take(if text.is_empty() { 0 } else { usize::MAX }) {
+            self.start_line();
+            self.out.push_str(line);
+            if line.is_empty() { self.end_line() } else { self.out.push('\n') }
+        }
+        self.line(&fence);
+    }
+
+    fn list(&mut self, list: &List, alternates: bool) {
+        for (i, item) in list.items.iter().enumerate() {
+            if self.out.len() > self.limit {
+                return;
+            }
+            if i > 0 && list.is_loose {
+                self.blank_line();
+            }
+            let mut marker = match list.start {
+                Some(start) => {
+                    let number = start.saturating_add(u32::try_from(i).unwrap_or(u32::MAX)).min(999_999_999);
+                    format!("{number}{} ", if alternates { ')' } else { '.' })
+                }
+                None if alternates => "* ".to_owned(),
+                None => "- ".to_owned(),
+            };
+            let indent = " ".repeat(marker.len());
+            match item.checked {
+                Some(true) => marker.push_str("[x] "),
+                Some(false) => marker.push_str("[ ] "),
+                None => {}
+            }
+            self.start_line();
+            self.out.push_str(&marker);
+            self.has_marker = true;
+            self.nested(&indent, |w| w.blocks(&item.blocks, !list.is_loose));
+            self.close_marker();
+        }
+    }
+
+    fn table(&mut self, table: &MarkdownTable) {
+        for (i, row) in table.rows.iter().enumerate() {
+            self.start_line();
+            self.out.push('|');
+            for cell in row {
+                self.out.push(' ');
+                self.out.push_str(cell);
+                self.out.push_str(if cell.is_empty() { "|" } else { " |" });
+            }
+            self.end_line();
+            if i == 0 {
+                let rule = |a: &Alignment| match a {
+                    Alignment::None => " --- |",
+                    Alignment::Left => " :--- |",
+                    Alignment::Center => " :---: |",
+                    Alignment::Right => " ---: |",
+                };
+                let rules: String = table.alignments.iter().map(rule).collect();
+                self.line(&format!("|{rules}"));
+            }
+            if self.out.len() > self.limit {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a block needs a blank line in front of it even in a tight item.
+fn needs_blank_line(previous: &Block, block: &Block) -> bool {
+    match (previous, block) {
+        (Block::Heading { .. } | Block::Code { .. } | Block::Rule, block) => {
+            matches!(block, Block::Table(_) | Block::Html(_))
+        }
+        (Block::Paragraph(_) | Block::Quote(_), Block::Code { .. } | Block::Heading { .. })
+        | (Block::Paragraph(_), Block::Quote(_)) => false,
+        (Block::Paragraph(_), Block::List(list)) => list.start.is_some_and(|start| start != 1),
+        _ => true,
+    }
+}
+
+/// The length of the longest run of a character.
+pub(super) fn longest_run(text: &str, c: char) -> usize {
+    let (mut longest, mut run) = (0, 0);
+    for other in text.chars() {
+        run = if other == c { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+/// Escapes number signs at the end of a heading, which would close it.
+fn escape_heading_end(text: &str) -> String {
+    let stem = text.trim_end_matches('#');
+    if stem.len() < text.len() && (stem.is_empty() || stem.ends_with(' ')) {
+        return format!("{stem}\\{}", &text[stem.len()..]);
+    }
+    text.to_owned()
+}
+
+/// Appends a line of a paragraph, with its beginning escaped where it would start another block.
+fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
+    let bytes = line.as_bytes();
+    let ends_marker = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\t'));
+    let is_dashes = line.matches('-').count() >= 3 && bytes.iter().all(|&b| b == b'-' || b == b' ');
+    let is_underline = |c: u8| is_continuation && line.trim_end().bytes().all(|b| b == c);
+    let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+    let at = match bytes.first() {
+        Some(b'#') => {
+            let level = bytes.iter().take_while(|&&b| b == b'#').count();
+            (level <= 6 && ends_marker(level)).then_some(0)
+        }
+        Some(b'>' | b'|') => Some(0),
+        Some(b'-') => (ends_marker(1) || is_dashes || is_underline(b'-')).then_some(0),
+        Some(b'+') => ends_marker(1).then_some(0),
+        Some(b'=') => is_underline(b'=').then_some(0),
+        Some(b'~') => line.starts_with("~~~").then_some(0),
+        Some(b'[') => line.find("]:").filter(|&end| !line[..end].contains("](")).map(|_| 0),
+        _ if (1..=9).contains(&digits) && matches!(bytes.get(digits), Some(b'.' | b')')) => {
+            ends_marker(digits + 1).then_some(digits)
+        }
+        _ => None,
+    };
+    match at {
+        Some(at) => {
+            out.push_str(&line[..at]);
+            out.push('\\');
+            out.push_str(&line[at..]);
+        }
+        None => out.push_str(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::block::Item;
+    use super::*;
+
+    fn paragraph(text: &str) -> Block {
+        Block::Paragraph(text.to_owned())
+    }
+
+    fn item(blocks: Vec<Block>) -> Item {
+        Item { checked: None, blocks }
+    }
+
+    #[test]
+    fn nests_lists_in_quotes() {
+        let inner = List { start: Some(1), is_loose: false, items: vec![item(vec![paragraph("x")]); 2] };
+        let blocks = vec![paragraph("first"), Block::List(inner)];
+        let outer = List { start: None, is_loose: false, items: vec![item(blocks), item(vec![])] };
+        let text = write(&[Block::Quote(vec![paragraph("a"), Block::List(outer)])], 1000);
+        assert_eq!(text, "> a\n>\n> - first\n>   1. x\n>   2. x\n> -\n");
+    }
+
+    #[test]
+    fn escapes_only_what_would_start_a_block() {
+        for (text, expected) in [
+            ("1. x", "1\\. x"),
+            ("1.5 x", "1.5 x"),
+            ("# x", "\\# x"),
+            ("#x", "#x"),
+            ("- x", "\\- x"),
+            ("-x", "-x"),
+            ("a\n---", "a  \n\\---"),
+            ("> x", "\\> x"),
+        ] {
+            assert_eq!(write(&[paragraph(text)], 1000).trim_end(), expected);
+        }
+    }
+
+    #[test]
+    fn fences_code_that_contains_fences() {
+        let code = Block::Code { language: "md".to_owned(), text: "```\nx\n```".to_owned() };
+        assert_eq!(write(&[code], 1000), "````md\n```\nx\n```\n````\n");
+    }
+
+    #[test]
+    fn separates_adjacent_lists_by_their_markers() {
+        let list =
+            Block::List(List { start: None, is_loose: false, items: vec![item(vec![paragraph("x")])] });
+        assert_eq!(write(&[list.clone(), list], 1000), "- x\n\n* x\n");
+    }
+}
