@@ -457,7 +457,7 @@ fn sources_that_are_hashed_without_a_secret_are_a_warning_and_a_finding() {
     assert!(check.contains("`limits.shared_secret` is not set"), "{check}");
     assert!(!run("check", secret).contains("shared_secret"));
     let doctor = run("doctor", "");
-    assert!(doctor.contains("mend  limits.shared_secret: sources are hashed without a secret"), "{doctor}");
+    assert!(doctor.contains("fix   limits.shared_secret: sources are hashed without a secret"), "{doctor}");
     let doctor = run("doctor", secret);
     assert!(
         doctor.contains("ok    limits.shared_secret: sources are hashed with `limits.shared_secret`"),
@@ -554,7 +554,7 @@ fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
     };
     let is_told = || {
         let said = doctor(&url);
-        let is_wrong = said.contains("mend  limits.shared_url: 127.0.0.1:");
+        let is_wrong = said.contains("fix   limits.shared_url: 127.0.0.1:");
         (is_wrong && said.contains("different user or password")).then_some(())
     };
     until(is_told).unwrap_or_else(|| panic!("{}", doctor(&url)));
