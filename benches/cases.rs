@@ -65,7 +65,7 @@ const WAITLIST_BODY: &str = r#"{"email": "ada.lovelace@analytical.example.com", 
 
 const CONTACT_BODY: &str = r#"{"name": "Ada Lovelace", "email": "ada.lovelace@analytical.example.com", "desk_ms": 48300, "message": "Good morning,\n\nwe run about forty coding agents for our engineers, and would like to know what they do on our hosts before we let them write to production. Two questions. Does the gateway work where outgoing traffic passes a proxy with its own certificate authority? And can decisions be exported to the log store that we have, or only be looked at in the console?\n\nA short call next week would be fine as well: Tuesday or Thursday, after ten. What we have written about our own rules so far is at https://engineering.example.com/agents.\n\nKind regards\nAda Lovelace"}"#;
 
-/// About 13 KB, of which only the last range is available.
+/// An `Accept` header of about 13 KB. Only its last media range is available.
 fn many_ranges() -> String {
     let mut header = String::new();
     for n in 0..450 {

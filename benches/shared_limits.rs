@@ -166,7 +166,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// Runs concurrent tasks on one thread, each of which calls repeatedly.
+/// Runs concurrent tasks on one thread. Each task repeats the call.
 fn round<F: Future<Output = ()> + 'static>(
     runtime: &Runtime,
     redis: &Redis,

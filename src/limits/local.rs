@@ -19,7 +19,7 @@ pub struct LocalLimiter {
     state: Option<Mutex<LocalState>>,
 }
 
-/// Omits the contents, which would reveal who has sent requests.
+/// Omits the contents: they would reveal which sources have sent requests.
 impl fmt::Debug for LocalLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalLimiter").field("enabled", &self.state.is_some()).finish_non_exhaustive()

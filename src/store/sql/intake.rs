@@ -19,7 +19,7 @@ use crate::submission::delivery::Route;
 use crate::submission::verdict::ScreeningReason;
 use crate::submission::{parse_fields, reasons_json};
 
-/// How long the record of which submission a request repeated is kept, in milliseconds.
+/// How long the rows of the table `repeat` are kept, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 
 /// The columns that acceptance writes.

@@ -48,8 +48,9 @@ fn a_kill_at_any_system_call_loses_nothing() {
             *struck_at.entry(place).or_default() += 1;
         }
     }
-    // The writer syncs so often that the first syncs are never the Maildir's. These rounds count only the
-    // Maildir's syncs, between the rename of a message and the moment at which the rename is durable.
+    // The writer syncs often, so in the rounds above the first syncs are the database's. These rounds count
+    // only the Maildir's syncs, between the rename of a message and the moment at which the rename is
+    // durable.
     for n in 1..=extent.of(1, 2, 10) {
         let plan = Plan { files: vec![testbed.maildir().join("new")], ..Plan::kill(CALLS[0], n) };
         let Some(place) = round(&mut testbed, &plan) else { break };

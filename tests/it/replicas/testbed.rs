@@ -132,7 +132,7 @@ allow_private = true
     fn environment(&self) -> Vec<(String, String)> {
         let mut hosts =
             [self.servers.primary(), self.servers.standby()].map(|host| host.address().to_string());
-        // The same order regardless of which server is the primary.
+        // Sorted, because a failover must not change the configuration.
         hosts.sort();
         let url = format!("postgres://frontdesk@{},{}/frontdesk?sslmode=disable", hosts[0], hosts[1]);
         let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());

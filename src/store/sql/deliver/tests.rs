@@ -1,5 +1,5 @@
 //! Simulates processing, workers, the retry schedule and the database with a virtual clock: thousands of
-//! runs, each of which is reproducible from its seed.
+//! runs. A seed reproduces its run.
 //!
 //! The statements of [`super`] on a database in memory, the [`Dispatcher`] and the schedule are real. Time,
 //! receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number of simulations.
