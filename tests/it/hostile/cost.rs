@@ -4,6 +4,7 @@
 //! Each test prints a row for the table in docs/security.md, which `scripts/attack-cost` collects, and fails
 //! if the attack succeeds.
 
+use std::io::Write as _;
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use serde_json::json;
 
 use super::many_connections::{connect_from, metric, more_descriptors};
 use crate::support::channel_site::until;
-use crate::support::{Connection, TestServer, small_site};
+use crate::support::{Connection, NO_DEADLINES, TestServer, small_site};
 
 /// The n-th source of an attacker.
 type NthSource = fn(u32) -> Source;
@@ -212,32 +213,46 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
 #[test]
 #[ignore = "ten thousand connections take a while: scripts/test door"]
 fn a_visitor_gets_a_connection_to_a_full_server() {
+    /// Enough of a request that the connection is not idle, and cannot be evicted.
+    const IN_PROGRESS: &[u8] =
+        b"POST /api/contact HTTP/1.1\r\nHost: example.com\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    const VISITORS: u8 = 10;
     more_descriptors();
-    for (attacker, networks) in [("one IPv4 /24", 1_u8), ("100 IPv4 addresses", 100)] {
-        let server = TestServer::with(&small_site(), &[("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "10m")]);
-        let mut crowd = Vec::new();
-        for n in 0..100 {
-            let source = if networks == 1 { [127, 0, 9, n + 1] } else { [127, 0, n + 1, 1] };
-            // More connections than one source may have.
-            crowd.extend((0..120).map(|_| connect_from(source, server.address)));
+    for (attack, beginning) in
+        [("idle connections", &b""[..]), ("connections with requests in progress", IN_PROGRESS)]
+    {
+        for (attacker, networks) in [("one IPv4 /24", 1_u8), ("100 IPv4 addresses", 100)] {
+            let server = TestServer::with(&small_site(), &NO_DEADLINES);
+            let mut crowd = Vec::new();
+            for n in 0..100 {
+                let source = if networks == 1 { [127, 0, 9, n + 1] } else { [127, 0, n + 1, 1] };
+                // More connections than one source may have.
+                crowd.extend((0..120).map(|_| {
+                    let mut stream = connect_from(source, server.address);
+                    // The server may have closed the connection already because of a limit.
+                    let _ = stream.write_all(beginning);
+                    stream
+                }));
+            }
+            // While connections are being closed, a browser's first attempt may fail.
+            let mut attempts = 0;
+            for visitor in 1..=VISITORS {
+                until(|| {
+                    attempts += 1;
+                    let mut visitor = Connection::over(connect_from([127, 1, visitor, 1], server.address));
+                    visitor.request("GET", "/", &[], b"").ok().filter(|answer| answer.status == 200)
+                })
+                .expect("a visitor is served");
+            }
+            let open = metric(&server, "frontdesk_connections_open");
+            row(
+                &format!("use up all connections ({attack})"),
+                attacker,
+                &format!(
+                    "no: of {} connections {open} are open, and {VISITORS} visitors are served after {attempts} attempts",
+                    crowd.len()
+                ),
+            );
         }
-        // While idle connections are being closed, a browser's first attempt may fail.
-        let mut attempts = 0;
-        until(|| {
-            attempts += 1;
-            let mut visitor = Connection::over(connect_from([127, 1, 1, 1], server.address));
-            visitor.request("GET", "/", &[], b"").ok().filter(|answer| answer.status == 200)
-        })
-        .expect("a visitor is served");
-        let open = metric(&server, "frontdesk_connections_open");
-        row(
-            "use up all connections",
-            attacker,
-            &format!(
-                "no: of {} connections {open} are open, and a visitor is served at attempt {attempts}",
-                crowd.len()
-            ),
-        );
-        drop(crowd);
     }
 }
