@@ -741,7 +741,6 @@ fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
 mod tests {
     use super::*;
     use crate::fault::Severity;
-    use crate::limits::rate_limiter::HashSecret;
 
     const EXAMPLE: &str = include_str!("../starter/frontdesk.toml");
 
@@ -1098,7 +1097,7 @@ mod tests {
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert!(!said.iter().any(|said| said.contains("shared_secret")), "{said:?}");
         let shared = config.shared_limits.as_ref().expect("they are shared");
-        assert_eq!(shared.hash_secret(), HashSecret::Configured);
+        assert_eq!(shared.describe_hash_secret(), Ok("sources are hashed with `limits.shared_secret`"));
         let setting = config.settings.iter().find(|setting| setting.key.name == "limits.shared_secret");
         assert_eq!(setting.expect("it is there").value, "\"…\"");
         assert!(!format!("{config:?} {said:?}").contains(secret));

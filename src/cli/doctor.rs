@@ -22,7 +22,7 @@ use crate::deliver::digest::Digest;
 use crate::deliver::notification::Topic;
 use crate::deliver::{Channel, ChannelOptions, Notification, TransportOptions};
 use crate::forms::text::visible;
-use crate::limits::rate_limiter::{self, HashSecret};
+use crate::limits::rate_limiter;
 use crate::store::{InboxReader, StoreError};
 use crate::submission::delivery::DeliveryState;
 use crate::submission::outcome::LONGEST_ATTEMPT;
@@ -135,9 +135,9 @@ fn check_shared_limits(shared: &rate_limiter::RedisOptions) -> CheckResult {
 
 /// Checks that a secret protects the hashed addresses on the Redis server.
 fn check_hash_secret(shared: &rate_limiter::RedisOptions) -> CheckResult {
-    match shared.hash_secret() {
-        secret @ (HashSecret::Configured | HashSecret::Password) => CheckResult::Good(secret.to_string()),
-        secret @ HashSecret::Missing => CheckResult::Bad(secret.to_string()),
+    match shared.describe_hash_secret() {
+        Ok(secret) => CheckResult::Good(secret.to_owned()),
+        Err(problem) => CheckResult::Bad(problem.to_owned()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::reader::{Reader, key};
 use super::{channel, value};
 use crate::forms::MAX_BODY_BYTES;
-use crate::limits::rate_limiter::{self, HashSecret};
+use crate::limits::rate_limiter;
 use crate::limits::{self, Quota};
 
 /// The values of `[limits]`.
@@ -109,7 +109,7 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
         (shared.ca, shared.timeout, shared.secret) = (ca, patience, secret);
     }
     r.warn_if(
-        shared.as_ref().is_some_and(|shared| shared.hash_secret() == HashSecret::Missing),
+        shared.as_ref().is_some_and(|shared| shared.describe_hash_secret().is_err()),
         "limits.shared_secret",
         "`limits.shared_secret` is not set, and `limits.shared_url` has no password",
         "anyone who can read that server's data can find out which addresses have sent requests: set the same secret on all servers, such as the output of `openssl rand -base64 24`",

@@ -13,38 +13,20 @@ mod script;
 use std::time::Instant;
 
 use super::local::LocalLimiter;
-use super::quota::{DecisionCounts, LimitDecision, LimitOptions, QuotaStatuses};
+use super::quota::{LimitDecision, LimitOptions, QuotaStatuses};
 use super::rule::{LimitRule, ScriptReply};
 use crate::forms::source::Source;
-pub use options::{DEFAULT_TIMEOUT, HashSecret, RedisOptions};
+pub use options::RedisOptions;
 use redis::RedisClient;
 pub use redis::{BOUNDS, Fallback, RedisMetrics, test_connection};
+use script::Operation;
 pub use script::SCRIPT;
-use script::{Keys, Operation};
 
 /// Checks requests against the rate limits. All workers share it.
 pub struct RateLimiter {
-    local: LocalLimiter,
-    shared: Option<Shared>,
-}
-
-struct Shared {
-    client: RedisClient,
-    rule: LimitRule,
-    keys: Keys,
-}
-
-impl Shared {
-    /// Calls the script and converts its reply with `read`. `None` if the local limits must decide.
-    async fn call<T>(
-        &self,
-        operation: Operation,
-        source: Source,
-        read: impl Fn(&LimitRule, ScriptReply) -> Option<T>,
-    ) -> Option<T> {
-        let request = self.keys.request(operation, source, &self.rule);
-        self.client.call_script(&request, |reply| read(&self.rule, reply)).await
-    }
+    /// Decides if Redis does not, and counts the decisions of both.
+    pub local: LocalLimiter,
+    shared: Option<RedisClient>,
 }
 
 impl RateLimiter {
@@ -53,11 +35,10 @@ impl RateLimiter {
     /// is dropped.
     pub fn new(limits: &LimitOptions, shared: Option<&RedisOptions>) -> RateLimiter {
         let share = |options: &RedisOptions| {
-            let (rule, secret) = (LimitRule::new(limits), options.hash_secret());
-            if secret == HashSecret::Missing {
-                tracing::warn!(redis = %options, "{secret}");
+            if let Err(problem) = options.describe_hash_secret() {
+                tracing::warn!(redis = %options, "{problem}");
             }
-            Shared { client: RedisClient::start(options), rule, keys: Keys::new(options.hash_secret_text()) }
+            RedisClient::start(options, LimitRule::new(limits))
         };
         RateLimiter { local: LocalLimiter::new(limits), shared: shared.filter(|_| limits.enabled).map(share) }
     }
@@ -67,7 +48,7 @@ impl RateLimiter {
     pub async fn check(&self, source: Source, now: Instant) -> LimitDecision {
         if let Some(shared) = &self.shared {
             // Boxed, so that the future stays small if limits are not shared.
-            let decision = Box::pin(shared.call(Operation::Charge, source, LimitRule::decide)).await;
+            let decision = Box::pin(shared.call_script(Operation::Charge, source, LimitRule::decide)).await;
             if let Some(decision) = decision {
                 self.local.record_shared(source, decision.admission, now);
                 return decision;
@@ -81,7 +62,7 @@ impl RateLimiter {
     pub async fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         if let Some(shared) = &self.shared {
             let read = |rule: &LimitRule, reply: ScriptReply| rule.statuses(reply.debts);
-            let statuses = Box::pin(shared.call(Operation::Look, source, read)).await;
+            let statuses = Box::pin(shared.call_script(Operation::Look, source, read)).await;
             if statuses.is_some() {
                 return statuses;
             }
@@ -89,17 +70,8 @@ impl RateLimiter {
         self.local.status(source, now)
     }
 
-    /// The numbers of this server's decisions since the start, both local and shared.
-    pub fn counts(&self) -> DecisionCounts {
-        self.local.counts()
-    }
-
-    /// Estimates the number of sources with a debt; see [`LocalLimiter::sources`].
-    pub fn sources(&self) -> u64 {
-        self.local.sources()
-    }
-
+    /// Metrics of the connection to Redis; `None` if limits are not shared.
     pub fn metrics(&self) -> Option<RedisMetrics> {
-        self.shared.as_ref().map(|shared| shared.client.metrics())
+        self.shared.as_ref().map(RedisClient::metrics)
     }
 }

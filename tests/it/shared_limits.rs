@@ -187,7 +187,7 @@ fn without_redis_a_server_uses_local_limits_and_reconnects_by_itself() {
     assert!(!figures.is_connected);
     assert_eq!(figures.fallbacks.iter().sum::<u64>(), 20);
     assert!(figures.fallbacks[Fallback::Failed as usize] <= 1, "{figures:?}");
-    let tally = gate.counts();
+    let tally = gate.local.counts();
     assert_eq!((tally.allowed, tally.refused_by_source), (20, 12));
 
     redis.restart();
@@ -293,7 +293,7 @@ fn a_redis_that_accepts_no_writes_counts_as_unavailable() {
     let _: () = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
     assert!(is_allowed(take(&gate, source("192.0.2.1"))));
     until(|| gate.metrics().filter(|figures| !figures.is_connected)).expect("it is not used");
-    let options = rate_limiter::RedisOptions::parse(&redis.url()).expect("an address").waiting(PATIENCE);
+    let options = redis_options(&redis.url(), PATIENCE);
     until(|| rate_limiter::test_connection(&options).unwrap_err().contains("(OOM)").then_some(()))
         .expect("the reason");
     let _: () = redis.ask(&["CONFIG", "SET", "maxmemory", "0"]);
@@ -320,10 +320,8 @@ fn redis_errors_are_explained() {
         "+mget",
         "+set",
     ]);
-    let test_connection = |url: &str| {
-        let options = rate_limiter::RedisOptions::parse(url).expect("an address");
-        rate_limiter::test_connection(&options.waiting(Duration::from_millis(500)))
-    };
+    let test_connection =
+        |url: &str| rate_limiter::test_connection(&redis_options(url, Duration::from_millis(500)));
     let check = |url: &str, expected: &str| {
         let mut said = String::new();
         until(|| {
@@ -363,7 +361,7 @@ fn limits_are_shared_over_tls_with_an_authority_that_is_trusted() {
     })
     .expect("it is not trusted");
     let ca = std::fs::read(authority.file()).expect("it is there");
-    let mut trusting = options.waiting(PATIENCE);
+    let mut trusting = redis_options(&redis.tls_url(), PATIENCE);
     trusting.ca = Some(ca);
     until(|| rate_limiter::test_connection(&trusting).ok()).expect("it is trusted");
     let gate = RateLimiter::new(&limits(quota(4, 8), quota(40, 80)), Some(&trusting));
@@ -404,8 +402,7 @@ fn without_a_password_a_shared_secret_hides_addresses() {
     let url = format!("redis://127.0.0.1:{}", redis.port());
     let limits = limits(quota(4, 8), quota(40, 80));
     let gate = |secret: Option<&str>| {
-        let options = rate_limiter::RedisOptions::parse(&url).expect("an address");
-        let mut options = options.waiting(PATIENCE);
+        let mut options = redis_options(&url, PATIENCE);
         options.secret = secret.map(str::to_owned);
         let gate = RateLimiter::new(&limits, Some(&options));
         until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it is there");
@@ -617,10 +614,16 @@ fn shared(redis: &Redis, limits: &LimitOptions) -> RateLimiter {
     shared_for(redis, limits, PATIENCE)
 }
 
+/// Options for this Redis server, with a timeout for requests.
+fn redis_options(url: &str, timeout: Duration) -> rate_limiter::RedisOptions {
+    let mut options = rate_limiter::RedisOptions::parse(url).expect("an address");
+    options.timeout = timeout;
+    options
+}
+
 /// The same with this timeout.
 fn shared_for(redis: &Redis, limits: &LimitOptions, patience: Duration) -> RateLimiter {
-    let options = rate_limiter::RedisOptions::parse(&redis.url()).expect("an address").waiting(patience);
-    let gate = RateLimiter::new(limits, Some(&options));
+    let gate = RateLimiter::new(limits, Some(&redis_options(&redis.url(), patience)));
     if limits.enabled {
         until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it is there");
     }

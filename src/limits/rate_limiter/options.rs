@@ -9,40 +9,11 @@ use redis::{
     TlsCertificates,
 };
 
-/// How long a request waits for Redis, if `limits.shared_timeout` is not set.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(15);
-
 /// The time limit for connecting, logging in and loading the script together.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The part of an error about the URL that describes the expected form.
 const EXPECTED: &str = "empty, or an address such as \"redis://:PASSWORD@redis.example.com:6379/0\", \"rediss://…\" for TLS, or \"unix:///run/redis.sock\"";
-
-/// The secret with which sources are hashed before they are stored in Redis. Only servers with the same
-/// secret share limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HashSecret {
-    /// `limits.shared_secret`, which is never sent to Redis.
-    Configured,
-    /// The password in `limits.shared_url`.
-    Password,
-    /// No secret. Anyone who can read Redis can identify sources by hashing all IPv4 addresses.
-    Missing,
-}
-
-/// A clause for the log and for `frontdesk doctor`: the hash secret, or how to configure one.
-impl fmt::Display for HashSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            HashSecret::Configured => "sources are hashed with `limits.shared_secret`",
-            HashSecret::Password => "sources are hashed with the password in `limits.shared_url`",
-            HashSecret::Missing => {
-                "sources are hashed without a secret, so anyone who reads Redis can find out which addresses have sent: \
-                 set `limits.shared_secret` to the same value on all servers"
-            }
-        })
-    }
-}
 
 #[derive(Clone)]
 pub struct RedisOptions {
@@ -50,7 +21,8 @@ pub struct RedisOptions {
     info: ConnectionInfo,
     /// The trusted certificate authorities in PEM. `None` means the public ones.
     pub ca: Option<Vec<u8>>,
-    /// The secret for hashing sources. With `None`, the password is used.
+    /// The secret with which sources are hashed before they are stored in Redis, and which is never sent to
+    /// it. Only servers with the same secret share limits. With `None`, the password in the URL is used.
     pub secret: Option<String>,
     /// How long a request waits for Redis to reply.
     pub timeout: Duration,
@@ -69,31 +41,29 @@ impl RedisOptions {
             ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } if host.is_empty() => {
                 Err(EXPECTED.to_owned())
             }
-            _ => Ok(RedisOptions {
-                url: url.to_owned(),
-                info,
-                ca: None,
-                secret: None,
-                timeout: DEFAULT_TIMEOUT,
-            }),
+            _ => {
+                let timeout = Duration::from_millis(15);
+                Ok(RedisOptions { url: url.to_owned(), info, ca: None, secret: None, timeout })
+            }
         }
     }
 
-    #[must_use]
-    pub fn waiting(self, timeout: Duration) -> RedisOptions {
-        RedisOptions { timeout, ..self }
-    }
-
-    pub fn hash_secret(&self) -> HashSecret {
+    /// Describes the secret with which sources are hashed, in a clause for the log and for `frontdesk
+    /// doctor`. Without a secret, the error describes the consequence and the remedy.
+    pub fn describe_hash_secret(&self) -> Result<&'static str, &'static str> {
         match &self.secret {
-            Some(_) => HashSecret::Configured,
-            None if self.password().is_empty() => HashSecret::Missing,
-            None => HashSecret::Password,
+            Some(_) => Ok("sources are hashed with `limits.shared_secret`"),
+            // Hashing all IPv4 addresses reveals the sources.
+            None if self.password().is_empty() => Err(
+                "sources are hashed without a secret, so anyone who reads Redis can find out which addresses have sent requests: \
+                 set `limits.shared_secret` to the same value on all servers",
+            ),
+            None => Ok("sources are hashed with the password in `limits.shared_url`"),
         }
     }
 
-    /// The text of the hash secret; empty if there is none.
-    pub(super) fn hash_secret_text(&self) -> &str {
+    /// The secret with which sources are hashed; empty if there is none.
+    pub(super) fn hash_secret(&self) -> &str {
         self.secret.as_deref().unwrap_or_else(|| self.password())
     }
 
@@ -199,21 +169,22 @@ mod tests {
 
     #[test]
     fn a_configured_secret_comes_before_the_password() {
-        let check = |url: &str, secret: Option<&str>, expected: HashSecret, text: &str| {
+        let check = |url: &str, secret: Option<&str>, expected: Result<&str, &str>, text: &str| {
             let secret = secret.map(str::to_owned);
             let options = RedisOptions { secret, ..RedisOptions::parse(url).unwrap() };
-            assert_eq!((options.hash_secret(), options.hash_secret_text()), (expected, text), "{url}");
-            assert!(!format!("{options:?} {options} {}", options.hash_secret()).contains("sesame"), "{url}");
+            let described = options.describe_hash_secret();
+            let found = described.map_or_else(
+                |problem| problem.split(',').next().map_or(Err(""), Err),
+                |secret| Ok(secret.rsplit(' ').next().unwrap_or_default()),
+            );
+            assert_eq!((found, options.hash_secret()), (expected, text), "{url}");
+            assert!(!format!("{options:?} {options} {described:?}").contains("sesame"), "{url}");
         };
-        check("redis://:sesame@redis.example.com", None, HashSecret::Password, "sesame");
-        check(
-            "redis://:sesame@redis.example.com",
-            Some("other sesame"),
-            HashSecret::Configured,
-            "other sesame",
-        );
-        check("redis://redis.example.com", Some("other sesame"), HashSecret::Configured, "other sesame");
-        check("redis://redis.example.com", None, HashSecret::Missing, "");
+        let (configured, password) = (Ok("`limits.shared_secret`"), Ok("`limits.shared_url`"));
+        check("redis://:sesame@redis.example.com", None, password, "sesame");
+        check("redis://:sesame@redis.example.com", Some("other sesame"), configured, "other sesame");
+        check("redis://redis.example.com", Some("other sesame"), configured, "other sesame");
+        check("redis://redis.example.com", None, Err("sources are hashed without a secret"), "");
         let base = RedisOptions::parse("redis://redis.example.com").unwrap();
         assert_ne!(RedisOptions { secret: Some("sesame".to_owned()), ..base.clone() }, base);
     }

@@ -7,10 +7,11 @@
 //! A call waits for at most [`RedisOptions::timeout`]. After several consecutive timeouts, or after any other
 //! failure, the breaker opens: calls no longer wait until a new connection has answered a probe.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -21,8 +22,9 @@ use tokio::time::timeout;
 
 use super::local_pool::LocalPool;
 use super::options::{CONNECT_TIMEOUT, RedisOptions};
-use super::script::{self, Request, SCRIPT};
-use crate::limits::rule::ScriptReply;
+use super::script::{self, Keys, Operation, Request, SCRIPT};
+use crate::forms::source::Source;
+use crate::limits::rule::{LimitRule, ScriptReply};
 
 /// Number of consecutive timeouts that open the breaker. One or two may happen while Redis writes a snapshot.
 const MAX_TIMEOUTS: u32 = 3;
@@ -36,16 +38,8 @@ const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::f
 /// If a connection has lasted this long, the next pauses start at the shortest one again.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// The upper bounds of the histogram's buckets, in nanoseconds and as label text in seconds.
-pub const BOUNDS: [(u64, &str); 7] = [
-    (250_000, "0.00025"),
-    (500_000, "0.0005"),
-    (1_000_000, "0.001"),
-    (2_500_000, "0.0025"),
-    (5_000_000, "0.005"),
-    (10_000_000, "0.01"),
-    (20_000_000, "0.02"),
-];
+/// The upper bounds of the histogram's buckets, in nanoseconds.
+pub const BOUNDS: [u64; 7] = [250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 20_000_000];
 
 /// The reason why the local limits made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,24 +52,16 @@ pub enum Fallback {
 }
 
 impl Fallback {
-    /// All reasons, in the order of their discriminants.
-    pub const ALL: [Fallback; 3] = [Fallback::Disconnected, Fallback::Slow, Fallback::Failed];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Fallback::Disconnected => "disconnected",
-            Fallback::Slow => "slow",
-            Fallback::Failed => "failed",
-        }
-    }
+    /// The names of all reasons, in the order of their discriminants.
+    pub const NAMES: [&str; 3] = ["disconnected", "slow", "failed"];
 }
 
 /// Metrics of the connection to Redis since the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedisMetrics {
     pub is_connected: bool,
-    /// The number of local decisions by reason, in the order of [`Fallback::ALL`].
-    pub fallbacks: [u64; Fallback::ALL.len()],
+    /// The number of local decisions by reason, in the order of [`Fallback::NAMES`].
+    pub fallbacks: [u64; Fallback::NAMES.len()],
     /// The number of calls by duration. Each call counts in the first bucket of [`BOUNDS`] that it does not
     /// exceed; the last counter is for longer calls.
     pub durations: [u64; BOUNDS.len() + 1],
@@ -83,9 +69,12 @@ pub struct RedisMetrics {
     pub took: u64,
 }
 
-/// The connections to Redis. Dropping this stops the thread that reconnects.
+/// The connections to Redis, and the rule that the script applies there. Dropping this stops the thread that
+/// reconnects.
 pub(super) struct RedisClient {
     inner: Arc<Inner>,
+    rule: LimitRule,
+    keys: Keys,
     _stop: watch::Sender<()>,
 }
 
@@ -94,9 +83,8 @@ struct Inner {
     primary: ArcSwapOption<Primary>,
     why: Mutex<Option<RedisFault>>,
     lost: Notify,
-    fallbacks: [AtomicU64; Fallback::ALL.len()],
-    durations: [AtomicU64; BOUNDS.len() + 1],
-    took: AtomicU64,
+    /// All metrics except for `is_connected`.
+    metrics: Mutex<RedisMetrics>,
 }
 
 /// A Redis primary that has answered a probe.
@@ -112,15 +100,13 @@ pub(super) struct Primary {
 
 impl RedisClient {
     /// Starts to connect. Returns once the first attempt has succeeded or failed, or after two seconds.
-    pub(super) fn start(options: &RedisOptions) -> RedisClient {
+    pub(super) fn start(options: &RedisOptions, rule: LimitRule) -> RedisClient {
         let inner = Arc::new(Inner {
             options: options.clone(),
             primary: ArcSwapOption::empty(),
             why: Mutex::default(),
             lost: Notify::new(),
-            fallbacks: Default::default(),
-            durations: Default::default(),
-            took: AtomicU64::default(),
+            metrics: Mutex::default(),
         });
         let (stop, stopped) = watch::channel(());
         let (tried, first) = mpsc::channel();
@@ -137,24 +123,27 @@ impl RedisClient {
             Ok(_) => drop(first.recv_timeout(2 * CONNECT_TIMEOUT)),
             Err(error) => tracing::error!(%error, "limits cannot be shared"),
         }
-        RedisClient { inner, _stop: stop }
+        RedisClient { inner, rule, keys: Keys::new(options.hash_secret()), _stop: stop }
     }
 
-    /// Runs the script and converts its reply with `read`. `None` if the local limits must decide.
+    /// Runs the script for `source` and converts its reply with `read`. `None` if the local limits must
+    /// decide.
     pub(super) async fn call_script<T>(
         &self,
-        request: &Request,
-        read: impl Fn(ScriptReply) -> Option<T>,
+        operation: Operation,
+        source: Source,
+        read: impl Fn(&LimitRule, ScriptReply) -> Option<T>,
     ) -> Option<T> {
         let inner = &*self.inner;
+        let request = self.keys.request(operation, source, &self.rule);
         let Some(primary) = inner.primary.load_full() else {
             return inner.fall_back(Fallback::Disconnected);
         };
         let began = Instant::now();
-        match timeout(inner.options.timeout, primary.call_with_pool(request, &inner.options, began)).await {
+        match timeout(inner.options.timeout, primary.call_with_pool(&request, &inner.options, began)).await {
             Ok(Ok(entry)) => {
-                let Some(read) = read(entry) else {
-                    inner.open_breaker(&primary, RedisFault::InvalidReply);
+                let Some(read) = read(&self.rule, entry) else {
+                    inner.open_breaker(&primary, RedisFault::INVALID_REPLY);
                     return inner.fall_back(Fallback::Failed);
                 };
                 primary.slow.store(0, Relaxed);
@@ -173,32 +162,31 @@ impl RedisClient {
     }
 
     pub(super) fn metrics(&self) -> RedisMetrics {
-        let inner = &*self.inner;
-        RedisMetrics {
-            is_connected: inner.primary.load().is_some(),
-            fallbacks: inner.fallbacks.each_ref().map(|count| count.load(Relaxed)),
-            durations: inner.durations.each_ref().map(|count| count.load(Relaxed)),
-            took: inner.took.load(Relaxed),
-        }
+        RedisMetrics { is_connected: self.inner.primary.load().is_some(), ..*self.inner.metrics() }
     }
 }
 
 impl Inner {
     fn fall_back<T>(&self, why: Fallback) -> Option<T> {
-        self.fallbacks[why as usize].fetch_add(1, Relaxed);
+        self.metrics().fallbacks[why as usize] += 1;
         None
     }
 
     fn record_duration(&self, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.iter().position(|(bound, _)| nanoseconds <= *bound).unwrap_or(BOUNDS.len());
-        self.durations[bucket].fetch_add(1, Relaxed);
-        self.took.fetch_add(nanoseconds, Relaxed);
+        let bucket = BOUNDS.iter().position(|bound| nanoseconds <= *bound).unwrap_or(BOUNDS.len());
+        let mut metrics = self.metrics();
+        metrics.durations[bucket] += 1;
+        metrics.took = metrics.took.saturating_add(nanoseconds);
+    }
+
+    fn metrics(&self) -> MutexGuard<'_, RedisMetrics> {
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn record_timeout(&self, primary: &Arc<Primary>) {
         if primary.slow.fetch_add(1, Relaxed) + 1 >= MAX_TIMEOUTS {
-            self.open_breaker(primary, RedisFault::Slow);
+            self.open_breaker(primary, RedisFault::SLOW);
         }
     }
 
@@ -219,11 +207,11 @@ impl Primary {
             let hash = cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut connection).await?;
             Ok::<_, RedisError>(Primary { connection, pool: Arc::default(), hash, slow: AtomicU32::new(0) })
         });
-        let primary = opened.await.map_err(|_| RedisFault::Slow)??;
+        let primary = opened.await.map_err(|_| RedisFault::SLOW)??;
         let began = Instant::now();
         // If a server accepts connections but responds too slowly, requests must not start to wait again.
         let probe = timeout(options.timeout, primary.call(&primary.connection, &Request::probe())).await;
-        probe.map_err(|_| RedisFault::Slow)??;
+        probe.map_err(|_| RedisFault::SLOW)??;
         Ok((primary, began.elapsed()))
     }
 
@@ -310,7 +298,7 @@ impl Reconnector {
             match timeout(PROBE_INTERVAL, self.inner.lost.notified()).await {
                 Ok(()) => {
                     let why = self.inner.why.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    return why.unwrap_or(RedisFault::Slow);
+                    return why.unwrap_or(RedisFault::SLOW);
                 }
                 Err(_) => self.probe().await,
             }
@@ -362,34 +350,16 @@ pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     opened.map(|(_, took)| took).map_err(|why| why.to_string())
 }
 
+/// Why Redis cannot be used: a clause for the log and for `frontdesk doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum RedisFault {
-    /// Connecting failed, or the connection broke. Holds the message of the operating system or the TLS
-    /// library.
-    #[error("it cannot be reached: {0}")]
-    Unreachable(String),
-    #[error("it does not respond in time")]
-    Slow,
-    #[error("it requires a different user or password than `limits.shared_url` has")]
-    Password,
-    #[error("it has no database with the number in `limits.shared_url`")]
-    Database,
-    #[error(
-        "the user lacks permissions: it needs EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET, with keys `frontdesk:*`"
-    )]
-    Permission,
-    #[error("it is a replica that cannot be written to, or that has lost its primary")]
-    ReadOnly,
-    #[error("it is still loading its data")]
-    Loading,
-    #[error("it is part of a cluster, but a single primary is needed")]
-    Cluster,
-    /// The script's reply contradicts the rule.
-    #[error("its reply is invalid: is it really Redis, and does anything else write to keys `frontdesk:*`?")]
-    InvalidReply,
-    /// Any other error. Holds Redis's error code.
-    #[error("it refuses the command ({0})")]
-    Refused(String),
+#[error("{0}")]
+struct RedisFault(Cow<'static, str>);
+
+impl RedisFault {
+    const SLOW: Self = Self(Cow::Borrowed("it does not respond in time"));
+    const INVALID_REPLY: Self = Self(Cow::Borrowed(
+        "its reply is invalid: is it really Redis, and does anything else write to keys `frontdesk:*`?",
+    ));
 }
 
 impl From<RedisError> for RedisFault {
@@ -397,26 +367,39 @@ impl From<RedisError> for RedisFault {
         use ServerErrorKind::{
             Ask, BusyLoading, ClusterDown, CrossSlot, MasterDown, Moved, NoPerm, ReadOnly, ResponseError,
         };
-        match error.kind() {
-            ErrorKind::Io | ErrorKind::InvalidClientConfig => RedisFault::Unreachable(error.to_string()),
-            ErrorKind::AuthenticationFailed => RedisFault::Password,
-            ErrorKind::Server(NoPerm) => RedisFault::Permission,
-            ErrorKind::Server(ReadOnly | MasterDown) => RedisFault::ReadOnly,
-            ErrorKind::Server(BusyLoading) => RedisFault::Loading,
+        const PASSWORD: &str = "it requires a different user or password than `limits.shared_url` has";
+        let why = match error.kind() {
+            // The message of the operating system or the TLS library.
+            ErrorKind::Io | ErrorKind::InvalidClientConfig => {
+                return RedisFault(format!("it cannot be reached: {error}").into());
+            }
+            ErrorKind::AuthenticationFailed => PASSWORD,
+            ErrorKind::Server(NoPerm) => {
+                "the user lacks permissions: it needs EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET, with keys `frontdesk:*`"
+            }
+            ErrorKind::Server(ReadOnly | MasterDown) => {
+                "it is a replica that cannot be written to, or that has lost its primary"
+            }
+            ErrorKind::Server(BusyLoading) => "it is still loading its data",
             // The library writes this text, not Redis.
             ErrorKind::Server(ResponseError)
                 if error.to_string().starts_with("Redis server refused to switch database") =>
             {
-                RedisFault::Database
+                "it has no database with the number in `limits.shared_url`"
             }
-            ErrorKind::Server(Moved | Ask | CrossSlot | ClusterDown) => RedisFault::Cluster,
-            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => RedisFault::InvalidReply,
+            ErrorKind::Server(Moved | Ask | CrossSlot | ClusterDown) => {
+                "it is part of a cluster, but a single primary is needed"
+            }
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => return RedisFault::INVALID_REPLY,
             _ => match error.code() {
-                Some("NOAUTH" | "WRONGPASS") => RedisFault::Password,
+                Some("NOAUTH" | "WRONGPASS") => PASSWORD,
                 // The rest of the message may contain arbitrary text.
-                code => RedisFault::Refused(code.unwrap_or("ERR").to_owned()),
+                code => {
+                    return RedisFault(format!("it refuses the command ({})", code.unwrap_or("ERR")).into());
+                }
             },
-        }
+        };
+        RedisFault(Cow::Borrowed(why))
     }
 }
 

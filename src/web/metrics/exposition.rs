@@ -1,6 +1,7 @@
 //! Writes the text format of Prometheus, version 0.0.4: metric families with HELP, TYPE and samples.
 
 use std::fmt::{self, Display, Write as _};
+use std::time::Duration;
 
 pub(in crate::web) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -38,20 +39,21 @@ impl Family<'_> {
         self.suffixed("", labels, value)
     }
 
-    /// Writes a histogram. `counts` has a count for each of `bounds` (text in seconds) and one for durations
-    /// above all of them; `took` is the sum of all durations in nanoseconds.
+    /// Writes a histogram of durations in seconds. `counts` has a count for each of `bounds` (nanoseconds) and
+    /// one for durations above all of them; `took` is the sum of all durations in nanoseconds.
     pub(super) fn histogram(
         &mut self,
         label: Option<(&str, &str)>,
-        bounds: &[(u64, &str)],
+        bounds: &[u64],
         counts: &[u64],
         took: u64,
     ) {
         let mut sum = 0;
-        let bounds = bounds.iter().map(|(_, text)| *text).chain(["+Inf"]);
+        let bounds = bounds.iter().map(|bound| Duration::from_nanos(*bound).as_secs_f64());
+        let bounds = bounds.map(|bound| bound.to_string()).chain(["+Inf".to_owned()]);
         for (bound, count) in bounds.zip(counts) {
             sum += count;
-            let labels: Vec<_> = label.into_iter().chain([("le", bound)]).collect();
+            let labels: Vec<_> = label.into_iter().chain([("le", &*bound)]).collect();
             self.suffixed("_bucket", &labels, sum);
         }
         let seconds = format!("{}.{:09}", took / 1_000_000_000, took % 1_000_000_000);

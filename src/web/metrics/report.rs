@@ -92,8 +92,8 @@ fn memory(out: &mut Exposition, open: &Connections, snapshot: &Snapshot) {
 }
 
 fn limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
-    out.single("frontdesk_limiter_sources", snapshot.limiter.sources());
-    let tally = snapshot.limiter.counts();
+    out.single("frontdesk_limiter_sources", snapshot.limiter.local.sources());
+    let tally = snapshot.limiter.local.counts();
     out.family("frontdesk_limited_total")
         .sample(&[("layer", "source")], tally.refused_by_source)
         .sample(&[("layer", "network")], tally.refused_by_network)
@@ -105,8 +105,8 @@ fn limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     let Some(shared) = snapshot.limiter.metrics() else { return };
     out.single("frontdesk_limits_shared", u8::from(shared.is_connected));
     let mut family = out.family("frontdesk_limits_fallbacks_total");
-    for (reason, count) in rate_limiter::Fallback::ALL.iter().zip(shared.fallbacks) {
-        family.sample(&[("reason", reason.name())], count);
+    for (reason, count) in rate_limiter::Fallback::NAMES.into_iter().zip(shared.fallbacks) {
+        family.sample(&[("reason", reason)], count);
     }
     let mut family = out.family("frontdesk_limits_round_trip_seconds");
     family.histogram(None, &rate_limiter::BOUNDS, &shared.durations, shared.took);
