@@ -294,7 +294,7 @@ impl Config {
             );
         }
         r.refuse_if(
-            !web.confirmed_forms.is_empty() && web.exchange_timeout <= web.confirm_timeout + web.body_timeout,
+            !web.confirmed_forms.is_empty() && web.timeouts.exchange <= web.confirm_timeout + web.timeouts.body,
             "server.exchange_timeout",
             "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or a client waiting for a confirmation gets no response",
         );

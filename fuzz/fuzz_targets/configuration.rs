@@ -20,7 +20,7 @@ fuzz_target!(|input: &str| {
         assert!(fault.line.is_none_or(|line| line >= 1 && line <= text.lines().count() + 1), "{fault}");
     }
     assert!(config.web.workers >= 1 && config.web.max_connections >= 1);
-    assert!(config.web.idle_timeout.as_secs() >= 1 && config.web.header_timeout.as_secs() >= 1);
+    assert!(config.web.timeouts.idle.as_secs() >= 1 && config.web.timeouts.header.as_secs() >= 1);
     let config = config.at(None);
     assert!(config.pages.base_url.starts_with("http"), "{}", config.pages.base_url);
 });

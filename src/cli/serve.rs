@@ -195,7 +195,7 @@ fn check_certificate(config: &Config) -> anyhow::Result<()> {
 
 /// Adds a hint to an error from binding an address.
 fn explain_bind_error(error: web::BindError, flag: &str) -> anyhow::Error {
-    let hint = match error.kind() {
+    let hint = match error.cause.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!("another program is listening there; `{flag} ADDR:PORT` uses another port")
         }

@@ -1,12 +1,11 @@
 //! `[server]`: listening sockets, connections, proxies and timeouts.
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::reader::{Reader, key};
 use super::value;
-use crate::store::DatabaseUrl;
 use crate::web::{self, Address, ForwardedHeader};
 
 /// Minimum value of `server.max_memory`, in bytes.
@@ -30,7 +29,7 @@ pub(super) fn timeouts(least_seconds: u64) -> RangeInclusive<Duration> {
 pub(super) struct ServerValues {
     pub(super) listen: Vec<Address>,
     pub(super) ops_listen: Option<Address>,
-    /// The options that other sections set have placeholder values.
+    /// The options that other sections set have their defaults.
     pub(super) web: web::WebOptions,
 }
 
@@ -112,7 +111,8 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> ServerValues {
              client sent it.",
             value::one_of(&forwarded_headers),
         ),
-        first_byte_timeout: r.get(
+        timeouts: web::Timeouts {
+        first_byte: r.get(
             "server.first_byte_timeout",
             "5s",
             "How long a connection may take: to its first byte, for a request's header, for a form's body, \
@@ -120,10 +120,11 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> ServerValues {
              end of its response. Connections of trusted proxies may be idle for at least 75 seconds.",
             value::duration(timeouts(1)),
         ),
-        header_timeout: r.get("server.header_timeout", "5s", "", value::duration(timeouts(1))),
-        body_timeout: r.get("server.body_timeout", "10s", "", value::duration(timeouts(1))),
-        idle_timeout: r.get("server.idle_timeout", "10s", "", value::duration(timeouts(1))),
-        exchange_timeout: r.get("server.exchange_timeout", "30s", "", value::duration(timeouts(1))),
+        header: r.get("server.header_timeout", "5s", "", value::duration(timeouts(1))),
+        body: r.get("server.body_timeout", "10s", "", value::duration(timeouts(1))),
+        idle: r.get("server.idle_timeout", "10s", "", value::duration(timeouts(1))),
+        exchange: r.get("server.exchange_timeout", "30s", "", value::duration(timeouts(1))),
+        },
         drain: r.get(
             "server.drain",
             "0s",
@@ -140,15 +141,10 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> ServerValues {
              library sends the same responses, more slowly.",
             value::flag,
         ),
-        confirmed_forms: Vec::new(),
-        confirm_timeout: Duration::ZERO,
-        log_requests: false,
-        inbox: DatabaseUrl::Sqlite(PathBuf::new()),
-        channels: Vec::new(),
-        tls: web::tls::TlsOptions::default(),
+        ..web::WebOptions::default()
     };
     r.refuse_if(
-        web.exchange_timeout <= web.body_timeout,
+        web.timeouts.exchange <= web.timeouts.body,
         "server.exchange_timeout",
         "must be longer than `server.body_timeout`, or a request with a slow body would get no response",
     );

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::HeaderMap;
 
-use super::socket::{Peer, Trust};
-use super::trusted_proxies::{FORWARDED, Network, X_FORWARDED_FOR};
+use super::socket::Peer;
+use super::trusted_proxies::{FORWARDED, Network, X_FORWARDED_FOR, is_trusted};
 
 /// The header in which trusted proxies report the client. The other header is ignored, because a proxy that
 /// sets one of them forwards the other one unchanged from the client.
@@ -50,36 +50,19 @@ impl ForwardedHeader {
     }
 }
 
-/// The address of the client that sent a request on a connection from `peer`.
-pub(super) fn client_of(
-    peer: Peer,
-    headers: &HeaderMap,
-    proxies: &[Network],
-    header: ForwardedHeader,
-) -> IpAddr {
-    match peer.trust {
-        Trust::ByAddress => client(peer.address, headers, proxies, header),
-        Trust::Always => forwarded(headers, proxies, header).unwrap_or(peer.address),
-        Trust::Never => peer.address,
-    }
-}
-
-/// The client's address: the peer itself or, if the peer is a trusted proxy, the right-most address in
-/// `header` that is not a trusted proxy's. IPv4-mapped IPv6 addresses are returned as IPv4 addresses.
+/// The address of the client that sent a request on a connection from `peer`: the peer itself or, if the peer
+/// is a trusted proxy, the right-most address in `header` that is not a trusted proxy's. IPv4-mapped IPv6
+/// addresses are returned as IPv4 addresses.
 ///
 /// A hop that cannot be parsed ends the chain of trust: the result is the address of the proxy that wrote it,
 /// and all such clients share that address's limits. `unknown` and obfuscated names (`_hidden`) are such hops
 /// (RFC 7239 §6.2, §6.3).
-pub fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> IpAddr {
-    let peer = peer.to_canonical();
-    if !is_trusted(peer, proxies) {
-        return peer;
-    }
-    forwarded(headers, proxies, header).unwrap_or(peer)
+pub fn client(peer: Peer, headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> IpAddr {
+    let reported = if is_trusted(proxies, peer) { forwarded(headers, proxies, header) } else { None };
+    reported.unwrap_or(peer.address)
 }
 
-/// The client's address as reported by a trusted peer without an address, for example on a Unix socket.
-/// `None` if the peer does not report one.
+/// The client's address as reported by a trusted peer. `None` if the peer does not report one.
 pub fn forwarded(headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> Option<IpAddr> {
     let mut client = None;
     // Lines with the same name form one list, in order (RFC 9110 §5.3).
@@ -99,16 +82,12 @@ pub fn forwarded(headers: &HeaderMap, proxies: &[Network], header: ForwardedHead
             };
             let Some(address) = address else { return client };
             client = Some(address);
-            if !is_trusted(address, proxies) {
+            if !is_trusted(proxies, Peer::at(address)) {
                 return client;
             }
         }
     }
     client
-}
-
-fn is_trusted(address: IpAddr, proxies: &[Network]) -> bool {
-    proxies.iter().any(|network| network.contains(address))
 }
 
 /// Parses the address in the `for` parameter of a forwarded-element (RFC 7239 §4). Other parameters may have
@@ -193,6 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::web::socket::Trust;
 
     const PROXY: &str = "10.0.0.1";
     const CLIENT: &str = "203.0.113.9";
@@ -432,12 +412,12 @@ mod tests {
                 ("forwarded".parse().unwrap(), HeaderValue::from_static("for=203.0.113.9")),
             ]);
             let proxy = Peer::at(PROXY.parse().unwrap());
-            assert_eq!(client_of(proxy, &forged, &proxies, header).to_string(), CLIENT);
+            assert_eq!(client(proxy, &forged, &proxies, header).to_string(), CLIENT);
             let unnamed = Peer { trust: Trust::Never, ..proxy };
-            assert_eq!(client_of(unnamed, &forged, &proxies, header).to_string(), PROXY);
-            assert_eq!(client_of(Peer::LOCAL, &forged, &proxies, header).to_string(), CLIENT);
+            assert_eq!(client(unnamed, &forged, &proxies, header).to_string(), PROXY);
+            assert_eq!(client(Peer::LOCAL, &forged, &proxies, header).to_string(), CLIENT);
             let unnamed = Peer { trust: Trust::Never, ..Peer::LOCAL };
-            assert_eq!(client_of(unnamed, &forged, &proxies, header).to_string(), "127.0.0.1");
+            assert_eq!(client(unnamed, &forged, &proxies, header).to_string(), "127.0.0.1");
         }
     }
 
@@ -498,7 +478,7 @@ mod tests {
             headers.append(name.name(), HeaderValue::from_bytes(line).expect("a header's value"));
         }
         let proxies = ["10.0.0.0/8".parse().expect("a block")];
-        let client = client(peer.parse().expect("an address"), &headers, &proxies, header);
+        let client = client(Peer::at(peer.parse().expect("an address")), &headers, &proxies, header);
         assert_eq!(client.to_string(), expected, "{peer} {headers:?}");
     }
 }

@@ -4,12 +4,12 @@
 //! itself.
 
 use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
 
-use super::get_page::{API, RequestPreferences, choose};
+use super::get_page::{API, choose};
 use super::response::{HttpResponse, bad_request, secure};
 use crate::forms::FORMS;
-use crate::pages::file::EncodedBody;
-use crate::pages::negotiate::{Codings, Encoding, Media};
+use crate::pages::negotiate::{Encoding, Media};
 use crate::pages::{File, Site, SiteEntry, path};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +114,8 @@ fn responses(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses
     }
 }
 
+/// Records the response to a client that accepts one media type (neither HTML nor Markdown, if it is `None`)
+/// and prefers one encoding. `is_read` means that the method is GET.
 fn respond(
     site: &Site,
     path: &str,
@@ -121,42 +123,27 @@ fn respond(
     media: Option<Media>,
     encoding: Encoding,
 ) -> RecordedResponse {
-    let (choice, _) = choose(site, path, is_read, &SinglePreference { media, encoding });
-    record(choice.into_response(site, None))
+    let accept = match media {
+        Some(Media::Html) => "text/html",
+        Some(Media::Markdown) => "text/markdown",
+        None => "application/octet-stream",
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    if let Some(token) = encoding.token() {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(token));
+    }
+    record(choose(site, path, is_read, &headers).0.into_response(site, None))
 }
 
 fn record(response: HttpResponse) -> RecordedResponse {
     let (head, body) = secure(response).into_parts();
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value)));
     RecordedResponse {
         status: head.status.as_u16(),
         headers: headers.collect(),
         body: body.into_inner().unwrap_or_default(),
-    }
-}
-
-/// A client that accepts one representation in one encoding.
-struct SinglePreference {
-    media: Option<Media>,
-    encoding: Encoding,
-}
-
-impl RequestPreferences for SinglePreference {
-    fn media(&self) -> Option<Media> {
-        self.media
-    }
-
-    fn codings(&self) -> Codings {
-        Codings::parse(self.encoding.token().map(str::as_bytes))
-    }
-
-    fn fails_if_match(&self, _: &EncodedBody) -> bool {
-        false
-    }
-
-    fn matches_if_none_match(&self, _: &EncodedBody) -> bool {
-        false
     }
 }
 

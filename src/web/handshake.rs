@@ -13,20 +13,39 @@ use tokio::sync::watch;
 
 use super::balance::AcceptedConn;
 use super::connection::{Observed, run_until_deadline, wait_for_shutdown};
+use super::fast_path::FastPath;
 use super::http1::timer::ConnTimer;
 use super::metrics::CloseReason;
-use super::options::WebOptions;
+use super::options::Timeouts;
 use super::protocol::{Protocol, detect};
-use super::slot::cost;
+use super::slot::{Slot, cost};
 use super::socket::{Peer, Scheme, Trust};
-use super::state::ShutdownPhase;
+use super::state::{AppState, ShutdownPhase};
 use super::trusted_proxies::is_trusted;
-use super::worker::{ConnContext, WorkerState};
 use super::{http1, http2, proxy, tls};
 
 /// Minimum idle timeout for trusted proxies: longer than common proxies and load balancers keep an idle
 /// connection open.
 const PROXY_IDLE: Duration = Duration::from_secs(75);
+
+/// The state that all connections of one worker thread share.
+pub struct WorkerState {
+    pub(super) app: Arc<AppState>,
+    pub(super) fast_path: FastPath,
+}
+
+/// A connection whose peer is known.
+pub(super) struct ConnContext<'a> {
+    pub(super) worker: &'a WorkerState,
+    /// The time limits as of the time when the connection was accepted.
+    pub(super) timeouts: Timeouts,
+    pub(super) scheme: Scheme,
+    pub(super) peer: Peer,
+    pub(super) phase: watch::Receiver<ShutdownPhase>,
+    /// Counts the connection's memory, and signals when the server must close the connection to free
+    /// resources.
+    pub(super) slot: Arc<Slot>,
+}
 
 /// Serves a connection until it ends, a deadline passes or the server stops.
 pub(super) async fn serve(
@@ -41,7 +60,7 @@ pub(super) async fn serve(
     let options = app.snapshot.load().options.clone();
     if options.proxy_protocol && is_trusted(&options.trusted_proxies, peer) {
         let header = Box::pin(proxy::read(&mut stream));
-        let header = tokio::time::timeout(options.first_byte_timeout, header).await;
+        let header = tokio::time::timeout(options.timeouts.first_byte, header).await;
         if header.is_err() {
             app.metrics.record_close(CloseReason::FirstByte);
         }
@@ -59,18 +78,17 @@ pub(super) async fn serve(
     }
     // Proxies reuse connections. With a shorter timeout, they might send a request on one that the server has
     // just closed.
-    let options = if is_trusted(&options.trusted_proxies, peer) && options.idle_timeout < PROXY_IDLE {
-        Arc::new(WebOptions { idle_timeout: PROXY_IDLE, ..WebOptions::clone(&options) })
-    } else {
-        options
-    };
+    let mut timeouts = options.timeouts;
+    if is_trusted(&options.trusted_proxies, peer) {
+        timeouts.idle = timeouts.idle.max(PROXY_IDLE);
+    }
     let slot = place.slot().clone();
     poll_fn(|cx| {
         slot.set_waker(cx.waker());
         Poll::Ready(())
     })
     .await;
-    let conn = ConnContext { worker, options, scheme, peer, phase, slot };
+    let conn = ConnContext { worker, timeouts, scheme, peer, phase, slot };
     match scheme {
         Scheme::Http => conn.serve_cleartext(stream).await,
         // Boxed, like other rare cases below: an idle connection takes as much memory as its largest state.
@@ -79,6 +97,10 @@ pub(super) async fn serve(
 }
 
 impl WorkerState {
+    pub fn new(app: &AppState) -> Self {
+        Self { app: Arc::new(app.of_worker()), fast_path: FastPath::new() }
+    }
+
     /// Serves HTTP/1 or HTTP/2 on `stream` as on a connection from a public cleartext socket. Requires a
     /// single-threaded tokio runtime with timers.
     pub async fn serve_stream(
@@ -87,10 +109,9 @@ impl WorkerState {
         peer: IpAddr,
         phase: watch::Receiver<ShutdownPhase>,
     ) {
-        let options = self.app.snapshot.load().options.clone();
-        let peer = Peer::at(peer);
-        let conn =
-            ConnContext { worker: self, options, scheme: Scheme::Http, peer, phase, slot: Arc::default() };
+        let timeouts = self.app.snapshot.load().options.timeouts;
+        let (scheme, peer, slot) = (Scheme::Http, Peer::at(peer), Arc::default());
+        let conn = ConnContext { worker: self, timeouts, scheme, peer, phase, slot };
         conn.serve_cleartext(stream).await;
     }
 }
@@ -99,7 +120,7 @@ impl ConnContext<'_> {
     /// Detects the protocol from the first bytes (RFC 9113 §3.3), then serves the connection. Until the
     /// protocol is known, the deadlines of an HTTP/1 request apply.
     pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
-        let timer = ConnTimer::new(&self.options, self.slot.clone());
+        let timer = ConnTimer::new(self.timeouts, self.slot.clone());
         let mut stream = Observed::new(Bytes::new(), stream, timer.clone());
         let detected = {
             let detecting = std::pin::pin!(detect(&mut stream));
@@ -127,7 +148,7 @@ impl ConnContext<'_> {
         let charge = self.slot.charge(cost::HANDSHAKE);
         let accepted = self
             .slot
-            .unless_closed(tls.accept(stream, self.options.first_byte_timeout, self.options.header_timeout))
+            .unless_closed(tls.accept(stream, self.timeouts))
             .await
             .unwrap_or(Err(CloseReason::Memory));
         drop(charge);
@@ -137,7 +158,7 @@ impl ConnContext<'_> {
                 // ALPN (RFC 7301) has selected the protocol.
                 match tls::protocol(&stream) {
                     Protocol::Http1 => {
-                        let timer = ConnTimer::new(&self.options, self.slot.clone());
+                        let timer = ConnTimer::new(self.timeouts, self.slot.clone());
                         http1::serve(self, Bytes::new(), stream, timer).await;
                     }
                     Protocol::Http2 => Box::pin(http2::serve(self, Bytes::new(), stream)).await,

@@ -17,11 +17,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use self::timer::ConnTimer;
 use super::connection::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
 use super::fast_path::{Exit, FastPathConn};
+use super::handshake::{ConnContext, WorkerState};
 use super::router;
 use super::slot::cost;
 use super::socket::Scheme;
 use super::state::ShutdownPhase;
-use super::worker::{ConnContext, WorkerState};
 
 /// Maximum number of header fields in a request.
 const MAX_FIELDS: usize = 100;
@@ -35,7 +35,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     timer: Rc<ConnTimer>,
 ) {
     // During shutdown every response must announce that it is the last one; only hyper does that.
-    if conn.options.fast_path && *conn.phase.borrow() == ShutdownPhase::Serving {
+    if conn.worker.app.snapshot.load().options.fast_path && *conn.phase.borrow() == ShutdownPhase::Serving {
         match serve_fast_path(&mut conn, unserved, &mut stream, &timer).await {
             Exit::Fallback(rest) => unserved = rest,
             Exit::Closed => return,

@@ -33,13 +33,13 @@ use self::deadlines::Deadlines;
 use self::guard::Guard;
 use self::memory::{CONNECTION_WINDOW, ConnMemory, MAX_CONCURRENT_STREAMS};
 use super::connection::{HEADER_LIMIT, Observed, Observer, run_until_deadline};
+use super::handshake::{ConnContext, WorkerState};
 use super::metrics::CloseReason;
-use super::options::WebOptions;
+use super::options::Timeouts;
 use super::router;
 use super::slot::{Closing, Slot};
 use super::socket::{Peer, Scheme};
 use super::state::{AppState, ShutdownPhase};
-use super::worker::{ConnContext, WorkerState};
 
 /// The flow-control window of one request body, in bytes. The largest permitted form is one byte longer.
 const STREAM_WINDOW: u32 = 65_535;
@@ -59,8 +59,8 @@ const CHUNK: usize = 16 * 1024;
 /// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,
 /// or the server stops. `read` contains bytes that were already read from the stream.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'_>, read: Bytes, stream: S) {
-    let ConnContext { worker: WorkerState { app, .. }, options, scheme, peer, mut phase, slot } = conn;
-    let conn = Http2Conn::new(&options, slot, scheme);
+    let ConnContext { worker: WorkerState { app, .. }, timeouts, scheme, peer, mut phase, slot } = conn;
+    let conn = Http2Conn::new(timeouts, slot, scheme);
     let service = service_fn(|request| respond(app.clone(), scheme, peer, request, conn.begin_request()));
     let connection = http2::Builder::new(OnThisThread)
         .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
@@ -139,12 +139,12 @@ struct Http2Conn {
 }
 
 impl Http2Conn {
-    fn new(options: &WebOptions, slot: Arc<Slot>, scheme: Scheme) -> Rc<Self> {
+    fn new(timeouts: Timeouts, slot: Arc<Slot>, scheme: Scheme) -> Rc<Self> {
         let now = Instant::now();
         Rc::new(Self {
-            first_byte: Cell::new(Some(now + options.first_byte_timeout)),
+            first_byte: Cell::new(Some(now + timeouts.first_byte)),
             guard: RefCell::new(Guard::new(now)),
-            deadlines: RefCell::new(Deadlines::new(options, now)),
+            deadlines: RefCell::new(Deadlines::new(timeouts, now)),
             memory: RefCell::new(ConnMemory::new(&slot, scheme)),
             began: now,
             slot,

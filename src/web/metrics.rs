@@ -146,25 +146,11 @@ const STATUS_INDEXES: [u8; 600] = {
     places
 };
 
-/// The upper bounds of the histogram buckets in nanoseconds. The response to a page request takes less than
+/// The upper bounds of the histogram buckets in microseconds. The response to a page request takes less than
 /// the first bound.
 const BOUNDS: [u64; 16] = [
-    50_000,
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    5_000_000,
-    10_000_000,
-    25_000_000,
-    50_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    1_000_000_000,
-    5_000_000_000,
-    15_000_000_000,
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    5_000_000, 15_000_000,
 ];
 
 /// The counters of one worker. Aligned to 128 bytes, because processors prefetch pairs of cache lines.
@@ -230,7 +216,7 @@ impl Metrics {
         let place = usize::from(place).min(STATUSES.len());
         self.own.requests[class][representation][place].fetch_add(1, Relaxed);
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.iter().position(|bound| nanoseconds <= *bound).unwrap_or(BOUNDS.len());
+        let bucket = BOUNDS.iter().position(|bound| nanoseconds <= bound * 1000).unwrap_or(BOUNDS.len());
         self.own.durations[class][bucket].fetch_add(1, Relaxed);
         self.own.took[class].fetch_add(nanoseconds, Relaxed);
     }

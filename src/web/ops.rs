@@ -1,8 +1,7 @@
 //! The private address: health checks and metrics.
 //!
-//! Each connection serves one request and ends within
-//! [`WebOptions::exchange_timeout`](super::options::WebOptions::exchange_timeout). At most
-//! [`MAX_CONNECTIONS`] are open, so that a faulty monitor cannot exhaust the server.
+//! Each connection serves one request and ends within [`Timeouts::exchange`](super::options::Timeouts). At
+//! most [`MAX_CONNECTIONS`] are open, so that a faulty monitor cannot exhaust the server.
 
 #![expect(clippy::disallowed_methods, reason = "a probe reads the clock")]
 
@@ -63,7 +62,7 @@ pub(super) fn run(
             let (app, phase, figures) = (app.clone(), phase.clone(), figures.clone());
             let connections = connections.clone();
             tokio::spawn(async move {
-                let longest = app.snapshot.load().options.exchange_timeout;
+                let longest = app.snapshot.load().options.timeouts.exchange;
                 let service = service_fn(|request| {
                     let (app, connections, figures, phase) =
                         (&app, &connections, &figures, *phase.borrow());

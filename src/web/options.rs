@@ -8,6 +8,22 @@ use super::tls;
 use super::trusted_proxies::Network;
 use crate::store::DatabaseUrl;
 
+/// Time limits of a connection and its requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// From accepting a connection to its first byte.
+    pub first_byte: Duration,
+    /// From the first byte of a request to the end of its header.
+    pub header: Duration,
+    /// For reading the body of a form.
+    pub body: Duration,
+    /// Between two requests on a connection, and between two reads of a response; on average, a client must
+    /// read 16 KiB a second. Connections of trusted proxies may be idle for longer.
+    pub idle: Duration,
+    /// From the end of a request's header to the beginning of the response.
+    pub exchange: Duration,
+}
+
 #[derive(Debug, Clone)]
 pub struct WebOptions {
     /// Number of threads that serve requests.
@@ -28,17 +44,7 @@ pub struct WebOptions {
     pub proxy_protocol: bool,
     /// The header in which trusted proxies name the client.
     pub forwarded_header: ForwardedHeader,
-    /// Time limit from accepting a connection to its first byte.
-    pub first_byte_timeout: Duration,
-    /// Time limit from the first byte of a request to the end of its header.
-    pub header_timeout: Duration,
-    /// Time limit for reading the body of a form.
-    pub body_timeout: Duration,
-    /// Time limit between two requests on a connection, and between two reads of a response; on average, a
-    /// client must read 16 KiB a second. Connections of trusted proxies may be idle for longer.
-    pub idle_timeout: Duration,
-    /// Time limit from the end of a request's header to the beginning of the response.
-    pub exchange_timeout: Duration,
+    pub timeouts: Timeouts,
     /// How long the server continues to accept connections after it is asked to stop, while `/readyz` returns
     /// 503.
     pub drain: Duration,
@@ -70,11 +76,13 @@ impl Default for WebOptions {
             trusted_proxies: Vec::new(),
             proxy_protocol: false,
             forwarded_header: ForwardedHeader::XForwardedFor,
-            first_byte_timeout: Duration::from_secs(5),
-            header_timeout: Duration::from_secs(5),
-            body_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(10),
-            exchange_timeout: Duration::from_secs(30),
+            timeouts: Timeouts {
+                first_byte: Duration::from_secs(5),
+                header: Duration::from_secs(5),
+                body: Duration::from_secs(10),
+                idle: Duration::from_secs(10),
+                exchange: Duration::from_secs(30),
+            },
             drain: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
             confirmed_forms: Vec::new(),

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::ambiguity::host_of;
 use super::body::RequestBody;
-use super::client::client_of;
+use super::client::client;
 use super::metrics::SubmissionResult;
 use super::request_id::{self, RequestId};
 use super::response::{HttpResponse, Refusal, accepted};
@@ -39,36 +39,33 @@ pub(super) async fn respond(
     body: &mut RequestBody,
 ) -> HttpResponse {
     let now = Instant::now();
-    let source = Source::from(client_of(
-        peer,
-        &head.headers,
-        &snapshot.options.trusted_proxies,
-        snapshot.options.forwarded_header,
-    ));
-    let (result, statuses) = if head.method == Method::POST {
+    let options = &snapshot.options;
+    let client = client(peer, &head.headers, &options.trusted_proxies, options.forwarded_header);
+    let source = Source::from(client);
+    let is_post = head.method == Method::POST;
+    let (outcome, statuses) = if is_post {
         let decision = snapshot.limiter.check(source, now).await;
-        let result = match decision.admission {
+        let outcome = match decision.admission {
             Admission::Allowed => {
                 let sender = Sender { peer, source, rate: rate(decision.statuses.as_ref()) };
                 submit(app, snapshot, form, &sender, head, body).await
             }
             Admission::Refused { retry_after, .. } => Err(Refusal::TooMany(whole_seconds(retry_after))),
         };
-        if let Err(Refusal::TooMany(_) | Refusal::OverBudget(_)) = &result {
-            record_refusal(app, source, form);
-        }
-        app.metrics.record_submission(
-            form,
-            result.as_ref().map_or_else(Refusal::label, |()| SubmissionResult::Accepted),
-        );
-        (result, decision.statuses)
+        (outcome, decision.statuses)
     } else {
         (Err(Refusal::Method), snapshot.limiter.status(source, now).await)
     };
-    let mut response = match result {
-        Ok(()) => accepted(),
+    let (mut response, result) = match outcome {
+        Ok(()) => (accepted(), SubmissionResult::Accepted),
         Err(refusal) => refusal.into_response(),
     };
+    if is_post {
+        app.metrics.record_submission(form, result);
+    }
+    if result == SubmissionResult::Limited {
+        record_refusal(app, source, form);
+    }
     if let Some(statuses) = &statuses {
         insert_limits(statuses, response.headers_mut());
     }
@@ -108,7 +105,7 @@ async fn submit(
     }
     let idempotency_key = idempotency_key(&head.headers);
     // Keep the charge: the parsed fields take as much memory as the body.
-    let (bytes, _charge) = body.read(&head.headers, snapshot.options.body_timeout).await?;
+    let (bytes, _charge) = body.read(&head.headers, snapshot.options.timeouts.body).await?;
     let ParsedForm { entry, extras } =
         parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
     let request =

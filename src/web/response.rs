@@ -128,84 +128,82 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    pub(super) fn label(&self) -> SubmissionResult {
-        match self {
-            Self::Method | Self::MediaType | Self::Invalid(_) => SubmissionResult::Invalid,
-            Self::TooMany(_) | Self::OverBudget(_) => SubmissionResult::Limited,
-            Self::Slow => SubmissionResult::Slow,
-            Self::Broken => SubmissionResult::Broken,
-            Self::TooLong => SubmissionResult::TooLarge,
-            Self::NotStored(_) => SubmissionResult::NotKept,
-            Self::LowDisk(_) => SubmissionResult::LowDisk,
-            Self::NotConfirmed(_) => SubmissionResult::NotConfirmed,
-        }
-    }
-
-    pub(super) fn into_response(self) -> HttpResponse {
-        let is_low_on_disk = matches!(self, Self::LowDisk(_));
-        let (status, header, sentence) = match self {
+    /// The response, and its label in the metrics.
+    pub(super) fn into_response(self) -> (HttpResponse, SubmissionResult) {
+        use SubmissionResult as Result;
+        let (result, status, sentence) = match &self {
             Self::Method => (
+                Result::Invalid,
                 StatusCode::METHOD_NOT_ALLOWED,
-                Some((ALLOW, HeaderValue::from_static("POST"))),
                 "Only POST is accepted here, with a JSON object as the body.".to_owned(),
             ),
             Self::TooMany(seconds) => (
+                Result::Limited,
                 StatusCode::TOO_MANY_REQUESTS,
-                Some((RETRY_AFTER, HeaderValue::from(seconds))),
-                format!("Too many requests. Try again in {seconds} second{}.", plural(seconds)),
+                format!("Too many requests. Try again in {seconds} second{}.", plural(*seconds)),
             ),
             Self::OverBudget(seconds) => (
+                Result::Limited,
                 StatusCode::TOO_MANY_REQUESTS,
-                Some((RETRY_AFTER, HeaderValue::from(seconds))),
                 format!(
                     "Too much was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
-                    plural(seconds)
+                    plural(*seconds)
                 ),
             ),
             Self::MediaType => (
+                Result::Invalid,
                 StatusCode::BAD_REQUEST,
-                None,
                 "The Content-Type must be `application/json` and the body a JSON object.".to_owned(),
             ),
-            Self::Slow => (StatusCode::REQUEST_TIMEOUT, None, "The body did not arrive in time.".to_owned()),
+            Self::Slow => {
+                (Result::Slow, StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.".to_owned())
+            }
             Self::Broken => {
-                (StatusCode::BAD_REQUEST, None, "The body ended before it was complete.".to_owned())
+                (Result::Broken, StatusCode::BAD_REQUEST, "The body ended before it was complete.".to_owned())
             }
             Self::TooLong => (
+                Result::TooLarge,
                 StatusCode::PAYLOAD_TOO_LARGE,
-                None,
                 format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
             ),
-            Self::Invalid(sentence) => (StatusCode::BAD_REQUEST, None, sentence),
-            // Include the id, so that operators can find a reported failure in the log.
-            Self::NotStored(id) => (
+            Self::Invalid(sentence) => (Result::Invalid, StatusCode::BAD_REQUEST, sentence.clone()),
+            Self::NotStored(_) => (
+                Result::NotKept,
                 StatusCode::INTERNAL_SERVER_ERROR,
-                Some((X_REQUEST_ID, id.into_value())),
                 "The request could not be delivered and was not kept. Please try again in a moment."
                     .to_owned(),
             ),
-            Self::LowDisk(id) => (
+            Self::LowDisk(_) => (
+                Result::LowDisk,
                 StatusCode::INTERNAL_SERVER_ERROR,
-                Some((X_REQUEST_ID, id.into_value())),
                 format!(
                     "There is too little space to keep a request of more than {} KiB, and nothing of it was kept. Send a shorter one, or \
                      try again later.",
                     SMALL_BODY_BYTES / 1024
                 ),
             ),
-            Self::NotConfirmed(id) => (
+            Self::NotConfirmed(_) => (
+                Result::NotConfirmed,
                 StatusCode::INTERNAL_SERVER_ERROR,
-                Some((X_REQUEST_ID, id.into_value())),
                 "The request is kept, but could not be delivered yet; that is tried again. Sent again unchanged, it is recognised."
                     .to_owned(),
             ),
         };
         let mut response = error(status, &sentence);
-        response.headers_mut().extend(header);
-        if is_low_on_disk {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(LOW_DISK_RETRY_SECONDS));
+        let headers = response.headers_mut();
+        if result == Result::LowDisk {
+            headers.insert(RETRY_AFTER, HeaderValue::from(LOW_DISK_RETRY_SECONDS));
         }
-        response
+        match self {
+            Self::Method => headers.insert(ALLOW, HeaderValue::from_static("POST")),
+            Self::TooMany(seconds) | Self::OverBudget(seconds) => headers.insert(RETRY_AFTER, seconds.into()),
+            // Include the id, so that operators can find a reported failure in the log.
+            Self::NotStored(id) | Self::LowDisk(id) | Self::NotConfirmed(id) => {
+                headers.insert(X_REQUEST_ID, id.into_value())
+            }
+            _ => None,
+        };
+        (response, result)
     }
 }
 

@@ -113,18 +113,12 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }
 
-impl BindError {
-    pub fn kind(&self) -> io::ErrorKind {
-        self.cause.kind()
-    }
-}
-
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}")]
 pub struct BindError {
     address: Address,
     #[source]
-    cause: io::Error,
+    pub cause: io::Error,
 }
 
 /// All listening sockets of one server.
@@ -213,8 +207,9 @@ fn accept(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {
     Ok((stream, Peer::at(SocketAddr::try_from(address)?.ip())))
 }
 
+/// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer {
+pub struct Peer {
     /// The address of the peer, or of the client if a PROXY header names it.
     pub(super) address: IpAddr,
     /// Whether forwarding headers on this connection are trusted.
@@ -237,7 +232,8 @@ impl Peer {
     /// A peer on a Unix socket, which has no address.
     pub(super) const LOCAL: Self = Self { address: IpAddr::V4(Ipv4Addr::LOCALHOST), trust: Trust::Always };
 
-    pub(super) fn at(address: IpAddr) -> Self {
+    /// A peer at a TCP address.
+    pub fn at(address: IpAddr) -> Self {
         Self { address: address.to_canonical(), trust: Trust::ByAddress }
     }
 }

@@ -1,10 +1,10 @@
-//! TLS 1.2 and 1.3 on the public sockets: the server certificate, handshakes with their deadlines, and HSTS.
+//! TLS 1.2 and 1.3 on the public sockets: its options, the server certificate, handshakes with their
+//! deadlines, and HSTS.
 
 mod acme;
 mod certificate;
 mod check;
 mod files;
-mod options;
 mod redirect;
 
 use std::io;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use http::header::HeaderValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -24,6 +25,7 @@ use tokio_rustls::server::TlsStream;
 use self::certificate::CurrentCertificate;
 use self::files::WatchedFiles;
 use super::metrics::CloseReason;
+use super::options::Timeouts;
 use super::protocol::Protocol;
 use super::response::{secure, text};
 
@@ -31,7 +33,6 @@ pub use acme::Acme;
 pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
 pub use check::{TlsFinding, check_certificate};
 pub use files::CertificateFiles;
-pub use options::{CertificateSource, Hsts, TlsOptions};
 pub use redirect::HttpsRedirect;
 pub(super) use redirect::redirect_to_https;
 
@@ -44,6 +45,66 @@ const PROTOCOLS: [&[u8]; 2] = [H2, b"http/1.1"];
 /// The maximum number of bytes of a plain-text request that are read before the server refuses it.
 const MAX_PLAIN_REQUEST: u64 = 16 * 1024;
 
+#[derive(Debug, Clone, Default)]
+pub struct TlsOptions {
+    /// Where the certificate comes from. With `None`, TLS is disabled.
+    pub source: Option<CertificateSource>,
+    /// Where plain HTTP requests are redirected. With `None`, they are served.
+    pub redirect: Option<HttpsRedirect>,
+    /// The `Strict-Transport-Security` header. With `None`, it is not sent.
+    pub hsts: Option<Hsts>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CertificateSource {
+    /// Two files that another program renews.
+    Files(CertificateFiles),
+    /// A certificate authority, over ACME (RFC 8555).
+    Acme(Acme),
+}
+
+/// The value of `Strict-Transport-Security` (RFC 6797): browsers reach this host only over TLS until it
+/// expires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hsts(HeaderValue);
+
+impl Hsts {
+    /// `max_age` is rounded down to seconds.
+    pub fn new(max_age: Duration, include_subdomains: bool, preload: bool) -> Self {
+        let mut value = format!("max-age={}", max_age.as_secs());
+        if include_subdomains {
+            value.push_str("; includeSubDomains");
+        }
+        if preload {
+            value.push_str("; preload");
+        }
+        Self(HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+
+    pub(super) fn value(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hsts_has_the_configured_directives_only() {
+        let check = |hsts: &Hsts, expected: &str| assert_eq!(hsts.value(), expected);
+        let year = Duration::from_hours(365 * 24);
+        check(&Hsts::new(year, false, false), "max-age=31536000");
+        check(&Hsts::new(year, true, false), "max-age=31536000; includeSubDomains");
+        check(&Hsts::new(year, true, true), "max-age=31536000; includeSubDomains; preload");
+        check(&Hsts::new(Duration::from_millis(1500), false, false), "max-age=1");
+    }
+}
+
 /// The protocol that ALPN selected; HTTP/1 for clients that did not use ALPN.
 pub(super) fn protocol(stream: &TlsStream<TcpStream>) -> Protocol {
     if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
@@ -53,15 +114,10 @@ pub(super) fn protocol(stream: &TlsStream<TcpStream>) -> Protocol {
 pub struct Tls {
     config: Arc<ServerConfig>,
     current: Arc<CurrentCertificate>,
-    renewal: Renewal,
-}
-
-enum Renewal {
-    Files(Arc<WatchedFiles>),
-    /// The ACME thread replaces the certificate. `challenge` is the configuration for validation handshakes.
-    Acme {
-        challenge: Arc<ServerConfig>,
-    },
+    /// The files of the certificate; `None` with ACME.
+    files: Option<Arc<WatchedFiles>>,
+    /// The configuration for validation handshakes; `None` without ACME.
+    challenge: Option<Arc<ServerConfig>>,
 }
 
 impl Tls {
@@ -72,25 +128,23 @@ impl Tls {
     pub fn start(source: &CertificateSource) -> Result<Arc<Self>, TlsStartError> {
         let current = Arc::new(CurrentCertificate::default());
         let config = Arc::new(server_config(current.clone())?);
-        let (renewal, watched) = match source {
+        let (files, challenge) = match source {
             CertificateSource::Files(files) => {
-                let watched = Arc::new(WatchedFiles::new(files.clone()));
+                let watched = WatchedFiles::new(files.clone());
                 current.replace(watched.read_first()?);
-                (Renewal::Files(watched.clone()), Some(watched))
+                (Some(Arc::new(watched)), None)
             }
-            CertificateSource::Acme(acme) => {
-                (Renewal::Acme { challenge: acme::start(acme, current.clone())? }, None)
-            }
+            CertificateSource::Acme(acme) => (None, Some(acme::start(acme, current.clone())?)),
         };
-        files::spawn_watcher(watched, &current)?;
-        Ok(Arc::new(Self { config, current, renewal }))
+        files::spawn_watcher(files.clone(), &current)?;
+        Ok(Arc::new(Self { config, current, files, challenge }))
     }
 
     /// Reads the certificate files again, if the certificate comes from files. New connections get the new
     /// certificate. If it cannot be used, the old one stays in use, and the reason is logged once per change
     /// of the files.
     pub fn reload(&self) {
-        if let Renewal::Files(watched) = &self.renewal {
+        if let Some(watched) = &self.files {
             watched.reload(&self.current);
         }
     }
@@ -100,19 +154,18 @@ impl Tls {
         self.current.get().map(|certificate| certificate.not_after)
     }
 
-    /// Performs the handshake. The first byte must arrive within `first_byte_timeout`, and the handshake must
-    /// complete within `header_timeout` after that. Returns `None` if the connection ends with the handshake,
+    /// Performs the handshake. The first byte must arrive within its timeout, and the handshake must complete
+    /// within the timeout of a header after that. Returns `None` if the connection ends with the handshake,
     /// which is the case for plain-text requests and ACME validations.
     pub(super) async fn accept(
         &self,
         stream: TcpStream,
-        first_byte_timeout: Duration,
-        header_timeout: Duration,
+        timeouts: Timeouts,
     ) -> Result<Option<TlsStream<TcpStream>>, CloseReason> {
         let mut first = [0];
-        let read = timeout(first_byte_timeout, stream.peek(&mut first)).await;
+        let read = timeout(timeouts.first_byte, stream.peek(&mut first)).await;
         read.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
-        let handshake = timeout(header_timeout, async {
+        let handshake = timeout(timeouts.header, async {
             // A TLS record never begins with a letter, but a plain-text request does, because its method
             // comes first.
             if first[0].is_ascii_alphabetic() {
@@ -126,7 +179,7 @@ impl Tls {
 
     async fn handshake(&self, stream: TcpStream) -> io::Result<Option<TlsStream<TcpStream>>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        if let Renewal::Acme { challenge } = &self.renewal
+        if let Some(challenge) = &self.challenge
             && acme::is_challenge(&hello.client_hello())
         {
             // The handshake itself is the response to the challenge (RFC 8737 §3).

@@ -38,8 +38,8 @@ const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::f
 /// If a connection has lasted this long, the next pauses start at the shortest one again.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// The upper bounds of the histogram's buckets, in nanoseconds.
-pub const BOUNDS: [u64; 7] = [250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 20_000_000];
+/// The upper bounds of the histogram's buckets, in microseconds.
+pub const BOUNDS: [u64; 7] = [250, 500, 1_000, 2_500, 5_000, 10_000, 20_000];
 
 /// The reason why the local limits made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Inner {
 
     fn record_duration(&self, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.iter().position(|bound| nanoseconds <= *bound).unwrap_or(BOUNDS.len());
+        let bucket = BOUNDS.iter().position(|bound| nanoseconds <= bound * 1000).unwrap_or(BOUNDS.len());
         let mut metrics = self.metrics();
         metrics.durations[bucket] += 1;
         metrics.took = metrics.took.saturating_add(nanoseconds);

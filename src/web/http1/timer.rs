@@ -5,13 +5,12 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::web::connection::{Observer, SendProgress};
 use crate::web::metrics::CloseReason;
-use crate::web::options::WebOptions;
+use crate::web::options::Timeouts;
 use crate::web::slot::{Closing, Slot};
 
 /// The phase of a connection and its deadline. The stream, the service and the watchdog share it on one
@@ -22,9 +21,7 @@ pub(in crate::web) struct ConnTimer {
     has_had_request: Cell<bool>,
     /// The response that is being sent, or was sent last.
     response: Cell<SendProgress>,
-    header_timeout: Duration,
-    exchange_timeout: Duration,
-    idle_timeout: Duration,
+    timeouts: Timeouts,
     /// The slot of the connection, through which other threads can close it.
     pub(in crate::web) slot: Arc<Slot>,
 }
@@ -40,16 +37,14 @@ enum RequestPhase {
 }
 
 impl ConnTimer {
-    pub(in crate::web) fn new(options: &WebOptions, slot: Arc<Slot>) -> Rc<Self> {
+    pub(in crate::web) fn new(timeouts: Timeouts, slot: Arc<Slot>) -> Rc<Self> {
         let now = Instant::now();
         Rc::new(Self {
             phase: Cell::new(RequestPhase::Waiting),
-            deadline: Cell::new(now + options.first_byte_timeout),
+            deadline: Cell::new(now + timeouts.first_byte),
             has_had_request: Cell::new(false),
             response: Cell::new(SendProgress::new(now, 0)),
-            header_timeout: options.header_timeout,
-            exchange_timeout: options.exchange_timeout,
-            idle_timeout: options.idle_timeout,
+            timeouts,
             slot,
         })
     }
@@ -93,7 +88,7 @@ impl ConnTimer {
     /// Records that the first byte of a request has arrived.
     pub(in crate::web) fn on_first_byte(&self) {
         if self.phase.get() == RequestPhase::Waiting {
-            let deadline = Instant::now() + self.header_timeout;
+            let deadline = Instant::now() + self.timeouts.header;
             // A pipelined request must not shorten the deadline of the response before it.
             let unsent = self.response.get().unsent() > 0;
             self.set(RequestPhase::Header, if unsent { deadline.max(self.deadline.get()) } else { deadline });
@@ -104,19 +99,19 @@ impl ConnTimer {
     pub(in crate::web) fn on_response_sent(&self, now: Instant) {
         self.has_had_request.set(true);
         self.response.set(SendProgress::new(now, 0));
-        self.set(RequestPhase::Waiting, now + self.idle_timeout);
+        self.set(RequestPhase::Waiting, now + self.timeouts.idle);
     }
 
     pub(in crate::web) fn on_header_complete(&self) {
         self.has_had_request.set(true);
-        self.set(RequestPhase::Exchange, Instant::now() + self.exchange_timeout);
+        self.set(RequestPhase::Exchange, Instant::now() + self.timeouts.exchange);
     }
 
     /// Records that the server begins to send a response with a body of this length.
     pub(in crate::web) fn on_response_start(&self, length: u64) {
         let began = Instant::now();
         self.response.set(SendProgress::new(began, length));
-        self.set(RequestPhase::Waiting, began + self.idle_timeout);
+        self.set(RequestPhase::Waiting, began + self.timeouts.idle);
     }
 }
 
@@ -132,7 +127,7 @@ impl Observer for Rc<ConnTimer> {
         self.response.set(response);
         if self.phase.get() == RequestPhase::Waiting {
             // Progress extends the deadline, but no further than for a client that reads at the minimum rate.
-            self.deadline.set(Instant::now().min(response.earned()) + self.idle_timeout);
+            self.deadline.set(Instant::now().min(response.earned()) + self.timeouts.idle);
         }
     }
 }

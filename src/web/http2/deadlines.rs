@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::web::connection::{LAST_REQUEST_GRACE, MIN_READ_RATE, SendProgress};
-use crate::web::options::WebOptions;
+use crate::web::options::Timeouts;
 
 pub(super) struct Deadlines {
     /// The header block that is being received: its number and its deadline.
@@ -22,9 +22,7 @@ pub(super) struct Deadlines {
     /// When the client last sent a request or read from a response.
     quiet_since: Instant,
     stopping_since: Option<Instant>,
-    header_timeout: Duration,
-    exchange_timeout: Duration,
-    idle_timeout: Duration,
+    timeouts: Timeouts,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +35,7 @@ enum StreamPhase {
 }
 
 impl Deadlines {
-    pub(super) fn new(options: &WebOptions, now: Instant) -> Self {
+    pub(super) fn new(timeouts: Timeouts, now: Instant) -> Self {
         Self {
             header: None,
             exchanges: HashMap::new(),
@@ -46,9 +44,7 @@ impl Deadlines {
             written: 0,
             quiet_since: now,
             stopping_since: None,
-            header_timeout: options.header_timeout,
-            exchange_timeout: options.exchange_timeout,
-            idle_timeout: options.idle_timeout,
+            timeouts,
         }
     }
 
@@ -56,14 +52,14 @@ impl Deadlines {
     pub(super) fn earliest(&self) -> Instant {
         let quiet = match self.stopping_since {
             Some(since) if self.exchanges.is_empty() => self.quiet_since.max(since) + LAST_REQUEST_GRACE,
-            _ => self.quiet_since + self.idle_timeout,
+            _ => self.quiet_since + self.timeouts.idle,
         };
         let until = |exchange: &StreamPhase| match *exchange {
             StreamPhase::Processing { until } => until,
             // All responses share the connection, so the bytes of the others have delayed this one.
             StreamPhase::Responding { since, length, written_before } => {
                 let read = length + self.written - written_before;
-                since + self.idle_timeout + Duration::from_secs(read / MIN_READ_RATE)
+                since + self.timeouts.idle + Duration::from_secs(read / MIN_READ_RATE)
             }
         };
         // A client that is waiting for a response need not send anything.
@@ -87,14 +83,14 @@ impl Deadlines {
     /// Records which header block is being received, if any.
     pub(super) fn receives_header(&mut self, block: Option<u64>, now: Instant) {
         if self.header.map(|(number, _)| number) != block {
-            self.header = block.map(|number| (number, now + self.header_timeout));
+            self.header = block.map(|number| (number, now + self.timeouts.header));
         }
     }
 
     /// Records a new request, and returns its number.
     pub(super) fn exchange_began(&mut self, now: Instant) -> u64 {
         self.begun += 1;
-        self.exchanges.insert(self.begun, StreamPhase::Processing { until: now + self.exchange_timeout });
+        self.exchanges.insert(self.begun, StreamPhase::Processing { until: now + self.timeouts.exchange });
         self.begun
     }
 
@@ -140,14 +136,10 @@ mod tests {
 
     /// Deadlines with 5 s for a header, 20 s for a response and 10 s without requests, and their start time.
     fn begin() -> (Deadlines, Instant) {
-        let options = WebOptions {
-            header_timeout: 5 * SECOND,
-            exchange_timeout: 20 * SECOND,
-            idle_timeout: 10 * SECOND,
-            ..WebOptions::default()
-        };
+        let (first_byte, header, exchange, idle) = (SECOND, 5 * SECOND, 20 * SECOND, 10 * SECOND);
+        let timeouts = Timeouts { first_byte, header, body: SECOND, idle, exchange };
         let now = Instant::now();
-        (Deadlines::new(&options, now), now)
+        (Deadlines::new(timeouts, now), now)
     }
 
     /// Checks that the connection would be closed `expected` seconds after `start`.

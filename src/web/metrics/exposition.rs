@@ -39,7 +39,7 @@ impl Family<'_> {
         self.suffixed("", labels, value)
     }
 
-    /// Writes a histogram of durations in seconds. `counts` has a count for each of `bounds` (nanoseconds) and
+    /// Writes a histogram of durations in seconds. `counts` has a count for each of `bounds` (microseconds) and
     /// one for durations above all of them; `took` is the sum of all durations in nanoseconds.
     pub(super) fn histogram(
         &mut self,
@@ -49,7 +49,7 @@ impl Family<'_> {
         took: u64,
     ) {
         let mut sum = 0;
-        let bounds = bounds.iter().map(|bound| Duration::from_nanos(*bound).as_secs_f64());
+        let bounds = bounds.iter().map(|bound| Duration::from_micros(*bound).as_secs_f64());
         let bounds = bounds.map(|bound| bound.to_string()).chain(["+Inf".to_owned()]);
         for (bound, count) in bounds.zip(counts) {
             sum += count;

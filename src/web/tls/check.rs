@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::certificate::{CertificateDefect, Validity};
 use super::files::CertificateFiles;
-use super::options::{CertificateSource, TlsOptions};
+use super::{CertificateSource, TlsOptions};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFinding {
@@ -16,58 +16,50 @@ pub struct TlsFinding {
     pub is_error: bool,
     /// A description of the fault: the rest of a sentence that begins with the key.
     pub message: String,
-    pub hint: String,
-}
-
-impl TlsFinding {
-    fn error(key: &'static str, message: impl Into<String>, hint: &str) -> Self {
-        Self { key, is_error: true, message: message.into(), hint: hint.to_owned() }
-    }
-
-    fn warning(key: &'static str, message: impl Into<String>, hint: &str) -> Self {
-        Self { is_error: false, ..Self::error(key, message, hint) }
-    }
+    pub hint: &'static str,
 }
 
 /// Checks the certificate source for a site with this host.
 pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Vec<TlsFinding> {
+    let mut findings = Vec::new();
+    let mut add = |is_error, key, message: String, hint| {
+        findings.push(TlsFinding { key, is_error, message, hint });
+    };
     match &options.source {
-        None => Vec::new(),
-        Some(CertificateSource::Files(files)) => check_files(files, host, now),
+        None => {}
+        Some(CertificateSource::Files(files)) => check_files(files, host, now, add),
         Some(CertificateSource::Acme(acme)) => {
-            let mut findings = Vec::new();
             if let Err(error) = acme.roots() {
-                findings.push(TlsFinding::error(
-                    "acme_ca_file",
-                    format!("cannot be used: {error}"),
-                    "leave it empty if the authority is publicly trusted",
-                ));
+                let message = format!("cannot be used: {error}");
+                add(true, "acme_ca_file", message, "leave it empty if the authority is publicly trusted");
             }
             if !acme.domains.iter().any(|domain| domain.eq_ignore_ascii_case(host)) {
-                findings.push(TlsFinding::warning(
-                    "acme_domains",
-                    format!("does not contain {host:?}, the host of `base_url`"),
-                    "browsers reject a certificate for other names",
-                ));
+                let message = format!("does not contain {host:?}, the host of `base_url`");
+                add(false, "acme_domains", message, OTHER_NAMES);
             }
-            findings
         }
     }
+    findings
 }
 
 const RENEW: &str = "renew it; a running server loads the new one";
+const OTHER_NAMES: &str = "browsers reject a certificate for other names";
 
-fn check_files(files: &CertificateFiles, host: &str, now: Timestamp) -> Vec<TlsFinding> {
+/// Checks certificate files, and passes each finding's severity (whether it is an error), key, message and
+/// hint to `add`.
+fn check_files(
+    files: &CertificateFiles,
+    host: &str,
+    now: Timestamp,
+    mut add: impl FnMut(bool, &'static str, String, &'static str),
+) {
     let certificate = match files.read() {
         Ok(certificate) => certificate,
-        Err(CertificateDefect::Certificate { what, hint }) => {
-            return vec![TlsFinding::error("certificate", what, hint)];
-        }
-        Err(CertificateDefect::Key { what, hint }) => return vec![TlsFinding::error("key", what, hint)],
+        Err(CertificateDefect::Certificate { what, hint }) => return add(true, "certificate", what, hint),
+        Err(CertificateDefect::Key { what, hint }) => return add(true, "key", what, hint),
     };
-    let mut findings = Vec::new();
     let not_after = certificate.not_after;
-    let mut warn = |key, message: String, hint| findings.push(TlsFinding::warning(key, message, hint));
+    let mut warn = |key, message: String, hint| add(false, key, message, hint);
     match certificate.validity(now) {
         Validity::Valid => {}
         Validity::NotYet => {
@@ -77,14 +69,12 @@ fn check_files(files: &CertificateFiles, host: &str, now: Timestamp) -> Vec<TlsF
         Validity::Expired => warn("certificate", format!("expired on {not_after}"), RENEW),
     }
     if !certificate.covers(host) {
-        let message = format!("is not for {host:?}, the host of `base_url`");
-        warn("certificate", message, "browsers reject a certificate for other names");
+        warn("certificate", format!("is not for {host:?}, the host of `base_url`"), OTHER_NAMES);
     }
     if std::fs::metadata(&files.key).is_ok_and(|data| data.permissions().mode() & 0o004 != 0) {
         let message = "can be read by every user of this machine".to_owned();
         warn("key", message, "run `chmod o-rwx` on the file, and make the server's user or group its owner");
     }
-    findings
 }
 
 #[cfg(test)]
