@@ -90,21 +90,6 @@ impl Hsts {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hsts_has_the_configured_directives_only() {
-        let check = |hsts: &Hsts, expected: &str| assert_eq!(hsts.value(), expected);
-        let year = Duration::from_hours(365 * 24);
-        check(&Hsts::new(year, false, false), "max-age=31536000");
-        check(&Hsts::new(year, true, false), "max-age=31536000; includeSubDomains");
-        check(&Hsts::new(year, true, true), "max-age=31536000; includeSubDomains; preload");
-        check(&Hsts::new(Duration::from_millis(1500), false, false), "max-age=1");
-    }
-}
-
 /// The protocol that ALPN selected; HTTP/1 for clients that did not use ALPN.
 pub(super) fn protocol(stream: &TlsStream<TcpStream>) -> Protocol {
     if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
@@ -220,4 +205,19 @@ async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
     response.extend([b"\r\n", body.as_bytes()].concat());
     stream.write_all(&response).await?;
     stream.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hsts_has_the_configured_directives_only() {
+        let check = |hsts: &Hsts, expected: &str| assert_eq!(hsts.value(), expected);
+        let year = Duration::from_hours(365 * 24);
+        check(&Hsts::new(year, false, false), "max-age=31536000");
+        check(&Hsts::new(year, true, false), "max-age=31536000; includeSubDomains");
+        check(&Hsts::new(year, true, true), "max-age=31536000; includeSubDomains; preload");
+        check(&Hsts::new(Duration::from_millis(1500), false, false), "max-age=1");
+    }
 }
