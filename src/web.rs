@@ -35,6 +35,7 @@ mod socket;
 mod state;
 pub mod tls;
 pub mod trusted_proxies;
+mod worker;
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -47,13 +48,13 @@ use self::conn_limits::Connections;
 
 pub use access_log::ACCESS_LOG_TARGET;
 pub use client::ForwardedHeader;
-pub use handshake::WorkerState;
 pub use memory::{NEEDED as NEEDED_MEMORY, default_limit as default_memory_limit};
 pub use metrics::Metrics;
 pub use options::{Timeouts, WebOptions};
 pub use socket::{Address, BindError, Peer, Socket, Sockets};
 pub use state::{AppState, ShutdownPhase, Snapshot};
 pub use trusted_proxies::Network;
+pub use worker::WorkerState;
 
 /// Prefix of the names of the threads that serve requests.
 pub const WORKER: &str = "worker-";

@@ -13,39 +13,19 @@ use tokio::sync::watch;
 
 use super::balance::AcceptedConn;
 use super::connection::{Observed, run_until_deadline, wait_for_shutdown};
-use super::fast_path::FastPath;
 use super::http1::timer::ConnTimer;
 use super::metrics::CloseReason;
-use super::options::Timeouts;
 use super::protocol::{Protocol, detect};
-use super::slot::{Slot, cost};
+use super::slot::cost;
 use super::socket::{Peer, Scheme, Trust};
-use super::state::{AppState, ShutdownPhase};
+use super::state::ShutdownPhase;
 use super::trusted_proxies::is_trusted;
+use super::worker::{ConnContext, WorkerState};
 use super::{http1, http2, proxy, tls};
 
 /// Minimum idle timeout for trusted proxies: longer than common proxies and load balancers keep an idle
 /// connection open.
 const PROXY_IDLE: Duration = Duration::from_secs(75);
-
-/// The state that all connections of one worker thread share.
-pub struct WorkerState {
-    pub(super) app: Arc<AppState>,
-    pub(super) fast_path: FastPath,
-}
-
-/// A connection whose peer is known.
-pub(super) struct ConnContext<'a> {
-    pub(super) worker: &'a WorkerState,
-    /// The time limits as of the time when the connection was accepted.
-    pub(super) timeouts: Timeouts,
-    pub(super) scheme: Scheme,
-    pub(super) peer: Peer,
-    pub(super) phase: watch::Receiver<ShutdownPhase>,
-    /// Counts the connection's memory, and signals when the server must close the connection to free
-    /// resources.
-    pub(super) slot: Arc<Slot>,
-}
 
 /// Serves a connection until it ends, a deadline passes or the server stops.
 pub(super) async fn serve(
@@ -97,10 +77,6 @@ pub(super) async fn serve(
 }
 
 impl WorkerState {
-    pub fn new(app: &AppState) -> Self {
-        Self { app: Arc::new(app.of_worker()), fast_path: FastPath::new() }
-    }
-
     /// Serves HTTP/1 or HTTP/2 on `stream` as on a connection from a public cleartext socket. Requires a
     /// single-threaded tokio runtime with timers.
     pub async fn serve_stream(
@@ -148,7 +124,7 @@ impl ConnContext<'_> {
         let charge = self.slot.charge(cost::HANDSHAKE);
         let accepted = self
             .slot
-            .unless_closed(tls.accept(stream, self.timeouts))
+            .unless_closed(tls.accept(stream, self.timeouts.first_byte, self.timeouts.header))
             .await
             .unwrap_or(Err(CloseReason::Memory));
         drop(charge);

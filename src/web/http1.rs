@@ -17,11 +17,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use self::timer::ConnTimer;
 use super::connection::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
 use super::fast_path::{Exit, FastPathConn};
-use super::handshake::{ConnContext, WorkerState};
 use super::router;
 use super::slot::cost;
 use super::socket::Scheme;
 use super::state::ShutdownPhase;
+use super::worker::{ConnContext, WorkerState};
 
 /// Maximum number of header fields in a request.
 const MAX_FIELDS: usize = 100;

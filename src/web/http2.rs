@@ -33,13 +33,13 @@ use self::deadlines::Deadlines;
 use self::guard::Guard;
 use self::memory::{CONNECTION_WINDOW, ConnMemory, MAX_CONCURRENT_STREAMS};
 use super::connection::{HEADER_LIMIT, Observed, Observer, run_until_deadline};
-use super::handshake::{ConnContext, WorkerState};
 use super::metrics::CloseReason;
 use super::options::Timeouts;
 use super::router;
 use super::slot::{Closing, Slot};
 use super::socket::{Peer, Scheme};
 use super::state::{AppState, ShutdownPhase};
+use super::worker::{ConnContext, WorkerState};
 
 /// The flow-control window of one request body, in bytes. The largest permitted form is one byte longer.
 const STREAM_WINDOW: u32 = 65_535;

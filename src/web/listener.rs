@@ -12,10 +12,11 @@ use tokio::sync::watch;
 
 use super::balance::{AcceptedConn, Balancer, ConnGuard, TransferredConns};
 use super::conn_limits::Connections;
-use super::handshake::{self, WorkerState};
+use super::handshake;
 use super::metrics::CloseReason;
 use super::socket::{Listener, Scheme, Socket};
 use super::state::ShutdownPhase;
+use super::worker::WorkerState;
 
 /// Number of tasks that run before the runtime polls the kernel for events. Polling costs a third as much as
 /// a response, which takes only microseconds.

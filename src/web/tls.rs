@@ -25,7 +25,6 @@ use tokio_rustls::server::TlsStream;
 use self::certificate::CurrentCertificate;
 use self::files::WatchedFiles;
 use super::metrics::CloseReason;
-use super::options::Timeouts;
 use super::protocol::Protocol;
 use super::response::{secure, text};
 
@@ -139,18 +138,19 @@ impl Tls {
         self.current.get().map(|certificate| certificate.not_after)
     }
 
-    /// Performs the handshake. The first byte must arrive within its timeout, and the handshake must complete
-    /// within the timeout of a header after that. Returns `None` if the connection ends with the handshake,
+    /// Performs the handshake. The first byte must arrive within the first limit, and the handshake must
+    /// complete within the second one after that. Returns `None` if the connection ends with the handshake,
     /// which is the case for plain-text requests and ACME validations.
     pub(super) async fn accept(
         &self,
         stream: TcpStream,
-        timeouts: Timeouts,
+        first_byte: Duration,
+        header: Duration,
     ) -> Result<Option<TlsStream<TcpStream>>, CloseReason> {
         let mut first = [0];
-        let read = timeout(timeouts.first_byte, stream.peek(&mut first)).await;
+        let read = timeout(first_byte, stream.peek(&mut first)).await;
         read.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
-        let handshake = timeout(timeouts.header, async {
+        let handshake = timeout(header, async {
             // A TLS record never begins with a letter, but a plain-text request does, because its method
             // comes first.
             if first[0].is_ascii_alphabetic() {

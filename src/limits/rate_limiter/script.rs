@@ -22,7 +22,8 @@ pub(super) enum Operation {
     Look,
 }
 
-/// Derives key names from sources. Servers with the same secret derive the same names. Without knowing the secret, it is not possible to find the source of a name.
+/// Derives key names from sources. Servers with the same secret derive the same names. Without knowing the
+/// secret, it is not possible to find the source of a name.
 pub(super) struct Keys {
     secret: [u8; 32],
 }

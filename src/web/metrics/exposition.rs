@@ -39,8 +39,8 @@ impl Family<'_> {
         self.suffixed("", labels, value)
     }
 
-    /// Writes a histogram of durations in seconds. `counts` has a count for each of `bounds` (microseconds) and
-    /// one for durations above all of them; `took` is the sum of all durations in nanoseconds.
+    /// Writes a histogram of durations in seconds. `counts` has a count for each of `bounds` (microseconds)
+    /// and one for durations above all of them; `took` is the sum of all durations in nanoseconds.
     pub(super) fn histogram(
         &mut self,
         label: Option<(&str, &str)>,
