@@ -29,15 +29,13 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::submission::delivery::{ChannelTarget, ClaimRequest, Claims, Lease, Route};
-use crate::submission::outcome::Outcome;
-use crate::submission::schedule::NextStep;
+use crate::forms::source::RefusedRequests;
+use crate::submission::delivery::{ClaimRequest, Claims, Lease, Route};
 pub use error::StoreError;
 pub use fingerprint::{Hash, of_day};
 pub use postgres::server::Server;
-pub use sql::abuse::{Abuse, AgentCount, RefusedRequests, RefusedSource, SignalCount};
+pub use sql::abuse::{Abuse, AgentCount, RefusedSource, SignalCount};
 pub use sql::copy::{Copied, CopyError, copy_inbox, migrate};
-use sql::deliver;
 pub use sql::deliver::{FREQUENT_RANK, SUSPICIOUS_RANK};
 pub use sql::discard::{Expired, HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::edit::Erased;
@@ -167,23 +165,6 @@ impl Store {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
 
-    /// Requeues the attempts that an earlier process left unfinished, and returns their number. Call this
-    /// when no other process is sending.
-    pub async fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
-        self.change(move |tx| deliver::recover(tx.sql, tx.to_database_time(now))).await
-    }
-
-    /// Requeues attempts that are recorded as begun but are not under way, because they were recorded by a
-    /// commit that was reported as failed. Returns their number. Only the process that sends may call this.
-    pub async fn requeue_orphans(&self, under_way: Vec<Lease>, now: Timestamp) -> Result<usize, StoreError> {
-        self.change(move |tx| deliver::requeue_orphans(tx.sql, &under_way, tx.to_database_time(now))).await
-    }
-
-    /// Limits the delays of waiting deliveries to the retry schedule, after the clock was set back to `now`.
-    pub async fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
-        self.change(move |tx| deliver::clamp_due_times(tx.sql, tx.to_database_time(now))).await
-    }
-
     /// Begins attempts at due deliveries, up to the capacity in `wants`, except for those in `under_way`. If
     /// the outcome of an attempt is not recorded within its lease, the delivery is attempted again.
     pub async fn claim(
@@ -200,27 +181,6 @@ impl Store {
         self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease)).await
     }
 
-    /// Records the outcome of an attempt. Returns whether all of the submission's deliveries have arrived.
-    pub async fn record(
-        &self,
-        lease: Lease,
-        outcome: Outcome,
-        next: NextStep,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.change(move |tx| tx.record(&lease, &outcome, next, now)).await
-    }
-
-    /// Whether at least one channel has confirmed a submission.
-    pub async fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
-        self.change(move |tx| deliver::is_confirmed(tx.sql, id)).await
-    }
-
-    /// Records that a channel is paused and being probed, with the receiver's reply.
-    pub async fn pause(&self, channel: String, answer: String, now: Timestamp) -> Result<(), StoreError> {
-        self.change(move |tx| deliver::pause(tx.sql, &channel, &answer, tx.to_database_time(now))).await
-    }
-
     /// Records that a channel works again. Deliveries that were delayed by its outage become due, in several
     /// transactions so that submissions are accepted in between. Returns the number of these deliveries.
     pub async fn resume(
@@ -230,37 +190,15 @@ impl Store {
         now: Timestamp,
     ) -> Result<usize, StoreError> {
         let name = channel.clone();
-        self.change(move |tx| deliver::resume(tx.sql, &name)).await?;
+        self.change(move |tx| tx.resume(&name)).await?;
         let (mut count, mut from) = (0, after_outage.then_some(Timestamp::MIN));
         while let Some(later) = from {
             let name = channel.clone();
-            let step =
-                self.change(move |tx| deliver::bring_forward(tx.sql, &name, later, tx.to_database_time(now)));
-            let step = step.await?;
+            let step = self.change(move |tx| tx.bring_forward(&name, later, now)).await?;
             count += step.count;
             from = step.from;
         }
         Ok(count)
-    }
-
-    /// Switches a channel off until its target changes or the operator retries one of its deliveries.
-    pub async fn switch_off(
-        &self,
-        target: ChannelTarget,
-        answer: String,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.change(move |tx| {
-            deliver::switch_off(tx.sql, tx.secret, &target, &answer, tx.to_database_time(now))
-        })
-        .await
-    }
-
-    /// Replaces a submission's fields with the encrypted ones. Returns false, without a change, if it is
-    /// encrypted already or a channel still has to deliver it.
-    pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
-        let channels = self.channels();
-        self.change(move |tx| deliver::seal(tx.sql, id, &sealed, &channels)).await
     }
 
     /// Truncates SQLite's write-ahead log, so that no file contains removed data any more. Returns false if a
@@ -269,8 +207,8 @@ impl Store {
         self.writer.changes.truncate_wal().await
     }
 
-    /// Adds to the counts of refused requests on the day of `now` in UTC. See [`RefusedRequests`] for the
-    /// bound on rows. A failure is not retried, because the counts only inform the operator.
+    /// Adds to the counts of refused requests on the day of `now` in UTC. A failure is not retried, because
+    /// the counts only inform the operator.
     pub async fn record_refusals(
         &self,
         refused: Vec<RefusedRequests>,
@@ -281,16 +219,6 @@ impl Store {
             self.change(move |tx| tx.record_refusals(&part, now)).await?;
         }
         Ok(())
-    }
-
-    /// The time that [`Store::remember`] stored under a name; `None` if there is none.
-    pub async fn remembered(&self, name: &'static str) -> Result<Option<Timestamp>, StoreError> {
-        self.change(move |tx| deliver::remembered(tx.sql, name)).await
-    }
-
-    /// Stores a time under a name.
-    pub async fn remember(&self, name: &'static str, at: Timestamp) -> Result<(), StoreError> {
-        self.change(move |tx| deliver::remember(tx.sql, name, at)).await
     }
 
     /// Commits everything in the queue, refuses further calls, and closes the database.

@@ -214,8 +214,8 @@ impl Maintenance {
     /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it.
     async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
         let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
-        let done = || self.store.remember(DIGEST_KEY, due);
-        match self.store.remembered(DIGEST_KEY).await? {
+        let done = || self.store.change(move |tx| tx.remember(DIGEST_KEY, due));
+        match self.store.change(|tx| tx.remembered(DIGEST_KEY)).await? {
             Some(last) if last >= due => return Ok(()),
             // The clock was set back, or the inbox is new: start with the next digest.
             Some(last) if last > now => return done().await,
@@ -252,7 +252,7 @@ impl Maintenance {
             return Ok(None);
         }
         // Ignore a time in the future: the clock has been set back since then.
-        let last = self.store.remembered(FLOOD_KEY).await?.filter(|last| *last <= now);
+        let last = self.store.change(|tx| tx.remembered(FLOOD_KEY)).await?.filter(|last| *last <= now);
         let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
         if let Some(wait) =
             since.and_then(|since| FLOOD_INTERVAL.checked_sub(since)).filter(|wait| !wait.is_zero())
@@ -272,7 +272,7 @@ impl Maintenance {
             tracing::info!(channel, "sent the flood notification to the team");
         }
         if channel.is_some() || self.channels.is_empty() {
-            self.store.remember(FLOOD_KEY, now).await?;
+            self.store.change(move |tx| tx.remember(FLOOD_KEY, now)).await?;
             return Ok(Some(FLOOD_INTERVAL));
         }
         tracing::warn!("flood notification not accepted by any channel; will retry");
@@ -319,15 +319,16 @@ async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError
     Ok(())
 }
 
-/// Replaces a submission's fields with a copy encrypted for `recipient`. Returns whether the submission was
-/// sealed.
+/// Replaces a submission's fields with a copy encrypted for `recipient`. Returns false, without a change, if
+/// it is encrypted already or a channel still has to deliver it.
 pub(super) async fn seal_submission(
     store: &Store,
     recipient: &Recipient,
     submission: &Submission,
 ) -> Result<bool, StoreError> {
     let sealed = recipient.encrypt(submission.fields_json().as_bytes()).map_err(|_| StoreError::NotSealed)?;
-    store.seal(submission.id, sealed).await
+    let (id, channels) = (submission.id, store.channels());
+    store.change(move |tx| tx.seal(id, &sealed, &channels)).await
 }
 
 /// Sends a notification through the first channel that accepts it. Returns that channel's name, or `None` if
@@ -353,12 +354,13 @@ mod tests {
 
     use super::*;
     use crate::deliver::{ChannelOptions, TransportOptions, maildir};
+    use crate::forms::source::RefusedRequests;
     use crate::forms::{CONTACT, parse};
     use crate::intake::Arrival;
     use crate::limits::Source;
     use crate::screening::Evidence;
+    use crate::store::Filter;
     use crate::store::tests::inbox::{Options, TestInbox};
-    use crate::store::{Filter, RefusedRequests};
     use crate::submission::delivery::{ChannelTarget, Route};
     use crate::submission::verdict::{ScreeningVerdict, Signal};
 

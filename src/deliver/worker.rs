@@ -152,9 +152,10 @@ impl Confirmations {
         let _registration = Waiter { confirmations: self, id };
         let (sender, mut confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(sender);
+        let is_confirmed = || store.change(move |tx| tx.is_confirmed(id));
         loop {
             // The submission may have been confirmed before this request registered, or by another process.
-            if store.is_confirmed(id).await? {
+            if is_confirmed().await? {
                 return Ok(true);
             }
             let check_again = deadline.min(tokio::time::Instant::now() + Duration::from_secs(1));
@@ -163,7 +164,7 @@ impl Confirmations {
                 () = tokio::time::sleep_until(check_again) => {}
             }
             if tokio::time::Instant::now() >= deadline {
-                return store.is_confirmed(id).await;
+                return is_confirmed().await;
             }
         }
     }
@@ -346,7 +347,7 @@ impl WorkerLoop {
             DatabaseUrl::Postgres(_) => None,
         };
         loop {
-            if let Ok(count) = self.store.recover(Timestamp::now()).await {
+            if let Ok(count) = self.store.change(|tx| tx.recover(Timestamp::now())).await {
                 if count > 0 {
                     tracing::info!(count, "interrupted attempts will be repeated");
                 }
@@ -371,14 +372,17 @@ impl WorkerLoop {
         self.asked = Some(Instant::now());
         let wants = self.dispatcher.claim_requests(self.started.elapsed());
         let now = Timestamp::now();
-        if self.was_set_back(now) && self.store.clamp_due_times(now).await.is_err() {
+        if self.was_set_back(now) && self.store.change(move |tx| tx.clamp_due_times(now)).await.is_err() {
             return STORE_RETRY;
         }
         let under_way = self.dispatcher.under_way.clone();
-        // A claim that failed may have been committed anyway: requeue attempts that are recorded but not in
-        // progress.
-        if self.store_fails && self.store.requeue_orphans(under_way.clone(), now).await.is_err() {
-            return STORE_RETRY;
+        if self.store_fails {
+            // A claim that failed may have been committed anyway: requeue attempts that are recorded but not
+            // in progress.
+            let under_way = under_way.clone();
+            if self.store.change(move |tx| tx.requeue_orphans(&under_way, now)).await.is_err() {
+                return STORE_RETRY;
+            }
         }
         match self.store.claim(wants, under_way, now, LEASE).await {
             Ok(claims) => {
@@ -443,7 +447,7 @@ impl WorkerLoop {
             HealthChange::None => return,
             HealthChange::Paused => {
                 tracing::warn!(channel = name, "the channel keeps failing: it is paused and probed");
-                self.store.pause(name, answer, now).await
+                self.store.change(move |tx| tx.pause(&name, &answer, now)).await
             }
             HealthChange::Resumed { after_outage } => {
                 tracing::info!(channel = name, "the channel works again");
@@ -454,7 +458,7 @@ impl WorkerLoop {
                     channel = name,
                     "the receiver is gone for good (410): the channel is switched off, and its deliveries are parked"
                 );
-                self.store.switch_off(target, answer, now).await
+                self.store.change(move |tx| tx.switch_off(&target, &answer, now)).await
             }
         };
         if let Err(error) = noted {
@@ -527,7 +531,8 @@ async fn deliver_submission(
     loop {
         let now = Timestamp::now();
         let verdict = schedule::next_step(&outcome, id, failures, now);
-        match store.record(lease.clone(), outcome.clone(), verdict, now).await {
+        let ended = (lease.clone(), outcome.clone());
+        match store.change(move |tx| tx.record(&ended.0, &ended.1, verdict, now)).await {
             Ok(settled) => {
                 if verdict == schedule::NextStep::Delivered {
                     confirmations.confirm(id);

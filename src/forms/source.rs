@@ -49,6 +49,15 @@ impl Source {
     }
 }
 
+/// The number of requests to one form that the limits refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusedRequests {
+    /// The source; `None` for the sum of all sources that are not counted individually.
+    pub source: Option<Source>,
+    pub form: &'static str,
+    pub count: u64,
+}
+
 /// Shows only the address family: logs must not contain addresses.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

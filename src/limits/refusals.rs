@@ -10,19 +10,10 @@ use std::collections::hash_map::Entry;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::forms::source::Source;
+use crate::forms::source::{RefusedRequests, Source};
 
 /// Number of pairs of source and form that are counted separately. Each takes about 50 bytes.
 pub const MAX_COUNTED: usize = 1000;
-
-/// The number of refused requests from one source to one form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// The source; `None` for the sum of all sources that were not counted separately.
-    pub source: Option<Source>,
-    pub form: &'static str,
-    pub count: u64,
-}
 
 /// Counts refused requests by source and form. All workers share it.
 #[derive(Default)]
@@ -51,10 +42,12 @@ impl RefusalCounter {
     }
 
     /// Returns the counts, largest first, and resets them.
-    pub fn drain(&self) -> Vec<Refused> {
+    pub fn drain(&self) -> Vec<RefusedRequests> {
         let counts = mem::take(&mut *self.lock());
-        let mut refused: Vec<_> =
-            counts.into_iter().map(|((source, form), count)| Refused { source, form, count }).collect();
+        let mut refused: Vec<_> = counts
+            .into_iter()
+            .map(|((source, form), count)| RefusedRequests { source, form, count })
+            .collect();
         refused.sort_by_key(|refused| (Reverse(refused.count), refused.source, refused.form));
         refused
     }
@@ -95,7 +88,7 @@ mod tests {
         let others = |form| drained.iter().find(|refused| refused.source.is_none() && refused.form == form);
         assert_eq!(others("contact").map(|others| others.count), Some(500));
         assert_eq!(others("waitlist").map(|others| others.count), Some(1));
-        assert!(drained.contains(&Refused { source: Some(source(7)), form: "contact", count: 2 }));
+        assert!(drained.contains(&RefusedRequests { source: Some(source(7)), form: "contact", count: 2 }));
         // After `drain`, pairs are counted separately again.
         refusals.record(source(all), "contact");
         check(&refusals, &[(Some(source(all)), "contact", 1)]);

@@ -43,7 +43,7 @@ pub enum StoreError {
     #[error("a submission could not be encrypted")]
     NotSealed,
     /// A row of the intake is faulty, so a retry does not help. Contains the cause.
-    #[error("it cannot be processed: {0}")]
+    #[error("a submission cannot be processed: {0}")]
     Unprocessable(String),
     #[error("the inbox is damaged: {0}")]
     Damaged(&'static str),

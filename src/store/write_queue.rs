@@ -232,7 +232,7 @@ impl WriteQueue {
         // Log without the lock: another thread may hold standard error while it waits for the lock.
         match (before, failure) {
             (None, Some(error)) => tracing::error!(%error, "submissions cannot be stored"),
-            (Some(_), None) => tracing::info!("submissions are kept again"),
+            (Some(_), None) => tracing::info!("submissions can be stored again"),
             _ => {}
         }
     }

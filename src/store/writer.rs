@@ -196,7 +196,7 @@ impl WriterThread {
     fn work(mut self, queue: &WriteQueue) {
         while let Some(mut batch) = queue.take(!self.unresolved.is_empty()) {
             let mut outcome = if batch.is_idle_check {
-                self.look().map(|()| Vec::new())
+                self.probe().map(|()| Vec::new())
             } else {
                 self.commit(&batch.jobs, &mut batch.changes)
             };
@@ -231,21 +231,22 @@ impl WriterThread {
                 let _ = answer.send(outcome.as_ref().map(|accepted| accepted[at]).map_err(Clone::clone));
             }
             if outcome.is_ok() {
-                self.follow_up();
+                self.checkpoint_if_due();
             }
         }
     }
 
-    /// Checks the database without a write.
-    fn look(&mut self) -> Result<(), StoreError> {
+    /// Checks an idle database without a write.
+    fn probe(&mut self) -> Result<(), StoreError> {
         match &mut self.database {
-            Some(DatabaseWriter::Postgres(database)) => database.look(),
+            Some(DatabaseWriter::Postgres(database)) => database.check_writable(),
             _ => Ok(()),
         }
     }
 
-    /// Work after a commit, while no caller is waiting.
-    fn follow_up(&mut self) {
+    /// Starts to copy a long write-ahead log into the database, and copies its rest once that has ended. Call
+    /// this after a commit, while no caller is waiting.
+    fn checkpoint_if_due(&mut self) {
         if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database)
             && copier.is_due(database.changed, || Some(database.files.clone()))
         {

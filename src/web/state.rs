@@ -14,11 +14,11 @@ use super::tls::Tls;
 use crate::deliver::worker::Confirmations;
 use crate::intake::Intake;
 use crate::limits::rate_limiter::RateLimiter;
-use crate::limits::refusals::{RefusalCounter, Refused};
+use crate::limits::refusals::RefusalCounter;
 use crate::limits::{self, ByteLimiter, ByteOptions};
 use crate::pages::Site;
 use crate::store::disk::DiskMonitor;
-use crate::store::{RefusedRequests, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// The state of a running server.
 #[derive(Clone)]
@@ -74,9 +74,7 @@ impl AppState {
     /// Stores the counts of requests that were refused since the last call. Nothing else depends on these
     /// figures, so a failure is not retried.
     pub async fn store_refusals(&self) -> Result<(), StoreError> {
-        let refused = self.refusals.drain().into_iter();
-        let refused = refused.map(|Refused { source, form, count }| RefusedRequests { source, form, count });
-        self.store.record_refusals(refused.collect(), Timestamp::now()).await
+        self.store.record_refusals(self.refusals.drain(), Timestamp::now()).await
     }
 
     /// The same state for one worker, which counts metrics in its own memory.

@@ -130,7 +130,7 @@ impl PostgresWriter {
     }
 
     /// Checks that the server accepts changes. Reconnects if the connection is lost.
-    pub fn look(&mut self) -> Result<(), StoreError> {
+    pub fn check_writable(&mut self) -> Result<(), StoreError> {
         let ask = |connection: &PgConnection| -> Result<bool, StoreError> {
             let sql: &dyn Sql = connection;
             sql.one("SELECT pg_is_in_recovery()", &[])?.get(0)

@@ -18,7 +18,7 @@ use crate::store::sql::intake::UnresolvedCommit;
 use crate::store::sql::transaction::Transaction;
 use crate::store::sql::{Dialect, bound, discard};
 use crate::store::tests::fresh::Fresh;
-use crate::store::tests::inbox::{Options, TestInbox, process};
+use crate::store::tests::inbox::{Options, TestInbox, process, transaction};
 use crate::store::{Accepted, Filter, HeldFilter, InboxReader, SourcePrefix};
 use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, DailyQuota, Route};
 use crate::submission::verdict::{ScreeningVerdict, Signal};
@@ -219,7 +219,7 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
     let failed =
         crate::submission::outcome::Outcome::failed(crate::submission::outcome::Cause::Channel, "451");
     let verdict = crate::submission::schedule::NextStep::RetryAt(now);
-    crate::store::sql::deliver::record(sql, &lease, &failed, verdict, now).unwrap();
+    transaction(sql).record(&lease, &failed, verdict, now).unwrap();
     thread::scope(|scope| {
         let release = scope.spawn(move || editor.release(id, &[], now).unwrap());
         // The release waits for the outcome that is being recorded, and takes it into account.

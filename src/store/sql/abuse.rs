@@ -7,20 +7,10 @@ use super::read::InboxReader;
 use super::rows::{self, id_before};
 use super::transaction::Transaction;
 use super::{Sql, values};
-use crate::forms::source::Source;
+use crate::forms::source::RefusedRequests;
 use crate::store::error::StoreError;
 
-/// The number of requests from a source that the limits refused. A day has at most 10,000 rows by source and
-/// form; further requests are counted by form only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RefusedRequests {
-    /// The source; `None` for sources that are not counted individually.
-    pub source: Option<Source>,
-    pub form: &'static str,
-    pub count: u64,
-}
-
-/// The maximum number of rows by source and form for one day.
+/// The maximum number of rows by source and form for one day. Further requests are counted by form only.
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {

@@ -12,7 +12,6 @@ use super::rows::{self, SUBMISSION};
 use super::transaction::Transaction;
 use super::{Cell, Dialect, Row, Sql, bound, values};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::Secret;
 use crate::submission::delivery::{
     Capacity, ChannelTarget, ClaimRequest, Claimed, Claims, DailyQuota, Lease, NextDue, Route,
 };
@@ -21,89 +20,88 @@ use crate::submission::reasons_json;
 use crate::submission::schedule::{self, NextStep};
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
 
-/// Requeues the attempts that an earlier process left unfinished, and returns their number. Call this when no
-/// other process is sending. On a server, other replicas may be sending, so their attempts are left alone.
-pub(crate) fn recover(tx: &dyn Sql, now: Timestamp) -> Result<usize, StoreError> {
-    if tx.dialect() == Dialect::Postgres {
-        clamp_due_times(tx, now)?;
-        return Ok(0);
-    }
-    let count = requeue_orphans(tx, &[], now)?;
-    // Try failing channels again after a restart, which may have been meant to fix them.
-    for channel in tx.query("SELECT name FROM channel WHERE paused_at IS NOT NULL", &[])? {
-        let channel = channel.get::<String>(0)?;
-        resume(tx, &channel)?;
-        let mut from = Some(now);
-        while let Some(later) = from {
-            from = bring_forward(tx, &channel, later, now)?.from;
-        }
-    }
-    clamp_due_times(tx, now)?;
-    Ok(count)
-}
-
-/// Requeues attempts that are recorded as begun but are not in `under_way`, and returns their number. On a
-/// server, another replica may be sending them, so their leases have to expire first.
-pub(crate) fn requeue_orphans(
-    tx: &dyn Sql,
-    under_way: &[Lease],
-    now: Timestamp,
-) -> Result<usize, StoreError> {
-    if tx.dialect() == Dialect::Postgres {
-        return Ok(0);
-    }
-    let begun = tx.query(&format!("SELECT {DELIVERY} FROM delivery WHERE state = 'sending'"), &[])?;
-    let mut count = 0;
-    for row in &begun {
-        let found = DueDelivery::new(row)?;
-        if !found.is_among(under_way) {
-            interrupt(tx, &found, now)?;
-            count += 1;
-        }
-    }
-    Ok(count)
-}
-
-/// Makes deliveries due that are waiting for longer than the retry schedule allows, because they were
-/// scheduled before the clock was set back. With [`clamp_far_due_times`] alone, a clock that was corrected by
-/// a day would delay deliveries by a day.
-pub(crate) fn clamp_due_times(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
-    let mut far = Vec::new();
-    // Two queries, each with a partial index that leaves out completed deliveries.
-    for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
-        // A loose index scan: look up each channel, then its rows.
-        let next = format!(
-            "SELECT channel FROM delivery WHERE channel > ?1 AND due_at IS NOT NULL AND {} ORDER BY channel LIMIT 1",
-            condition(again)
-        );
-        let waiting = format!(
-            "SELECT submission, failures, due_at FROM delivery
-             WHERE channel = ?1 AND due_at > ?2 AND state = 'waiting' AND {}{and}",
-            condition(again)
-        );
-        let mut channel = String::new();
-        while let Some(row) = tx.row(&next, values![channel])? {
-            channel = row.get(0)?;
-            for row in tx.query(&waiting, values![channel, now.as_millisecond()])? {
-                let wait = schedule::longest_wait(row.get(1)?);
-                if row.get::<i64>(2)? > now.as_millisecond().saturating_add(millis(wait)) {
-                    far.push((row.get::<[u8; 16]>(0)?, channel.clone()));
+/// Times are by this process's clock.
+impl Transaction<'_> {
+    /// Requeues the attempts that an earlier process left unfinished, and returns their number. Call this
+    /// when no other process is sending. On a server, other replicas may be sending, so their attempts are
+    /// left alone.
+    pub fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let count = self.requeue_orphans(&[], now)?;
+        if self.sql.dialect() == Dialect::Sqlite {
+            // Try failing channels again after a restart, which may have been meant to fix them.
+            for channel in self.sql.query("SELECT name FROM channel WHERE paused_at IS NOT NULL", &[])? {
+                let channel = channel.get::<String>(0)?;
+                self.resume(&channel)?;
+                let mut from = Some(now);
+                while let Some(later) = from {
+                    from = self.bring_forward(&channel, later, now)?.from;
                 }
             }
         }
+        self.clamp_due_times(now)?;
+        Ok(count)
     }
-    for (submission, channel) in far {
-        tx.execute(
-            "UPDATE delivery SET due_at = ?3 WHERE submission = ?1 AND channel = ?2",
-            values![submission, channel, now.as_millisecond()],
-        )?;
-    }
-    Ok(())
-}
 
-impl Transaction<'_> {
-    /// Begins attempts at due deliveries. Times are by this process's clock. `channels` are the configured
-    /// channels.
+    /// Requeues attempts that are recorded as begun but are not in `under_way`, because they were recorded by
+    /// a commit that was reported as failed. Returns their number. Only the process that sends may call this.
+    /// On a server, another replica may be sending them, so their leases have to expire first.
+    pub fn requeue_orphans(&self, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
+        if self.sql.dialect() == Dialect::Postgres {
+            return Ok(0);
+        }
+        let begun = format!("SELECT {DELIVERY} FROM delivery WHERE state = 'sending'");
+        let mut count = 0;
+        for row in &self.sql.query(&begun, &[])? {
+            let found = DueDelivery::new(row)?;
+            if !found.is_among(under_way) {
+                interrupt(self.sql, &found, self.to_database_time(now))?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Makes deliveries due that are waiting for longer than the retry schedule allows, because they were
+    /// scheduled before the clock was set back to `now`. With [`clamp_far_due_times`] alone, a clock that was
+    /// corrected by a day would delay deliveries by a day.
+    pub fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
+        let (tx, now) = (self.sql, self.to_database_time(now));
+        let mut far = Vec::new();
+        // Two queries, each with a partial index that leaves out completed deliveries.
+        for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
+            // A loose index scan: look up each channel, then its rows.
+            let next = format!(
+                "SELECT channel FROM delivery WHERE channel > ?1 AND due_at IS NOT NULL AND {} ORDER BY channel LIMIT 1",
+                condition(again)
+            );
+            let waiting = format!(
+                "SELECT submission, failures, due_at FROM delivery
+             WHERE channel = ?1 AND due_at > ?2 AND state = 'waiting' AND {}{and}",
+                condition(again)
+            );
+            let mut channel = String::new();
+            while let Some(row) = tx.row(&next, values![channel])? {
+                channel = row.get(0)?;
+                for row in tx.query(&waiting, values![channel, now.as_millisecond()])? {
+                    let wait = schedule::longest_wait(row.get(1)?);
+                    if row.get::<i64>(2)? > now.as_millisecond().saturating_add(millis(wait)) {
+                        far.push((row.get::<[u8; 16]>(0)?, channel.clone()));
+                    }
+                }
+            }
+        }
+        for (submission, channel) in far {
+            tx.execute(
+                "UPDATE delivery SET due_at = ?3 WHERE submission = ?1 AND channel = ?2",
+                values![submission, channel, now.as_millisecond()],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Begins attempts at due deliveries, up to the capacity of each channel. `channels` are the configured
+    /// channels; those with a daily quota send first attempts for frequent networks at the pace of
+    /// [`FrequentPace`].
     pub fn claim(
         &self,
         wants: &[ClaimRequest],
@@ -112,17 +110,20 @@ impl Transaction<'_> {
         now: Timestamp,
         lease: Duration,
     ) -> Result<Vec<Claims>, StoreError> {
-        let now = self.to_database_time(now);
-        let mut claims = claim(self.sql, self.secret, wants, channels, under_way, now, lease)?;
-        for Claims { next: NextDue { first, retry }, .. } in &mut claims {
+        let mut all = Vec::with_capacity(wants.len());
+        for want in wants {
+            let channel = channels.iter().find(|channel| channel.name == want.target.name);
+            let quota = channel.and_then(|channel| channel.quota.as_ref());
+            let mut claims = claim_in(self, want, quota, under_way, self.to_database_time(now), lease)?;
+            let NextDue { first, retry } = &mut claims.next;
             *first = first.map(|at| self.to_our_time(at));
             *retry = retry.map(|at| self.to_our_time(at));
+            all.push(claims);
         }
-        Ok(claims)
+        Ok(all)
     }
 
-    /// Records the outcome of an attempt. Times are by this process's clock. Returns whether all of the
-    /// submission's deliveries have arrived.
+    /// Records the outcome of an attempt. Returns whether all of the submission's deliveries have arrived.
     pub fn record(
         &self,
         lease: &Lease,
@@ -136,6 +137,116 @@ impl Transaction<'_> {
         };
         record(self.sql, lease, outcome, next, self.to_database_time(now))
     }
+
+    /// Whether at least one channel has confirmed a submission.
+    pub fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.sql.exists("SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'", values![id])
+    }
+
+    /// Records that a channel is paused and being probed, with the receiver's reply.
+    pub fn pause(&self, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
+        self.sql.execute(
+            "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
+             ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(channel.paused_at, ?2), answer = ?3",
+            values![channel, self.to_database_time(now).as_millisecond(), answer],
+        )?;
+        Ok(())
+    }
+
+    /// Records that a channel works again.
+    pub fn resume(&self, channel: &str) -> Result<(), StoreError> {
+        // The stored answer is outdated, and may quote a visitor.
+        self.sql.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
+    }
+
+    /// After a channel's outage, makes up to 200 deliveries due that are waiting because of it and were due at
+    /// `from` or later. Attempts that failed only because of the channel no longer count: otherwise a mail server
+    /// that accepts few messages would use up all attempts within an hour. The last failure still counts, and so
+    /// do failures that the content may have caused, so a delivery that the receiver never accepts is eventually
+    /// parked.
+    pub fn bring_forward(
+        &self,
+        channel: &str,
+        from: Timestamp,
+        now: Timestamp,
+    ) -> Result<BroughtForward, StoreError> {
+        let (tx, now) = (self.sql, self.to_database_time(now));
+        let later = format!(
+            "SELECT submission, due_at FROM delivery
+             WHERE channel = ?1 AND due_at >= ?2 AND due_at > ?3 AND state = 'waiting' \
+             AND blame IN ('channel', 'unclear') AND {}
+             ORDER BY due_at LIMIT {}",
+            condition(true),
+            rows::MAX_ROWS
+        );
+        let rows = tx.query(&later, values![channel, from.as_millisecond(), now.as_millisecond()])?;
+        let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+        ids.sort_unstable();
+        let count = tx.execute_with_in(
+            "UPDATE delivery SET due_at = ?1, failures = CASE WHEN failures > 1 AND (blame = 'channel' OR
+                 (SELECT received_at FROM submission WHERE id = delivery.submission) > ?3) THEN failures - 1 ELSE failures END
+             WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame IN ('channel', 'unclear') AND submission",
+            values![now.as_millisecond(), channel, now.as_millisecond() - millis(FORGIVENESS_AGE)],
+            &ids,
+        )?;
+        let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
+        let from = last.map(|row| rows::time(row.get(1)?)).transpose()?;
+        Ok(BroughtForward { count, from })
+    }
+
+    /// Switches a channel off until its target changes or the operator retries one of its deliveries.
+    pub fn switch_off(&self, target: &ChannelTarget, answer: &str, now: Timestamp) -> Result<(), StoreError> {
+        let destination = self.secret.target(&target.destination);
+        self.sql.execute(
+            "INSERT INTO channel (name, target, off_at, answer) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET target = ?2, off_at = ?3, answer = ?4",
+            values![target.name, destination, self.to_database_time(now).as_millisecond(), answer],
+        )?;
+        Ok(())
+    }
+
+    /// Replaces a submission's fields with the encrypted ones, once no channel has to deliver it any more.
+    /// Returns whether it did so.
+    pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
+        let tx = self.sql;
+        // On a server, the submission must not be released between the two statements.
+        tx.query(&format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().lock()), values![id])?;
+        let mut values = vec![Cell::Blob(id.as_bytes().to_vec())];
+        let condition = has_nothing_to_deliver(channels, &mut values);
+        if !tx
+            .exists(&format!("SELECT 1 FROM submission s WHERE s.id = ?1 AND {condition}"), &bound(&values))?
+        {
+            return Ok(false);
+        }
+        let is_sealed = tx.execute(
+            "UPDATE submission SET fields = '{}', sealed = ?2 WHERE id = ?1 AND sealed IS NULL",
+            values![id, sealed],
+        )? == 1;
+        if is_sealed {
+            strip_reasons(tx, id)?;
+            // Refusals may quote the submission.
+            tx.execute(
+                "UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0",
+                values![id],
+            )?;
+        }
+        Ok(is_sealed)
+    }
+
+    /// The time that [`Transaction::remember`] stored under a name; `None` if there is none.
+    pub fn remembered(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
+        let row = self.sql.row("SELECT value FROM meta WHERE name = ?1", values![name])?;
+        row.map(|row| rows::time(i64::from_be_bytes(row.get(0)?))).transpose()
+    }
+
+    /// Stores a time under a name.
+    pub fn remember(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
+        self.sql.execute(
+            "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
+            values![name, at.as_millisecond().to_be_bytes()],
+        )?;
+        Ok(())
+    }
 }
 
 /// The lowest rank of a suspicious submission.
@@ -144,37 +255,17 @@ pub const SUSPICIOUS_RANK: i64 = 64;
 /// network counts for at most 72 submissions, which is rank 7.
 pub const FREQUENT_RANK: i64 = 8;
 
-/// Begins attempts at due deliveries, up to the capacity of each channel. Channels with a daily quota send
-/// first attempts for frequent networks at the pace of [`FrequentPace`].
-pub(crate) fn claim(
-    tx: &dyn Sql,
-    secret: &Secret,
-    wants: &[ClaimRequest],
-    channels: &[Route],
-    under_way: &[Lease],
-    now: Timestamp,
-    lease: Duration,
-) -> Result<Vec<Claims>, StoreError> {
-    let claim = |want: &ClaimRequest| {
-        let channel = channels.iter().find(|channel| channel.name == want.target.name);
-        let quota = channel.and_then(|channel| channel.quota.as_ref());
-        claim_in(tx, secret, want, quota, under_way, now, lease)
-    };
-    wants.iter().map(claim).collect()
-}
-
 /// Begins attempts at due deliveries of one channel.
 fn claim_in(
-    tx: &dyn Sql,
-    secret: &Secret,
+    transaction: &Transaction<'_>,
     want: &ClaimRequest,
     quota: Option<&DailyQuota>,
     under_way: &[Lease],
     now: Timestamp,
     lease: Duration,
 ) -> Result<Claims, StoreError> {
-    let channel = &want.target.name;
-    if is_off(tx, secret, &want.target)? {
+    let (tx, channel) = (transaction.sql, &want.target.name);
+    if is_off(transaction, &want.target)? {
         for again in [false, true] {
             let park = format!(
                 "UPDATE delivery SET state = 'parked', due_at = NULL
@@ -187,7 +278,7 @@ fn claim_in(
     }
     clamp_far_due_times(tx, channel, now)?;
     let mut claimed = Vec::new();
-    let mut pace = quota.map(|quota| FrequentPace::read(tx, quota, now)).transpose()?;
+    let mut pace = quota.map(|quota| FrequentPace::load_for_update(transaction, quota, now)).transpose()?;
     let may_begin = pace.as_ref().map_or(usize::MAX, FrequentPace::may_begin);
     let Capacity { any: places, retries: most_retries } = want.capacity;
     let most = places + under_way.len();
@@ -221,7 +312,7 @@ fn claim_in(
     let mut next = NextDue { first: next_due(tx, channel, false)?, retry: next_due(tx, channel, true)? };
     let mut is_waiting = false;
     if let Some(pace) = pace {
-        pace.write(tx)?;
+        pace.save_if_changed(transaction)?;
         if pace.may_begin() == 0 && next.first.is_some_and(|at| at <= now) {
             // Do not claim for frequent networks before their pace allows it.
             next.first = next_not_frequent(tx, channel)?.into_iter().chain([pace.next()]).min();
@@ -308,19 +399,18 @@ fn due_first(
     most: usize,
 ) -> Result<Vec<DueDelivery>, StoreError> {
     let channel = &want.target.name;
-    let index = turn_index(tx);
+    let delivery = by_turn(tx);
     let forms = waiting_forms(tx, channel)?;
     // Skip rows that another replica is claiming.
     let lock = tx.dialect().lock_free_rows();
     let due = format!(
-        "SELECT {DELIVERY} FROM delivery {index}
+        "SELECT {DELIVERY} FROM {delivery}
          WHERE channel = ?1 AND form = ?2 AND rank >= ?5 AND rank < ?6 AND due_at <= ?3 AND {}
          ORDER BY rank, due_at LIMIT ?4 {lock}",
         condition(false)
     );
     let newest = due.replace("ORDER BY rank, due_at", "ORDER BY rank DESC, due_at DESC");
     let read = |statement: &str, form: &str, ranks: &Range<i64>, most: usize| {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
         let rows =
             tx.query(statement, values![channel, form, now.as_millisecond(), most, ranks.start, ranks.end])?;
         rows.iter().map(DueDelivery::new).collect::<Result<Vec<_>, _>>()
@@ -377,20 +467,17 @@ fn due_first(
     Ok(found)
 }
 
-/// Without the hint, SQLite would choose the index by due time.
-fn turn_index(tx: &dyn Sql) -> &'static str {
-    match tx.dialect() {
-        Dialect::Sqlite => "INDEXED BY delivery_turn",
-        Dialect::Postgres => "",
-    }
+/// The table with the index by turn. Without the hint, SQLite would choose the index by due time.
+fn by_turn(tx: &dyn Sql) -> String {
+    tx.dialect().indexed("delivery", "delivery_turn")
 }
 
 /// The forms with waiting first attempts.
 fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError> {
     let next_form = format!(
-        "SELECT form FROM delivery {} WHERE channel = ?1 AND form > ?2 AND due_at IS NOT NULL AND failures = 0
+        "SELECT form FROM {} WHERE channel = ?1 AND form > ?2 AND due_at IS NOT NULL AND failures = 0
          ORDER BY form LIMIT 1",
-        turn_index(tx)
+        by_turn(tx)
     );
     // An older version that shares the database does not write the form.
     let mut forms = vec![String::new()];
@@ -403,9 +490,9 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
 /// When the next first attempt is due that is not for a frequent network; `None` if there is none.
 fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
     let due = format!(
-        "SELECT due_at FROM delivery {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
+        "SELECT due_at FROM {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
          ORDER BY due_at LIMIT 1",
-        turn_index(tx)
+        by_turn(tx)
     );
     let mut next: Option<Timestamp> = None;
     for form in waiting_forms(tx, channel)? {
@@ -449,19 +536,24 @@ const FREQUENT_BURST: u32 = 100;
 const FREQUENT_STEP: Duration = Duration::from_mins(10);
 
 impl FrequentPace {
-    fn read(tx: &dyn Sql, quota: &DailyQuota, now: Timestamp) -> Result<FrequentPace, StoreError> {
+    /// Loads an account's state, and locks it until the end of the transaction.
+    fn load_for_update(
+        tx: &Transaction<'_>,
+        quota: &DailyQuota,
+        now: Timestamp,
+    ) -> Result<FrequentPace, StoreError> {
         let name = format!("pace of {}", quota.account);
-        if tx.dialect() == Dialect::Postgres {
+        if tx.sql.dialect() == Dialect::Postgres {
             // A replica that claims at the same time waits for this row.
-            tx.execute(
+            tx.sql.execute(
                 "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
                 values![name, now.as_millisecond().to_be_bytes()],
             )?;
-            tx.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
+            tx.sql.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
         }
         let latest = later(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
         // A time further ahead was written before the clock was set back.
-        let rested = remembered(tx, &name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
+        let rested = tx.remembered(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
         // A message to more recipients uses up the whole burst, but can still be sent.
         let step = FREQUENT_STEP * quota.recipients.clamp(1, FREQUENT_BURST);
         Ok(FrequentPace { name, now, rested, step, is_changed: false })
@@ -486,12 +578,8 @@ impl FrequentPace {
         self.rested.checked_sub(room).unwrap_or(self.now)
     }
 
-    /// Stores the state if it has changed.
-    fn write(&self, tx: &dyn Sql) -> Result<(), StoreError> {
-        if self.is_changed {
-            remember(tx, &self.name, self.rested)?;
-        }
-        Ok(())
+    fn save_if_changed(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+        if self.is_changed { tx.remember(&self.name, self.rested) } else { Ok(()) }
     }
 }
 
@@ -559,7 +647,6 @@ fn by_due_time(
         "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at {order} LIMIT ?3 {lock}",
         condition(again)
     );
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
     tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(DueDelivery::new).collect()
 }
 
@@ -645,7 +732,7 @@ fn interrupt(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option
 ///
 /// An outcome that is reported after the lease was lost is recorded, but changes the delivery only if it has
 /// arrived.
-pub(crate) fn record(
+fn record(
     tx: &dyn Sql,
     lease: &Lease,
     outcome: &Outcome,
@@ -703,72 +790,27 @@ pub(crate) fn record(
 /// it has only one writer.
 fn keep_as_it_is(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     if tx.dialect() == Dialect::Postgres {
-        tx.query("SELECT 1 FROM submission WHERE id = ?1 FOR SHARE", values![id.as_bytes()])?;
+        tx.query("SELECT 1 FROM submission WHERE id = ?1 FOR SHARE", values![id])?;
     }
     Ok(())
 }
 
 /// Whether a submission has no unfinished deliveries.
-pub(crate) fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
         "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL
          AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')",
-        values![id.as_bytes()],
+        values![id],
     )
 }
 
-/// Whether at least one channel has confirmed a submission.
-pub(crate) fn is_confirmed(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
-    tx.exists("SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'", values![id.as_bytes()])
-}
-
-/// Records that a channel works again.
-pub(crate) fn resume(tx: &dyn Sql, channel: &str) -> Result<(), StoreError> {
-    // The stored answer is outdated, and may quote a visitor.
-    tx.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
-}
-
-/// The outcome of one step of [`bring_forward`].
+/// The outcome of one step of [`Transaction::bring_forward`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BroughtForward {
+pub struct BroughtForward {
     /// The number of deliveries that have become due.
     pub count: usize,
     /// The due time from which the next step continues; `None` after the last step.
     pub from: Option<Timestamp>,
-}
-
-/// After a channel's outage, makes up to 200 deliveries due that are waiting because of it and were due at
-/// `from` or later. Attempts that failed only because of the channel no longer count: otherwise a mail server
-/// that accepts few messages would use up all attempts within an hour. The last failure still counts, and so
-/// do failures that the content may have caused, so a delivery that the receiver never accepts is eventually
-/// parked.
-pub(crate) fn bring_forward(
-    tx: &dyn Sql,
-    channel: &str,
-    from: Timestamp,
-    now: Timestamp,
-) -> Result<BroughtForward, StoreError> {
-    let later = format!(
-        "SELECT submission, due_at FROM delivery
-         WHERE channel = ?1 AND due_at >= ?2 AND due_at > ?3 AND state = 'waiting' \
-         AND blame IN ('channel', 'unclear') AND {}
-         ORDER BY due_at LIMIT {}",
-        condition(true),
-        rows::MAX_ROWS
-    );
-    let rows = tx.query(&later, values![channel, from.as_millisecond(), now.as_millisecond()])?;
-    let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
-    ids.sort_unstable();
-    let count = tx.execute_with_in(
-        "UPDATE delivery SET due_at = ?1, failures = CASE WHEN failures > 1 AND (blame = 'channel' OR
-             (SELECT received_at FROM submission WHERE id = delivery.submission) > ?3) THEN failures - 1 ELSE failures END
-         WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame IN ('channel', 'unclear') AND submission",
-        values![now.as_millisecond(), channel, now.as_millisecond() - millis(FORGIVENESS_AGE)],
-        &ids,
-    )?;
-    let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
-    let from = last.map(|row| rows::time(row.get(1)?)).transpose()?;
-    Ok(BroughtForward { count, from })
 }
 
 /// After an outage, one failure of a delivery is forgiven even if its content may have been the cause,
@@ -776,46 +818,20 @@ pub(crate) fn bring_forward(
 /// content that always fails must eventually be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
-/// Records that a channel is paused and being probed.
-pub(crate) fn pause(tx: &dyn Sql, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
-    tx.execute(
-        "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
-         ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(channel.paused_at, ?2), answer = ?3",
-        values![channel, now.as_millisecond(), answer],
-    )?;
-    Ok(())
-}
-
-/// Records that nothing may be sent to a channel's target any more.
-pub(crate) fn switch_off(
-    tx: &dyn Sql,
-    secret: &Secret,
-    target: &ChannelTarget,
-    answer: &str,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    tx.execute(
-        "INSERT INTO channel (name, target, off_at, answer) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (name) DO UPDATE SET target = ?2, off_at = ?3, answer = ?4",
-        values![target.name, secret.target(&target.destination), now.as_millisecond(), answer],
-    )?;
-    Ok(())
-}
-
 /// Whether a channel is paused.
 fn is_paused(tx: &dyn Sql, channel: &str) -> Result<bool, StoreError> {
     tx.exists("SELECT 1 FROM channel WHERE name = ?1 AND paused_at IS NOT NULL", values![channel])
 }
 
 /// Whether a channel is switched off. A new target switches it on again.
-fn is_off(tx: &dyn Sql, secret: &Secret, target: &ChannelTarget) -> Result<bool, StoreError> {
-    let off =
-        tx.row("SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL", values![target.name])?;
+fn is_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool, StoreError> {
+    let off = "SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL";
+    let off = tx.sql.row(off, values![target.name])?;
     match off.map(|row| row.get::<Option<[u8; 16]>>(0)).transpose()? {
         None => Ok(false),
-        Some(hash) if hash == Some(secret.target(&target.destination)) => Ok(true),
+        Some(hash) if hash == Some(tx.secret.target(&target.destination)) => Ok(true),
         Some(_) => {
-            tx.execute(
+            tx.sql.execute(
                 "UPDATE channel SET off_at = NULL, answer = NULL WHERE name = ?1",
                 values![target.name],
             )?;
@@ -853,40 +869,12 @@ pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>)
     )
 }
 
-/// Replaces a submission's fields with the encrypted ones, once no channel has to deliver it any more.
-/// Returns whether it did so.
-pub(crate) fn seal(tx: &dyn Sql, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
-    // On a server, the submission must not be released between the two statements.
-    tx.query(
-        &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().lock()),
-        values![id.as_bytes()],
-    )?;
-    let mut values = vec![Cell::Blob(id.as_bytes().to_vec())];
-    let condition = has_nothing_to_deliver(channels, &mut values);
-    if !tx.exists(&format!("SELECT 1 FROM submission s WHERE s.id = ?1 AND {condition}"), &bound(&values))? {
-        return Ok(false);
-    }
-    let is_sealed = tx.execute(
-        "UPDATE submission SET fields = '{}', sealed = ?2 WHERE id = ?1 AND sealed IS NULL",
-        values![id.as_bytes(), sealed],
-    )? == 1;
-    if is_sealed {
-        strip_reasons(tx, id)?;
-        // Refusals may quote the submission.
-        tx.execute(
-            "UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0",
-            values![id.as_bytes()],
-        )?;
-    }
-    Ok(is_sealed)
-}
-
 /// Removes the details of screening's reasons, which could identify a person. Signals and points stay.
 fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let row = tx.one(
         "SELECT reasons, score, CASE WHEN withheld = 1 AND released_at IS NULL THEN held_because END
          FROM submission WHERE id = ?1",
-        values![id.as_bytes()],
+        values![id],
     )?;
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
     // Details that cannot be read must be removed too.
@@ -897,7 +885,7 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         .collect();
     tx.execute(
         "UPDATE submission SET reasons = ?2 WHERE id = ?1",
-        values![id.as_bytes(), reasons_json(&reasons).to_string()],
+        values![id, reasons_json(&reasons).to_string()],
     )?;
     // While screening holds the submission, the reason of the hold contains the details too. The operator's
     // own reason stays.
@@ -906,32 +894,14 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let Some(threshold) = threshold(&because) else { return Ok(()) };
     let score = score.unwrap_or_default();
     let stripped = ScreeningVerdict { score, reasons, hold: true, suspicious: false, threshold };
-    tx.execute(
-        "UPDATE submission SET held_because = ?2 WHERE id = ?1",
-        values![id.as_bytes(), stripped.because()],
-    )
-    .map(drop)
+    tx.execute("UPDATE submission SET held_because = ?2 WHERE id = ?1", values![id, stripped.because()])
+        .map(drop)
 }
 
 /// The threshold at the end of a text by [`ScreeningVerdict::because`], which is stored nowhere else. `None`
 /// if the text has none.
 fn threshold(because: &str) -> Option<u32> {
     because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
-}
-
-/// The time that [`remember`] stored under a name; `None` if there is none.
-pub(crate) fn remembered(tx: &dyn Sql, name: &str) -> Result<Option<Timestamp>, StoreError> {
-    let row = tx.row("SELECT value FROM meta WHERE name = ?1", values![name])?;
-    row.map(|row| rows::time(i64::from_be_bytes(row.get(0)?))).transpose()
-}
-
-/// Stores a time under a name.
-pub(crate) fn remember(tx: &dyn Sql, name: &str, at: Timestamp) -> Result<(), StoreError> {
-    tx.execute(
-        "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
-        values![name, at.as_millisecond().to_be_bytes()],
-    )?;
-    Ok(())
 }
 
 pub(crate) fn millis(duration: Duration) -> i64 {

@@ -86,7 +86,7 @@ fn deliveries_scheduled_by_a_fast_clock_do_not_wait_for_it() {
             )
             .unwrap();
     }
-    assert_eq!(crate::store::sql::deliver::recover(&database.connection, now).unwrap(), 0);
+    assert_eq!(crate::store::tests::inbox::transaction(&database.connection).recover(now).unwrap(), 0);
     for (channel, _, _, _, expected) in cases {
         let due_at: i64 = database
             .connection

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, RangeInclusive};
 
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::intake::{self, Arrival, BatchConfig, Intake, IntakeOptions, Processed, Screener};
@@ -9,7 +10,9 @@ use crate::store::fingerprint::Secret;
 use crate::store::sql::Sql;
 use crate::store::sql::transaction::Transaction;
 use crate::store::{Accepted, DatabaseUrl, Store, StoreError, StoreOptions};
-use crate::submission::delivery::Route;
+use crate::submission::delivery::{ChannelTarget, Lease, Route};
+use crate::submission::outcome::Outcome;
+use crate::submission::schedule::NextStep;
 
 /// The options of a store and its intake.
 #[derive(Clone)]
@@ -69,6 +72,49 @@ impl Deref for TestInbox {
 
     fn deref(&self) -> &Store {
         self.intake.store()
+    }
+}
+
+/// The steps of the delivery worker, each in a transaction of its own.
+impl Store {
+    pub async fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
+        self.change(move |tx| tx.recover(now)).await
+    }
+
+    pub async fn requeue_orphans(&self, under_way: Vec<Lease>, now: Timestamp) -> Result<usize, StoreError> {
+        self.change(move |tx| tx.requeue_orphans(&under_way, now)).await
+    }
+
+    pub async fn record(
+        &self,
+        lease: Lease,
+        outcome: Outcome,
+        next: NextStep,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.change(move |tx| tx.record(&lease, &outcome, next, now)).await
+    }
+
+    pub async fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.change(move |tx| tx.is_confirmed(id)).await
+    }
+
+    pub async fn pause(&self, channel: String, answer: String, now: Timestamp) -> Result<(), StoreError> {
+        self.change(move |tx| tx.pause(&channel, &answer, now)).await
+    }
+
+    pub async fn switch_off(
+        &self,
+        target: ChannelTarget,
+        answer: String,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.change(move |tx| tx.switch_off(&target, &answer, now)).await
+    }
+
+    pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
+        let channels = self.channels();
+        self.change(move |tx| tx.seal(id, &sealed, &channels)).await
     }
 }
 

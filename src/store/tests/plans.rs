@@ -223,7 +223,8 @@ impl Fixture {
                 store.pause("crm".to_owned(), "451".to_owned(), at(start)).await?;
                 store.requeue_orphans(Vec::new(), at(start)).await?;
                 store.recover(at(start)).await?;
-                store.clamp_due_times(at(1)).await?;
+                let early = at(1);
+                store.change(move |tx| tx.clamp_due_times(early)).await?;
                 store.resume("crm".to_owned(), true, at(start)).await?;
                 store.switch_off(target("gone"), "410".to_owned(), at(start)).await
             })
@@ -255,8 +256,8 @@ impl Fixture {
                 store.record_refusals((0..9).map(refused).collect(), day(1)).await?;
                 store.record_refusals(vec![RefusedRequests { source: None, ..refused(1) }], day(2)).await?;
                 assert_eq!(store.change(move |tx| tx.forget_refusals(day(2), 200)).await?, 9);
-                store.remember("digest", day(1)).await?;
-                store.remembered("digest").await?;
+                store.change(move |tx| tx.remember("digest", day(1))).await?;
+                store.change(|tx| tx.remembered("digest")).await?;
                 assert!(store.change(move |tx| tx.expire_held(day(1))).await? > 0);
                 let expired = store.change(move |tx| tx.expire(day(1), Uuid::nil())).await?;
                 assert!(expired.removed > 0, "{expired:?}");

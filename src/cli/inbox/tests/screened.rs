@@ -1,7 +1,7 @@
 //! Tests of the results of screening.
 
 use super::*;
-use crate::store::RefusedRequests;
+use crate::forms::source::RefusedRequests;
 use crate::submission::verdict::Signal;
 
 #[test]

@@ -14,6 +14,7 @@ use super::*;
 use crate::deliver::dispatch::{Dispatcher, HealthChange};
 use crate::intake::Screener;
 use crate::screening::{Evidence, Repeats};
+use crate::store::fingerprint::Secret;
 use crate::store::sqlite::{STATEMENTS, TABLES, enable_stable_plans};
 use crate::store::tests::inbox::{Options, process};
 use crate::submission::outcome::{AttemptFailure, LONGEST_ATTEMPT};
@@ -72,6 +73,11 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
 const EMPTY_TABLES: &str = "
     DELETE FROM attempt; DELETE FROM delivery; DELETE FROM repeat; DELETE FROM submission; DELETE FROM intake;
     DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM meta;";
+
+/// A transaction on this database, without a difference between the clocks.
+fn transaction<'a>(sql: &'a dyn Sql, secret: &'a Secret) -> Transaction<'a> {
+    Transaction { sql, secret, ahead: jiff::SignedDuration::ZERO }
+}
 
 fn open_database() -> Connection {
     let database = Connection::open_in_memory().unwrap();
@@ -438,7 +444,7 @@ impl World {
         self.workers[worker].life += 1;
         self.workers[worker].started = self.now;
         if !self.two {
-            recover(&self.database, self.clock()).unwrap();
+            transaction(&self.database, &self.secret).recover(self.clock()).unwrap();
         }
         self.at(self.now, Event::Process(worker));
         self.wake_at(worker, self.now);
@@ -504,9 +510,9 @@ impl World {
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
         let Some(dispatcher) = &mut self.workers[worker].dispatcher else { return };
         let (wants, under_way) = (dispatcher.claim_requests(elapsed), dispatcher.under_way.clone());
-        let claims =
-            claim(&self.database, &self.secret, &wants, &self.options.channels, &under_way, clock, LEASE)
-                .unwrap();
+        let claims = transaction(&self.database, &self.secret)
+            .claim(&wants, &self.options.channels, &under_way, clock, LEASE)
+            .unwrap();
         let mut sleep: Option<Duration> = None;
         let mut begun = Vec::new();
         for (post, claims) in claims.into_iter().enumerate() {
@@ -591,7 +597,7 @@ impl World {
             *self.taken.entry((id, post)).or_default() += 1;
         }
         let verdict = schedule::next_step(&outcome, id, claimed.failures, clock);
-        record(&self.database, &claimed.lease, &outcome, verdict, clock).unwrap();
+        transaction(&self.database, &self.secret).record(&claimed.lease, &outcome, verdict, clock).unwrap();
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
         let dispatcher = self.workers[worker].dispatcher.as_mut().unwrap();
         let target = dispatcher.target(post).clone();
@@ -599,16 +605,19 @@ impl World {
             HealthChange::None => {}
             HealthChange::Paused => {
                 self.totals.pauses += 1;
-                pause(&self.database, &target.name, "away", clock).unwrap();
+                transaction(&self.database, &self.secret).pause(&target.name, "away", clock).unwrap();
             }
             HealthChange::Resumed { after_outage } => {
-                resume(&self.database, &target.name).unwrap();
+                let tx = transaction(&self.database, &self.secret);
+                tx.resume(&target.name).unwrap();
                 let mut from = after_outage.then_some(clock);
                 while let Some(later) = from {
-                    from = bring_forward(&self.database, &target.name, later, clock).unwrap().from;
+                    from = tx.bring_forward(&target.name, later, clock).unwrap().from;
                 }
             }
-            HealthChange::Off => switch_off(&self.database, &self.secret, &target, "410", clock).unwrap(),
+            HealthChange::Off => {
+                transaction(&self.database, &self.secret).switch_off(&target, "410", clock).unwrap()
+            }
         }
         self.wake_at(worker, self.now);
     }
