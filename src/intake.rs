@@ -143,7 +143,8 @@ impl Intake {
     /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the caller
     /// is cancelled before either, the submission may have been stored.
     pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
-        let accepting = arrival.accepting(&self.options.load(), &self.store.channels(), &self.messages)?;
+        let accepting =
+            arrival.accepting(&self.options.load(), &self.store.channels.load(), &self.messages)?;
         self.store.append(accepting).await
     }
 

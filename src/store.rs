@@ -69,7 +69,9 @@ impl StoreOptions {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<Writer>,
-    channels: Arc<ArcSwap<Vec<Route>>>,
+    /// The configured channels, for which submissions are queued. A change may hold a clone of this handle; a
+    /// change that held the store itself would keep the writer alive.
+    pub channels: Arc<ArcSwap<Vec<Route>>>,
 }
 
 impl fmt::Debug for Store {
@@ -143,21 +145,6 @@ impl Store {
         }
     }
 
-    /// Replaces the configured channels.
-    pub fn reconfigure(&self, channels: Vec<Route>) {
-        self.channels.store(Arc::new(channels));
-    }
-
-    /// A handle to the current channels, for use in changes: a change that held the store itself would keep
-    /// the writer alive.
-    pub fn live_channels(&self) -> Arc<ArcSwap<Vec<Route>>> {
-        self.channels.clone()
-    }
-
-    pub fn channels(&self) -> Arc<Vec<Route>> {
-        self.channels.load_full()
-    }
-
     /// The outcome of the last write, without trying another one; an error if a write is taking longer than
     /// five seconds. After a failure the writer retries every second, so the result is current even without
     /// submissions.
@@ -177,7 +164,7 @@ impl Store {
         // The lease starts when the claim is executed, not when it was requested.
         let asked = Instant::now();
         let waited = move || Duration::from_secs(asked.elapsed().as_secs());
-        let channels = self.channels();
+        let channels = self.channels.load_full();
         self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease)).await
     }
 
@@ -193,10 +180,10 @@ impl Store {
         self.change(move |tx| tx.resume(&name)).await?;
         let (mut count, mut from) = (0, after_outage.then_some(Timestamp::MIN));
         while let Some(later) = from {
-            let name = channel.clone();
-            let step = self.change(move |tx| tx.bring_forward(&name, later, now)).await?;
-            count += step.count;
-            from = step.from;
+            let (name, more);
+            name = channel.clone();
+            (more, from) = self.change(move |tx| tx.bring_forward(&name, later, now)).await?;
+            count += more;
         }
         Ok(count)
     }

@@ -179,7 +179,7 @@ impl Dispatcher {
 }
 
 /// The attempts in progress and the circuit breaker of one channel.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ChannelHealth {
     concurrency: usize,
     first_attempts: usize,
@@ -196,8 +196,9 @@ pub struct ChannelHealth {
     is_paused_elsewhere: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum HealthState {
+    #[default]
     Well,
     Paused(Pause),
     Off,
@@ -245,17 +246,7 @@ impl Pause {
 
 impl ChannelHealth {
     pub fn new(concurrency: usize) -> ChannelHealth {
-        ChannelHealth {
-            concurrency: concurrency.max(1),
-            first_attempts: 0,
-            retries: 0,
-            begun: 0,
-            failures: 0,
-            health: HealthState::Well,
-            gap: Duration::ZERO,
-            gap_ends: Duration::ZERO,
-            is_paused_elsewhere: false,
-        }
+        ChannelHealth { concurrency: concurrency.max(1), ..ChannelHealth::default() }
     }
 
     /// The number of attempts that may start now, in total and for retries.

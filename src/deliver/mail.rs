@@ -182,7 +182,7 @@ fn plain_text(notice: &Notification) -> String {
     if !notice.fields.is_empty() && !text.ends_with("\n\n") {
         text.push('\n');
     }
-    let _ = writeln!(text, "Received: {}\nId: {}", received(notice), notice.id);
+    let _ = writeln!(text, "Received: {}\nId: {}", notice.created_at_text(), notice.id);
     text
 }
 
@@ -203,13 +203,9 @@ fn html(notice: &Notification) -> String {
         }
         html.push_str("</dl>\n");
     }
-    let _ = writeln!(html, "<p>Received: {}<br>\nId: {}</p>", received(notice), notice.id);
+    let _ = writeln!(html, "<p>Received: {}<br>\nId: {}</p>", notice.created_at_text(), notice.id);
     html.push_str("</body>\n</html>\n");
     html
-}
-
-fn received(notice: &Notification) -> String {
-    format!("{:.3}", notice.created_at)
 }
 
 #[cfg(test)]

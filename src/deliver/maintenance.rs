@@ -196,7 +196,7 @@ impl Maintenance {
     /// deliver it after its release. Returns their number.
     async fn seal_settled(&self) -> Result<usize, StoreError> {
         let Some(recipient) = &self.options.recipient else { return Ok(0) };
-        let channels = self.store.channels();
+        let channels = self.store.channels.load_full();
         let mut sealed = 0;
         loop {
             let channels = channels.clone();
@@ -327,7 +327,7 @@ pub(super) async fn seal_submission(
     submission: &Submission,
 ) -> Result<bool, StoreError> {
     let sealed = recipient.encrypt(submission.fields_json().as_bytes()).map_err(|_| StoreError::NotSealed)?;
-    let (id, channels) = (submission.id, store.channels());
+    let (id, channels) = (submission.id, store.channels.load_full());
     store.change(move |tx| tx.seal(id, &sealed, &channels)).await
 }
 

@@ -3,30 +3,24 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::submission::Submission;
 use crate::submission::verdict::{ScreeningReason, Signal};
+use crate::submission::{Submission, named_enum};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topic {
-    Submission,
-    /// The daily summary of problems that need attention.
-    Digest,
-    Flood,
-    /// A test of the channel by `frontdesk doctor`.
-    Test,
+named_enum! {
+    /// What a notification is about. The names are used in identifiers and must never change, because
+    /// receivers use them to recognise duplicates.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Topic {
+        Submission = "submission",
+        /// The daily summary of problems that need attention.
+        Digest = "digest",
+        Flood = "flood",
+        /// A test of the channel by `frontdesk doctor`.
+        Test = "canary",
+    }
 }
 
 impl Topic {
-    /// The name in identifiers. It must never change, because receivers use it to recognise duplicates.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Topic::Submission => "submission",
-            Topic::Digest => "digest",
-            Topic::Flood => "flood",
-            Topic::Test => "canary",
-        }
-    }
-
     /// The `type` member of a webhook's JSON.
     pub fn event(self) -> String {
         format!("{}.created", self.name())
@@ -79,6 +73,11 @@ impl Notification {
             fields: submission.fields.clone(),
             may_be_there: false,
         }
+    }
+
+    /// [`Notification::created_at`] in UTC, in RFC 3339 format with milliseconds.
+    pub fn created_at_text(&self) -> String {
+        format!("{:.3}", self.created_at)
     }
 
     /// The value of a field, if the visitor filled it in.

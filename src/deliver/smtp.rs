@@ -104,12 +104,6 @@ struct Ready {
     trust: TrustedRoots,
 }
 
-impl fmt::Debug for Smtp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Smtp").field("options", &self.options).finish_non_exhaustive()
-    }
-}
-
 impl Smtp {
     /// Prepares the channel without connecting. If the options are invalid, each attempt fails with the
     /// reason.

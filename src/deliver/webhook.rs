@@ -90,12 +90,6 @@ impl Webhook {
     }
 }
 
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("options", &self.options).finish_non_exhaustive()
-    }
-}
-
 /// A Standard Webhooks secret for HMAC-SHA-256.
 #[derive(Clone)]
 pub struct SigningKey(Arc<Signer>);

@@ -167,7 +167,7 @@ impl ProcessorThread {
     /// Releases submissions that were held because of a flood that has ended.
     fn end_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
-            let (quiet, channels) = (self.options.load().flood_ends_after, self.store.channels());
+            let (quiet, channels) = (self.options.load().flood_ends_after, self.store.channels.load_full());
             let (released, is_flooded) = self.store.change_blocking(move |tx| {
                 let now = tx.to_database_time(Timestamp::now());
                 let released = tx.release_ended_floods(now, quiet, MAX_RELEASED, &channels)?;
@@ -229,7 +229,7 @@ impl ProcessorThread {
         ids: RangeInclusive<Uuid>,
     ) -> Result<Option<Processed>, StoreError> {
         let (options, screener) = (self.options.clone(), self.screener.clone());
-        let channels = self.store.live_channels();
+        let channels = self.store.channels.clone();
         let may_announce = self.announced_at.is_none_or(|at| at.elapsed() >= ANNOUNCE_INTERVAL);
         let processed = self.store.change_blocking(move |tx| {
             // A faulty row must not fail the submissions that the same transaction accepts.

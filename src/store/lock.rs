@@ -4,13 +4,10 @@
 //! takes and releases its own locks on the database all the time, and a lock on a replaced file would have no
 //! effect. The file remains; the lock ends with the process.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::error::StoreError;
 use super::postgres::BRIEF;
@@ -64,16 +61,11 @@ impl Lock {
             .truncate(false)
             .mode(0o600)
             .open(with_suffix(&database, "-lock"))?;
-        Ok(try_lock(&file)?.then_some(Lock::File { _file: file }))
-    }
-}
-
-/// Locks an open file without waiting. Returns whether it succeeded.
-pub(super) fn try_lock(file: &File) -> io::Result<bool> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(error.into()),
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock::File { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 }
 

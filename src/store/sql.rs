@@ -262,11 +262,14 @@ bind! {
     str: self => Value::Text(self),
     String: self => Value::Text(self),
     [u8]: self => Value::Blob(self),
-    [u8; 8]: self => Value::Blob(self),
-    [u8; 16]: self => Value::Blob(self),
-    [u8; 32]: self => Value::Blob(self),
     Vec<u8>: self => Value::Blob(self),
     Uuid: self => Value::Blob(self.as_bytes()),
+}
+
+impl<const N: usize> Bind for [u8; N] {
+    fn bind(&self) -> Value<'_> {
+        Value::Blob(self)
+    }
 }
 
 impl<T: Bind> Bind for Option<T> {

@@ -243,7 +243,7 @@ impl Reloader {
             generation: before.generation + 1,
         });
         // New submissions are queued for the new channels before the worker delivers to these.
-        self.desk.store.reconfigure(config.store.channels.clone());
+        self.desk.store.channels.store(config.store.channels.clone().into());
         self.desk.intake.reconfigure(config.intake.clone());
         self.desk.disk.reconfigure(min_free(&config));
         if !config.delivers_like(&self.config) {

@@ -354,7 +354,7 @@ async fn a_failed_login_counts_against_the_channel_and_shows_no_secret() {
         let peer = SmtpPeer::start(vec![script]);
         let smtp = Smtp::new(with_login(options(&peer)));
         check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, words);
-        assert!(!format!("{smtp:?}").contains("password\""), "{smtp:?}");
+        assert!(!format!("{:?}", smtp.options).contains("password\""), "{:?}", smtp.options);
         assert!(peer.record().received.is_empty());
     }
 }

@@ -125,7 +125,7 @@ impl Template {
         environment.add_template_owned(NAME, source.to_owned()).map_err(|error| template_error(&error))?;
         let template = Template(Arc::new(environment));
         template.check_variables()?;
-        for topic in [Topic::Submission, Topic::Digest, Topic::Flood, Topic::Test] {
+        for topic in Topic::ALL {
             template.render(&sample(topic))?;
         }
         Ok(template)
@@ -207,7 +207,7 @@ fn standard_json(notice: &Notification) -> Value {
     data.insert("id".to_owned(), notice.id.to_string().into());
     if notice.topic == Topic::Submission {
         data.insert("form".to_owned(), notice.form.clone().into());
-        data.insert("received_at".to_owned(), time(notice).into());
+        data.insert("received_at".to_owned(), notice.created_at_text().into());
         data.insert("suspicious".to_owned(), notice.is_suspicious.into());
         // A field must not replace any of the members above.
         for (name, value) in &notice.fields {
@@ -217,7 +217,7 @@ fn standard_json(notice: &Notification) -> Value {
         data.insert("title".to_owned(), notice.title.as_str().into());
         data.insert("lines".to_owned(), notice.words.as_slice().into());
     }
-    json!({ "type": notice.topic.event(), "version": VERSION, "timestamp": time(notice), "data": data })
+    json!({ "type": notice.topic.event(), "version": VERSION, "timestamp": notice.created_at_text(), "data": data })
 }
 
 /// The variables of a template. `fields` has the exact values; in the title, the text and the lines, control
@@ -227,7 +227,7 @@ fn context(notice: &Notification) -> [(&'static str, TemplateValue); 10] {
     [
         ("type", notice.topic.event().into()),
         ("version", VERSION.into()),
-        ("timestamp", time(notice).into()),
+        ("timestamp", notice.created_at_text().into()),
         ("id", notice.id.to_string().into()),
         ("form", notice.form.clone().into()),
         ("title", visible(&notice.title).into()),
@@ -278,11 +278,6 @@ fn text(notice: &Notification) -> String {
         let _ = write!(text, "\n{}:{gap}{value}", visible(name));
     }
     text
-}
-
-/// The time in UTC, in RFC 3339 format with milliseconds.
-fn time(notice: &Notification) -> String {
-    format!("{:.3}", notice.created_at)
 }
 
 /// Formats JSON without insignificant whitespace, and escapes control characters and invisible characters.

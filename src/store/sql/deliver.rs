@@ -34,7 +34,7 @@ impl Transaction<'_> {
                 self.resume(&channel)?;
                 let mut from = Some(now);
                 while let Some(later) = from {
-                    from = self.bring_forward(&channel, later, now)?.from;
+                    (_, from) = self.bring_forward(&channel, later, now)?;
                 }
             }
         }
@@ -169,7 +169,7 @@ impl Transaction<'_> {
         channel: &str,
         from: Timestamp,
         now: Timestamp,
-    ) -> Result<BroughtForward, StoreError> {
+    ) -> Result<(usize, Option<Timestamp>), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let later = format!(
             "SELECT submission, due_at FROM delivery
@@ -191,7 +191,7 @@ impl Transaction<'_> {
         )?;
         let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
         let from = last.map(|row| rows::time(row.get(1)?)).transpose()?;
-        Ok(BroughtForward { count, from })
+        Ok((count, from))
     }
 
     /// Switches a channel off until its target changes or the operator retries one of its deliveries.
@@ -802,15 +802,6 @@ fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
          AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')",
         values![id],
     )
-}
-
-/// The outcome of one step of [`Transaction::bring_forward`].
-#[derive(Clone, Copy, Debug)]
-pub struct BroughtForward {
-    /// The number of deliveries that have become due.
-    pub count: usize,
-    /// The due time from which the next step continues; `None` after the last step.
-    pub from: Option<Timestamp>,
 }
 
 /// After an outage, one failure of a delivery is forgiven even if its content may have been the cause,

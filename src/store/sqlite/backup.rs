@@ -7,7 +7,7 @@
 //! A backup contains a digest of all its rows, because SQLite's own check does not detect a flipped bit in a
 //! text.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use super::files::{self, absolute, file_id, with_suffix};
 use super::{connect, open_any};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
-use crate::store::lock::{self, Lock};
+use crate::store::lock::Lock;
 
 /// The row of `meta` that holds a backup's digest. An inbox in use has none.
 const DIGEST: &str = "backup-digest";
@@ -409,8 +409,10 @@ impl Partial {
                 .mode(0o600)
                 .open(&path)
                 .map_err(io)?;
-            if !lock::try_lock(&file).map_err(io)? {
-                return Err(BackupError::UnderWay(target.to_owned()));
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(BackupError::UnderWay(target.to_owned())),
+                Err(TryLockError::Error(error)) => return Err(io(error).into()),
             }
             // The previous owner may have renamed or removed the file between our open and our lock.
             let ours = file.metadata().map_err(io)?;

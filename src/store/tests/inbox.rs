@@ -58,7 +58,7 @@ impl TestInbox {
     }
 
     pub fn reconfigure(&self, options: &Options) {
-        (**self).reconfigure(options.channels.clone());
+        self.channels.store(options.channels.clone().into());
         self.intake.reconfigure(options.intake.clone());
     }
 
@@ -113,7 +113,7 @@ impl Store {
     }
 
     pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
-        let channels = self.channels();
+        let channels = self.channels.load_full();
         self.change(move |tx| tx.seal(id, &sealed, &channels)).await
     }
 }

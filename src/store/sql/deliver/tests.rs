@@ -612,7 +612,7 @@ impl World {
                 tx.resume(&target.name).unwrap();
                 let mut from = after_outage.then_some(clock);
                 while let Some(later) = from {
-                    from = tx.bring_forward(&target.name, later, clock).unwrap().from;
+                    (_, from) = tx.bring_forward(&target.name, later, clock).unwrap();
                 }
             }
             HealthChange::Off => {
