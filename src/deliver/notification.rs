@@ -7,7 +7,7 @@ use crate::submission::verdict::{ScreeningReason, Signal};
 use crate::submission::{Submission, named_enum};
 
 named_enum! {
-    /// What a notification is about. The names are used in identifiers and must never change, because
+    /// The topic of a notification. The names are used in identifiers and must never change, because
     /// receivers use them to recognise duplicates.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Topic {

@@ -76,7 +76,7 @@ impl Transaction<'_> {
             );
             let waiting = format!(
                 "SELECT submission, failures, due_at FROM delivery
-             WHERE channel = ?1 AND due_at > ?2 AND state = 'waiting' AND {}{and}",
+                 WHERE channel = ?1 AND due_at > ?2 AND state = 'waiting' AND {}{and}",
                 condition(again)
             );
             let mut channel = String::new();
@@ -159,11 +159,14 @@ impl Transaction<'_> {
         self.sql.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
     }
 
-    /// After a channel's outage, makes up to 200 deliveries due that are waiting because of it and were due at
-    /// `from` or later. Attempts that failed only because of the channel no longer count: otherwise a mail server
-    /// that accepts few messages would use up all attempts within an hour. The last failure still counts, and so
-    /// do failures that the content may have caused, so a delivery that the receiver never accepts is eventually
-    /// parked.
+    /// After a channel's outage, makes up to 200 deliveries due that are waiting because of it and were due
+    /// at `from` or later. Attempts that failed only because of the channel no longer count: otherwise a mail
+    /// server that accepts few messages would use up all attempts within an hour. The last failure still
+    /// counts, and so do failures that the content may have caused, so a delivery that the receiver never
+    /// accepts is eventually parked.
+    ///
+    /// Returns the number of these deliveries, and the due time from which the next call continues; `None`
+    /// after the last call.
     pub fn bring_forward(
         &self,
         channel: &str,
