@@ -616,7 +616,7 @@ impl World {
                 }
             }
             HealthChange::Off => {
-                transaction(&self.database, &self.secret).switch_off(&target, "410", clock).unwrap()
+                transaction(&self.database, &self.secret).switch_off(&target, "410", clock).unwrap();
             }
         }
         self.wake_at(worker, self.now);
