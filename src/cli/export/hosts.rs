@@ -2,12 +2,11 @@
 
 use super::layout::{ExportLayout, UrlContent};
 use crate::pages::path;
-use crate::web::describe::RecordedResponse;
 
 /// Headers by URL. Hosts join the values of a header from two matching rules, so each header is in one rule.
 pub(super) fn headers(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n/*\n");
-    write(&mut text, layout.common.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    write(&mut text, &layout.common);
     for (path, place) in &layout.urls {
         let reply = match place {
             UrlContent::Page { html, .. } => &html.identity().reply,
@@ -15,7 +14,8 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
             UrlContent::Moved(_) => continue,
         };
         text.push_str(&format!("\n{}\n", pattern(path)));
-        write(&mut text, own(layout, reply));
+        // Hosts create validators and encodings themselves.
+        write(&mut text, layout.own_headers(reply, &["etag", "vary"]));
     }
     text
 }
@@ -37,21 +37,7 @@ fn pattern(path: &str) -> String {
     path::encode(path).replace('*', "%2A").replace(':', "%3A")
 }
 
-/// The headers of one URL. Hosts create validators and encodings themselves.
-fn own<'a>(layout: &ExportLayout, reply: &'a RecordedResponse) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let is_own = |header: &&(String, String)| {
-        !layout.common.contains(header) && !["etag", "vary"].contains(&&*header.0)
-    };
-    reply
-        .headers
-        .iter()
-        .filter(is_own)
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect::<Vec<_>>()
-        .into_iter()
-}
-
-fn write<'a>(text: &mut String, headers: impl Iterator<Item = (&'a str, &'a str)>) {
+fn write<'a>(text: &mut String, headers: impl IntoIterator<Item = &'a (String, String)>) {
     for (name, value) in headers {
         text.push_str(&format!("  {name}: {value}\n"));
     }

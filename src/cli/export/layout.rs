@@ -82,39 +82,20 @@ impl ExportLayout {
     pub fn of(description: Description) -> Self {
         let Description { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints } = description;
         let mut names = FileNames::default();
-        // Single files claim their own names before pages and encodings do.
-        let mut own: BTreeMap<String, String> = BTreeMap::new();
+        // Single files claim their names before pages and encodings do.
         for (path, answers) in &urls {
             if let UrlResponses::Single(of) = answers {
-                own.insert(path.clone(), names.claim(&path[1..], &of.identity().body));
+                names.claim(&path[1..], &of.identity().body);
             }
         }
-        let mut found = Vec::new();
-        for (path, answers) in &urls {
-            let identities = match answers {
-                UrlResponses::Negotiated { html, .. } => {
-                    let html = names.claim(&format!("{}index.html", &path[1..]), &html.identity().body);
-                    // The page's Markdown is stored in the file of the page's twin URL.
-                    vec![html, own.get(&path::twin(path)).cloned().unwrap_or_default()]
-                }
-                UrlResponses::Single(_) => vec![own.get(path).cloned().unwrap_or_default()],
-                UrlResponses::Moved(_) => Vec::new(),
-            };
-            found.push(identities);
-        }
-        let of_missing = match &missing {
-            UrlResponses::Negotiated { html, markdown, .. } => vec![
-                names.claim("404.html", &html.identity().body),
-                names.claim("404.md", &markdown.identity().body),
-            ],
-            UrlResponses::Single(_) | UrlResponses::Moved(_) => Vec::new(),
+        let missing = names.place(missing, "404.html", ["404.html", "404.md"]);
+        let place = |(path, answers): (String, UrlResponses)| {
+            // The page's Markdown is stored in the file of the page's twin URL.
+            let (name, twin) = (&path[1..], path::twin(&path));
+            let content = names.place(answers, name, [&format!("{name}index.html"), &twin[1..]]);
+            (path, content)
         };
-        let missing = names.place(missing, of_missing);
-        let urls: Vec<(String, UrlContent)> = urls
-            .into_iter()
-            .zip(found)
-            .map(|((path, answers), identities)| (path, names.place(answers, identities)))
-            .collect();
+        let urls = urls.into_iter().map(place).collect();
         let mut layout =
             Self { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints, common: Vec::new() };
         layout.common = layout.common_headers();
@@ -130,6 +111,15 @@ impl ExportLayout {
     pub fn files(&self) -> BTreeMap<String, Bytes> {
         let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
         coded.map(|coded| (public(&coded.name), coded.reply.body.clone())).collect()
+    }
+
+    /// The headers of a response that are neither common to all responses nor among `others`.
+    pub fn own_headers<'a>(
+        &self,
+        reply: &'a RecordedResponse,
+        others: &[&str],
+    ) -> impl Iterator<Item = &'a (String, String)> {
+        reply.headers.iter().filter(|header| !self.common.contains(header) && !others.contains(&&*header.0))
     }
 
     fn replies(&self) -> impl Iterator<Item = &RecordedResponse> {
@@ -191,11 +181,12 @@ impl FileNames {
             && above.all(|folder| !self.files.contains_key(folder) && !RESERVED.contains(&folder))
     }
 
-    /// Names the files of the encodings: the name of the uncompressed file plus an extension.
-    fn store(&mut self, of: EncodedResponses, identity: &str) -> StoredRepresentation {
+    /// Claims the files of a representation: `wanted`, and the same name plus an extension for each encoding.
+    fn store(&mut self, of: EncodedResponses, wanted: &str) -> StoredRepresentation {
+        let identity = self.claim(wanted, &of.identity().body);
         let coded = of.0.into_iter().map(|(encoding, reply)| {
             let name = match extension(encoding) {
-                None => identity.to_owned(),
+                None => identity.clone(),
                 Some(extension) => self.claim(&format!("{identity}.{extension}"), &reply.body),
             };
             EncodedFile { encoding, name, reply }
@@ -203,16 +194,16 @@ impl FileNames {
         StoredRepresentation(coded.collect())
     }
 
-    /// Assigns files to the responses at one URL. `identities` are the names of the uncompressed files.
-    fn place(&mut self, answers: UrlResponses, identities: Vec<String>) -> UrlContent {
-        let mut identities = identities.into_iter();
-        let mut next = || identities.next().unwrap_or_default();
+    /// Assigns files to the responses at one URL, preferably with these names: `single`, or those of a page's
+    /// HTML and Markdown.
+    fn place(&mut self, answers: UrlResponses, single: &str, of_page: [&str; 2]) -> UrlContent {
         match answers {
-            UrlResponses::Negotiated { html, markdown, neither } => {
-                let html = self.store(html, &next());
-                UrlContent::Page { html, markdown: self.store(markdown, &next()), neither }
-            }
-            UrlResponses::Single(of) => UrlContent::File(self.store(of, &next())),
+            UrlResponses::Negotiated { html, markdown, neither } => UrlContent::Page {
+                html: self.store(html, of_page[0]),
+                markdown: self.store(markdown, of_page[1]),
+                neither,
+            },
+            UrlResponses::Single(of) => UrlContent::File(self.store(of, single)),
             UrlResponses::Moved(reply) => UrlContent::Moved(reply),
         }
     }

@@ -99,10 +99,7 @@ fn spoken(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
 
 /// The headers that are neither common to all responses nor in another member.
 fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
-    let is_own = |header: &&(String, String)| {
-        !layout.common.contains(header) && !["etag", "location", "content-encoding"].contains(&&*header.0)
-    };
-    object(reply.headers.iter().filter(is_own))
+    object(layout.own_headers(reply, &["etag", "location", "content-encoding"]))
 }
 
 /// Converts headers to a JSON object.

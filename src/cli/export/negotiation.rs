@@ -99,20 +99,16 @@ fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap
     let greater = format!(
         r"(?!(\d{{0,2}})(?:(\d){further}\1(\d){rest}[^\n]*+\n\d*\2\d*\3|(?!\d){further}\1(?:0?[1-9]){rest}))"
     );
-    let mut map = NginxMap::new(&format!("{source}\\n0123456789"), variable);
-    map.default(otherwise);
+    let mut map = NginxMap::new(&format!("{source}\\n0123456789"), variable, otherwise);
     // A member without a weight has the greatest one, 1.
-    map.expression_of_any_case(
-        &format!(r"^{member}(?:{q}1(?:\.0*+)?+{OWS}(?:;{})*+)?+{END}", rest_of_parameter()),
+    map.expression(
+        &format!(r"*^{member}(?:{q}1(?:\.0*+)?+{OWS}(?:;{})*+)?+{END}", rest_of_parameter()),
         "1000",
     );
-    map.expression_of_any_case(
-        &format!(r"^{member}{q}0?+\.(?=\d{{0,2}}[1-9])(?={rest}){greater}(\d{{1,3}}+)"),
-        "0$400",
-    );
+    map.expression(&format!(r"*^{member}{q}0?+\.(?=\d{{0,2}}[1-9])(?={rest}){greater}(\d{{1,3}}+)"), "0$400");
     // Digits after the third matter only for weights below 0.001, which are not zero.
-    map.expression_of_any_case(&format!(r"^{member}{q}0?+\.000\d*[1-9]{rest}"), "0001");
-    map.expression_of_any_case(&format!(r"^{member}{q}(?:0(?:\.\d*+)?+|\.\d++){rest}"), "0000");
+    map.expression(&format!(r"*^{member}{q}0?+\.000\d*[1-9]{rest}"), "0001");
+    map.expression(&format!(r"*^{member}{q}(?:0(?:\.\d*+)?+|\.\d++){rest}"), "0000");
     map
 }
 
@@ -135,8 +131,7 @@ pub(super) fn media() -> Vec<NginxMap> {
         Some(Media::Markdown) => "markdown",
         None => "none",
     };
-    let mut media = NginxMap::new("$http_accept", "$frontdesk_media");
-    media.default("$frontdesk_weighed_media");
+    let mut media = NginxMap::new("$http_accept", "$frontdesk_media", "$frontdesk_weighed_media");
     media.exactly("", name_of(negotiate::choose([])));
     for known in KNOWN_ACCEPT {
         media.exactly(known, name_of(negotiate::choose([known.as_bytes()])));
@@ -145,18 +140,17 @@ pub(super) fn media() -> Vec<NginxMap> {
     media.expression(&unclosed(), "html");
 
     let accept = "$http_accept";
-    let mut markdown = NginxMap::new("$frontdesk_q_of_markdown", "$frontdesk_q_markdown");
-    markdown.default("$frontdesk_q_of_markdown");
+    let named = "$frontdesk_q_of_markdown";
+    let mut markdown = NginxMap::new(named, "$frontdesk_q_markdown", named);
     markdown.exactly("", "$frontdesk_q_text");
-    let mut named = NginxMap::new("$frontdesk_q_of_markdown", "$frontdesk_names_markdown");
-    named.default("1");
+    let mut named = NginxMap::new(named, "$frontdesk_names_markdown", "1");
     named.exactly("", "0");
 
     let mut weighed = NginxMap::new(
         "$frontdesk_q_html $frontdesk_q_markdown/$frontdesk_names_markdown",
         "$frontdesk_weighed_media",
+        "html",
     );
-    weighed.default("html");
     weighed.expression(r"^0000\d* 0000", "$frontdesk_media_of_nothing");
     weighed.expression(&format!("^{}", less()), "markdown");
     weighed.expression(r"^(\d{4})\d* \1\d*/1\z", "markdown");
@@ -167,11 +161,10 @@ pub(super) fn media() -> Vec<NginxMap> {
         ";{OWS}q{OWS}={OWS}(?:1(?:\\.0*+)?+|0(?:\\.\\d*+)?+|\\.\\d++){OWS}(?:;{})*+",
         rest_of_parameter()
     );
-    let mut readable = NginxMap::new("$http_accept\\n0123456789", "$frontdesk_media_of_nothing");
-    readable.default("html");
-    readable.expression_of_any_case(
+    let mut readable = NginxMap::new("$http_accept\\n0123456789", "$frontdesk_media_of_nothing", "html");
+    readable.expression(
         &format!(
-            r"^{}{OWS}(?!\*/(?!\*[ \t;,\n])){token}/{token}{}(?:{some_weight})?+{END}",
+            r"*^{}{OWS}(?!\*/(?!\*[ \t;,\n])){token}/{token}{}(?:{some_weight})?+{END}",
             earlier_members(),
             parameters()
         ),
@@ -204,8 +197,7 @@ pub(super) fn encoding() -> Vec<NginxMap> {
         let name = if encoding == Encoding::Gzip { "(?:x-)?gzip" } else { token };
         let (said, of_file) = (format!("$frontdesk_q_of_{token}"), format!("$frontdesk_q_{token}"));
         maps.push(weight(source, &said, name, "$frontdesk_q_other"));
-        let mut map = NginxMap::new(&format!("$frontdesk_has {said}"), &of_file);
-        map.default("0000");
+        let mut map = NginxMap::new(&format!("$frontdesk_has {said}"), &of_file, "0000");
         map.expression(&format!(r"^[a-z]*{letter}[a-z]* (\d{{4}})"), "$1");
         maps.push(map);
         available.push(of_file);
@@ -215,16 +207,19 @@ pub(super) fn encoding() -> Vec<NginxMap> {
     let mut weighed = NginxMap::new(
         &format!("{} $frontdesk_q_identity", available.join(" ")),
         "$frontdesk_weighed_encoding",
+        "",
     );
-    weighed.default("");
     for (expression, token) in chosen_of {
         weighed.expression(&expression, token);
     }
     maps.push(weighed);
 
     let all = letters(Encoding::PREFERENCE.into_iter());
-    let mut encoding = NginxMap::new(&format!("$frontdesk_has:{source}"), "$frontdesk_encoding");
-    encoding.default("$frontdesk_weighed_encoding");
+    let mut encoding = NginxMap::new(
+        &format!("$frontdesk_has:{source}"),
+        "$frontdesk_encoding",
+        "$frontdesk_weighed_encoding",
+    );
     for known in KNOWN_ACCEPT_ENCODING {
         let chosen = negotiate::Codings::parse([known.as_bytes()]).choose(|_| true);
         encoding.exactly(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
