@@ -35,8 +35,7 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     }
     let mut stderr = anstream::stderr().lock();
     if faults.is_empty() {
-        let (good, reset) = (GOOD, GOOD.render_reset());
-        let _ = writeln!(stderr, "{good}fine:{reset} {pages} pages, nothing to fix");
+        let _ = writeln!(stderr, "{GOOD}fine:{GOOD:#} {pages} pages, nothing to fix");
         Ok(ExitCode::SUCCESS)
     } else {
         let _ = writeln!(stderr, "{}", count_faults(&faults));

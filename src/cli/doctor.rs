@@ -212,7 +212,7 @@ impl<W: Write> DoctorReport<W> {
                 ("fix", ERROR, text)
             }
         };
-        writeln!(self.out, "{style}{word:<5}{} {}: {}", style.render_reset(), visible(what), visible(text))?;
+        writeln!(self.out, "{style}{word:<5}{style:#} {}: {}", visible(what), visible(text))?;
         Ok(())
     }
 }

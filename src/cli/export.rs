@@ -84,11 +84,10 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         let folder = options.site.display();
         writeln!(stderr, "{}: `frontdesk check {folder}` lists them", count_faults(&faults))?;
     }
-    let (good, reset) = (GOOD, GOOD.render_reset());
     let (word, to) = (if replaced { "replaced:" } else { "written:" }, options.output.display());
     writeln!(
         stderr,
-        "{good}{word}{reset} {} pages in {count} files ({} KiB) in {to}",
+        "{GOOD}{word}{GOOD:#} {} pages in {count} files ({} KiB) in {to}",
         site.page_count,
         bytes.div_ceil(1024),
     )?;

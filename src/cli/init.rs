@@ -35,8 +35,7 @@ pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let mut stderr = anstream::stderr().lock();
-    let (good, reset) = (GOOD, GOOD.render_reset());
-    writeln!(stderr, "{good}written:{reset} a site of {} files in {}", FILES.len() + 1, folder.display())?;
+    writeln!(stderr, "{GOOD}written:{GOOD:#} a site of {} files in {}", FILES.len() + 1, folder.display())?;
     writeln!(
         stderr,
         "\nNext:\n  frontdesk serve {0}    serves it\n  frontdesk check {0}    checks it",

@@ -46,8 +46,7 @@ pub(super) fn hint(error: &anyhow::Error) -> Option<&str> {
 
 /// Prints a command's error to standard error.
 pub(super) fn print_error(error: &anyhow::Error) -> io::Result<()> {
-    let label = format!("{}error:{}", ERROR, ERROR.render_reset());
-    write_error(&label, error, &mut anstream::stderr().lock())
+    write_error(&format!("{ERROR}error:{ERROR:#}"), error, &mut anstream::stderr().lock())
 }
 
 /// Writes an error with its causes and its hint.
@@ -70,7 +69,7 @@ pub(super) fn print_faults(faults: &[Fault]) {
             Severity::Error => ("error", ERROR),
             Severity::Warning => ("warning", WARNING),
         };
-        let _ = writeln!(stderr, "{style}{word}:{} {fault}", style.render_reset());
+        let _ = writeln!(stderr, "{style}{word}:{style:#} {fault}");
     }
 }
 

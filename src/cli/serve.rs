@@ -29,12 +29,9 @@ use crate::config::{Config, Flag};
 use crate::deliver::worker::DeliveryWorker;
 use crate::fault::Severity;
 use crate::intake::Intake;
-use crate::limits::ByteLimiter;
-use crate::limits::rate_limiter::RateLimiter;
 use crate::pages::{Encodings, LoadCache, Site};
 use crate::store::Store;
 use crate::store::disk::DiskMonitor;
-use crate::web::agent::Agents;
 use crate::web::tls::Tls;
 use crate::web::{self, Address, AppState, Metrics, ShutdownPhase, Snapshot, Socket, Sockets};
 
@@ -63,7 +60,7 @@ fn serve(
     // Binds before loading, so that an occupied port fails at once. The base URL may contain the bound port.
     let sockets = bind(&config)?;
     let addresses = ListeningAddresses::of(&sockets)?;
-    let mut config = config.at(addresses.first());
+    let mut config = config.at(addresses.first);
     process::raise_descriptor_limit(&mut config);
     check_certificate(&config)?;
 
@@ -77,15 +74,7 @@ fn serve(
     let intake = Intake::start(store.clone(), config.intake.clone())?;
     create_data_folder(&config);
     let worker = Arc::new(DeliveryWorker::start(reload::deliveries(&config), store.clone())?);
-    let live = Snapshot {
-        site: Arc::new(site),
-        confirmations: worker.confirmations(),
-        limiter: Arc::new(RateLimiter::new(&config.limits, config.shared_limits.as_ref())),
-        byte_limiter: Arc::new(ByteLimiter::new(&config.byte_limits)),
-        agents: Arc::new(Agents::new(&config.agents)),
-        options: Arc::new(config.web.clone()),
-        generation: 1,
-    };
+    let live = reload::snapshot(&config, site, &worker, None);
     let (data, min_free) = (data_folder(&config).to_owned(), reload::min_free(&config));
     let monitor = DiskMonitor::start(data, min_free).context("cannot monitor the free disk space")?;
     let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
@@ -107,15 +96,16 @@ fn serve(
         log_start(&config, &desk, &addresses, is_new, started.elapsed());
     } else {
         log.flush();
+        let banner = banner(&config, &desk, &addresses, is_new, started.elapsed());
         // Errors are ignored: a closed standard error must not stop the server.
-        let _ = print_banner(&config, &desk, &addresses, is_new, started.elapsed());
+        let _ = writeln!(anstream::stderr(), "{}", banner.join("\n  "));
     }
     let _ = addresses.print();
     notify.ready(&format!("{} pages at {}", desk.snapshot.load().site.page_count, config.pages.base_url));
     let reloader = Reloader {
         folder: folder.to_owned(),
         flags: flags.to_vec(),
-        address: addresses.first(),
+        address: addresses.first,
         desk: desk.clone(),
         worker: worker.clone(),
         notify,
@@ -166,15 +156,14 @@ fn load(
     encodings: &Encodings,
     log: &ServerLog,
 ) -> anyhow::Result<Site> {
-    let progress = Progress::begin("loading the site", log);
-    let (site, faults) = site::load_again(folder, config, previous);
+    let (site, faults) = with_progress("loading the site", log, || {
+        let (site, faults) = site::load_again(folder, config, previous);
+        (site.inspect(|site| site.compress(COMPRESSED_AT_START, Some(encodings))), faults)
+    });
     let Some(site) = site else {
-        progress.end();
         log.faults(&faults);
         bail!("the site cannot be served ({})", count_faults(&faults));
     };
-    site.compress(COMPRESSED_AT_START, Some(encodings));
-    progress.end();
     if !faults.is_empty() {
         tracing::warn!("{}: `frontdesk check {}` lists them", count_faults(&faults), folder.display());
     }
@@ -240,35 +229,37 @@ fn bind(config: &Config) -> anyhow::Result<Sockets> {
 
 /// The bound addresses.
 struct ListeningAddresses {
-    public: Vec<Address>,
-    secure: Vec<Address>,
-    private: Option<Address>,
+    /// The URLs of the public listeners.
+    public: Vec<String>,
+    /// The URL of the private listener.
+    private: Option<String>,
+    /// The first TCP address for links, over TLS if it is configured. `None` if all are Unix sockets.
+    first: Option<SocketAddr>,
 }
 
 impl ListeningAddresses {
     fn of(sockets: &Sockets) -> std::io::Result<Self> {
-        Ok(Self {
-            public: sockets.http.iter().map(Socket::address).collect::<Result<_, _>>()?,
-            secure: sockets.https.iter().map(Socket::address).collect::<Result<_, _>>()?,
-            private: sockets.ops.as_ref().map(Socket::address).transpose()?,
-        })
-    }
-
-    /// The first TCP address for links, over TLS if it is configured. `None` if all are Unix sockets.
-    fn first(&self) -> Option<SocketAddr> {
-        self.secure.iter().chain(&self.public).find_map(|address| match address {
+        let addresses =
+            |sockets: &[Socket]| sockets.iter().map(Socket::address).collect::<std::io::Result<Vec<_>>>();
+        let (http, https) = (addresses(&sockets.http)?, addresses(&sockets.https)?);
+        let private = sockets.ops.as_ref().map(Socket::address).transpose()?;
+        let url = |scheme: &str, address: &Address| match address {
+            Address::Tcp(address) => format!("{scheme}://{address}"),
+            Address::Unix(_) => address.to_string(),
+        };
+        let first = https.iter().chain(&http).find_map(|address| match address {
             Address::Tcp(address) => Some(*address),
             Address::Unix(_) => None,
-        })
+        });
+        let https = https.iter().map(|address| url("https", address));
+        let public = http.iter().map(|address| url("http", address)).chain(https).collect();
+        Ok(Self { public, private: private.map(|address| url("http", &address)), first })
     }
 
     /// One line per address.
     fn lines(&self) -> impl Iterator<Item = String> {
-        let public = self.public.iter().map(|address| format!("listening on {}", url("http", address)));
-        let secure = self.secure.iter().map(|address| format!("listening on {}", url("https", address)));
-        public
-            .chain(secure)
-            .chain(self.private.iter().map(|address| format!("private listener on {}", url("http", address))))
+        let public = self.public.iter().map(|url| format!("listening on {url}"));
+        public.chain(self.private.iter().map(|url| format!("private listener on {url}")))
     }
 
     /// Prints the addresses to standard output for a parent process. On a terminal the banner has them.
@@ -284,83 +275,52 @@ impl ListeningAddresses {
     }
 }
 
-fn url(scheme: &str, address: &Address) -> String {
-    match address {
-        Address::Tcp(address) => format!("{scheme}://{address}"),
-        Address::Unix(_) => address.to_string(),
-    }
-}
-
-/// Prints the banner on standard error.
-fn print_banner(
+/// The lines that a server prints on a terminal when it starts.
+fn banner(
     config: &Config,
     desk: &AppState,
     addresses: &ListeningAddresses,
     is_new: bool,
     took: Duration,
-) -> anyhow::Result<()> {
-    let (site, store) = (desk.snapshot.load().site.clone(), &desk.store);
-    // Queried before standard error is locked: other threads may log first.
-    let health = store.health();
-    let mut stderr = anstream::stderr().lock();
-    let (good, dim) = (GOOD, DIM);
-    let (good_end, dim_end) = (good.render_reset(), dim.render_reset());
-    writeln!(stderr, "{good}frontdesk {}{good_end}", env!("CARGO_PKG_VERSION"))?;
-    for line in addresses.lines() {
-        writeln!(stderr, "  {line}")?;
-    }
-    let milliseconds = took.as_millis();
-    writeln!(stderr, "  {} pages, {} KiB, loaded in {milliseconds} ms", site.page_count, site.size() / 1024)?;
-    match health {
-        Ok(()) => {
-            let new = if is_new { " (new, and empty)" } else { "" };
-            writeln!(stderr, "  submissions are stored in {}{new}", config.store.url)?;
+) -> Vec<String> {
+    let site = desk.snapshot.load().site.clone();
+    let mut lines = vec![format!("{GOOD}frontdesk {}{GOOD:#}", env!("CARGO_PKG_VERSION"))];
+    lines.extend(addresses.lines());
+    let (kibibytes, milliseconds) = (site.size() / 1024, took.as_millis());
+    lines.push(format!("{} pages, {kibibytes} KiB, loaded in {milliseconds} ms", site.page_count));
+    let database = &config.store.url;
+    lines.push(match desk.store.health() {
+        Ok(()) if is_new => format!("submissions are stored in {database} (new, and empty)"),
+        Ok(()) => format!("submissions are stored in {database}"),
+        Err(error) => format!("{ERROR}submissions cannot be stored{ERROR:#} in {database}: {error}"),
+    });
+    let channels = config.channels.iter().map(|channel| match &channel.forms[..] {
+        [] => format!("{} ({})", channel.name, channel.kind.name()),
+        forms => format!("{} ({}, {})", channel.name, channel.kind.name(), forms.join(" and ")),
+    });
+    lines.push(match channels.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => {
+            format!("{DIM}no channel is configured: a `[[channel]]` delivers submissions{DIM:#}")
         }
-        Err(error) => {
-            let (bad, bad_end) = (ERROR, ERROR.render_reset());
-            writeln!(
-                stderr,
-                "  {bad}submissions cannot be stored{bad_end} in {}: {error}",
-                config.store.url
-            )?;
-        }
-    }
-    let channels: Vec<String> = config
-        .channels
-        .iter()
-        .map(|channel| match &channel.forms[..] {
-            [] => format!("{} ({})", channel.name, channel.kind.name()),
-            forms => format!("{} ({}, {})", channel.name, channel.kind.name(), forms.join(" and ")),
-        })
-        .collect();
-    if channels.is_empty() {
-        writeln!(stderr, "  {dim}no channel is configured: a `[[channel]]` delivers submissions{dim_end}")?;
-    } else {
-        writeln!(stderr, "  and delivered to {}", channels.join(", "))?;
-    }
+        channels => format!("and delivered to {channels}"),
+    });
     if config.base_url.is_none() {
         let base_url = &config.pages.base_url;
-        writeln!(
-            stderr,
-            "  {dim}links begin with {base_url}: set `base_url` before you publish this site{dim_end}"
-        )?;
+        lines.push(format!(
+            "{DIM}links begin with {base_url}: set `base_url` before you publish this site{DIM:#}"
+        ));
     }
-    stderr.flush()?;
-    Ok(())
+    lines
 }
 
 /// Logs the content of the banner as one event.
 fn log_start(config: &Config, desk: &AppState, addresses: &ListeningAddresses, is_new: bool, took: Duration) {
     let site = desk.snapshot.load().site.clone();
-    let of = |scheme, addresses: &[Address]| -> Vec<String> {
-        addresses.iter().map(|address| url(scheme, address)).collect()
-    };
-    let public = [of("http", &addresses.public), of("https", &addresses.secure)].concat();
     let channels: Vec<&str> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        public = public.join(" "),
-        private = addresses.private.as_ref().map(|address| url("http", address)),
+        public = addresses.public.join(" "),
+        private = addresses.private,
         base_url = config.pages.base_url,
         pages = site.page_count,
         bytes = site.size(),
@@ -434,25 +394,16 @@ fn hang_up_is_ignored() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// A line on a terminal during a long operation.
-struct Progress {
-    shown: bool,
-}
-
-impl Progress {
-    /// Shows the line if standard error is a terminal and the log is text.
-    fn begin(what: &str, log: &ServerLog) -> Self {
-        let mut stderr = std::io::stderr();
-        let shown = !log.is_json()
-            && stderr.is_terminal()
-            && write!(stderr, "{what} …").and_then(|()| stderr.flush()).is_ok();
-        Self { shown }
+/// Shows a line during an operation if standard error is a terminal and the log is text.
+fn with_progress<T>(what: &str, log: &ServerLog, work: impl FnOnce() -> T) -> T {
+    let mut stderr = std::io::stderr();
+    let is_shown = !log.is_json()
+        && stderr.is_terminal()
+        && write!(stderr, "{what} …").and_then(|()| stderr.flush()).is_ok();
+    let result = work();
+    if is_shown {
+        // Returns the cursor and clears the line.
+        let _ = write!(stderr, "\r\x1b[2K");
     }
-
-    fn end(self) {
-        if self.shown {
-            // Returns the cursor and clears the line.
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
-        }
-    }
+    result
 }

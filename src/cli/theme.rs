@@ -40,8 +40,7 @@ pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
         let folder = file.parent().unwrap_or(site);
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-        let (good, reset) = (GOOD, GOOD.render_reset());
-        writeln!(stderr, "{good}written:{reset} {}", file.display())?;
+        writeln!(stderr, "{GOOD}written:{GOOD:#} {}", file.display())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -84,6 +84,7 @@ impl AppState {
 }
 
 /// Everything that a reload replaces at once: site, limits and options.
+#[derive(Clone)]
 pub struct Snapshot {
     /// Everything that is served by GET and HEAD.
     pub site: Arc<Site>,

@@ -21,7 +21,7 @@ use crate::deliver::worker::{DeliveryWorker, WorkerOptions};
 use crate::fault::{Fault, Severity};
 use crate::limits::ByteLimiter;
 use crate::limits::rate_limiter::RateLimiter;
-use crate::pages::{Encodings, LoadCache};
+use crate::pages::{Encodings, LoadCache, Site};
 use crate::store::disk::MinFree;
 use crate::web::agent::Agents;
 use crate::web::{AppState, Snapshot};
@@ -143,15 +143,7 @@ impl Reloader {
     fn take_encodings(&self) {
         let live = self.desk.snapshot.load_full();
         let site = Arc::new(live.site.strengthened(&self.encodings));
-        self.desk.snapshot.store(Arc::new(Snapshot {
-            site,
-            confirmations: live.confirmations.clone(),
-            limiter: live.limiter.clone(),
-            byte_limiter: live.byte_limiter.clone(),
-            agents: live.agents.clone(),
-            options: live.options.clone(),
-            generation: live.generation,
-        }));
+        self.desk.snapshot.store(Arc::new(Snapshot { site, ..Snapshot::clone(&live) }));
     }
 
     /// Reloads, and logs the result. Returns whether the site was replaced.
@@ -185,20 +177,15 @@ impl Reloader {
 
     /// Loads and serves a new snapshot. On error, changes nothing and returns the faults.
     fn try_reload(&mut self) -> Result<Arc<Snapshot>, Vec<Fault>> {
-        let (config, mut faults) = Config::load(&self.folder, site::environment(), &self.flags, None);
-        if faults.iter().any(|fault| fault.severity == Severity::Error) {
-            return Err(faults);
-        }
+        let load = |running| {
+            let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
+            refuse_errors(faults).map(|warnings| (config, warnings))
+        };
+        let (config, mut faults) = load(None)?;
         // Checks the new certificate even if it takes effect after a restart.
         faults.extend(config.clone().at(self.address).certificate_faults());
-        if faults.iter().any(|fault| fault.severity == Severity::Error) {
-            return Err(faults);
-        }
-        let (effective, found) =
-            Config::load(&self.folder, site::environment(), &self.flags, Some(&self.config));
-        if found.iter().any(|fault| fault.severity == Severity::Error) {
-            return Err(found);
-        }
+        let mut faults = refuse_errors(faults)?;
+        let (effective, _) = load(Some(&self.config))?;
         let waiting: Vec<String> =
             config.keys_needing_restart(&self.config).into_iter().map(str::to_owned).collect();
         let mut config = effective.at(self.address);
@@ -215,33 +202,7 @@ impl Reloader {
             tracing::warn!("`{key}` takes effect when the server is started again");
         }
         process::raise_descriptor_limit(&mut config);
-        let limiter =
-            if config.limits == self.config.limits && config.shared_limits == self.config.shared_limits {
-                before.limiter.clone()
-            } else {
-                Arc::new(RateLimiter::new(&config.limits, config.shared_limits.as_ref()))
-            };
-        let byte_limiter = if config.byte_limits == self.config.byte_limits {
-            before.byte_limiter.clone()
-        } else {
-            Arc::new(ByteLimiter::new(&config.byte_limits))
-        };
-        let agents = if config.has_same_keys("agents.", &self.config)
-            && config.agents.origin == self.config.agents.origin
-        {
-            before.agents.clone()
-        } else {
-            Arc::new(Agents::new(&config.agents))
-        };
-        let live = Arc::new(Snapshot {
-            site: Arc::new(site),
-            confirmations: before.confirmations.clone(),
-            limiter,
-            byte_limiter,
-            agents,
-            options: Arc::new(config.web.clone()),
-            generation: before.generation + 1,
-        });
+        let live = Arc::new(snapshot(&config, site, &self.worker, Some((&self.config, &before))));
         // New submissions are queued for the new channels before the worker delivers to these.
         self.desk.store.channels.store(config.store.channels.clone().into());
         self.desk.intake.reconfigure(config.intake.clone());
@@ -259,6 +220,44 @@ impl Reloader {
         }
         self.config = config;
         Ok(live)
+    }
+}
+
+/// Returns the warnings. Fails with all faults if one of them is an error.
+fn refuse_errors(faults: Vec<Fault>) -> Result<Vec<Fault>, Vec<Fault>> {
+    if faults.iter().any(|fault| fault.severity == Severity::Error) { Err(faults) } else { Ok(faults) }
+}
+
+/// Composes the state for new requests. Keeps those parts of the running server's state whose options have not
+/// changed.
+pub(super) fn snapshot(
+    config: &Config,
+    site: Site,
+    worker: &DeliveryWorker,
+    running: Option<(&Config, &Snapshot)>,
+) -> Snapshot {
+    let kept = |is_same: fn(&Config, &Config) -> bool| {
+        running.filter(|(before, _)| is_same(before, config)).map(|(_, state)| state)
+    };
+    let limiter =
+        kept(|before, now| before.limits == now.limits && before.shared_limits == now.shared_limits);
+    let byte_limiter = kept(|before, now| before.byte_limits == now.byte_limits);
+    let agents =
+        kept(|before, now| before.has_same_keys("agents.", now) && before.agents.origin == now.agents.origin);
+    Snapshot {
+        site: Arc::new(site),
+        confirmations: worker.confirmations(),
+        limiter: limiter.map_or_else(
+            || Arc::new(RateLimiter::new(&config.limits, config.shared_limits.as_ref())),
+            |state| state.limiter.clone(),
+        ),
+        byte_limiter: byte_limiter.map_or_else(
+            || Arc::new(ByteLimiter::new(&config.byte_limits)),
+            |state| state.byte_limiter.clone(),
+        ),
+        agents: agents.map_or_else(|| Arc::new(Agents::new(&config.agents)), |state| state.agents.clone()),
+        options: Arc::new(config.web.clone()),
+        generation: running.map_or(0, |(_, state)| state.generation) + 1,
     }
 }
 
