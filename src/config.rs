@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use tracing::Level;
 
+pub use self::limits::LimitValues;
 pub use self::reader::{FILE_NAME, Flag, Setting};
 
 use self::reader::{Reader, ValueOrigin, fault_of, key};
@@ -32,7 +33,6 @@ use crate::deliver::{ChannelOptions, TransportOptions};
 use crate::fault::Fault;
 use crate::forms::FORMS;
 use crate::intake::IntakeOptions;
-use crate::limits::rate_limiter;
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
 use crate::screening;
 use crate::store::{DatabaseUrl, StoreOptions};
@@ -40,9 +40,6 @@ use crate::submission::delivery::Route;
 use crate::submission::verdict::Signal;
 use crate::web::{Address, agent};
 use crate::{resources, web};
-
-/// Folders of a site whose files are served. Neither an inbox nor a Maildir may be inside them.
-const PUBLISHED: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 /// Maximum retention period of submissions: about a century.
 const MAX_RETENTION: Duration = Duration::from_hours(24 * 36_500);
@@ -78,12 +75,8 @@ pub struct Config {
     pub channels: Vec<ChannelOptions>,
     /// Options of periodic maintenance.
     pub maintenance: MaintenanceOptions,
-    /// Request quotas of the forms.
-    pub limits: crate::limits::LimitOptions,
-    /// Daily byte budgets of the forms.
-    pub byte_limits: crate::limits::ByteOptions,
-    /// The Redis server that shares the limits; `None` if this server counts alone.
-    pub shared_limits: Option<rate_limiter::RedisOptions>,
+    /// Request quotas and byte budgets of the forms.
+    pub limits: LimitValues,
     /// Agents whose signatures are verified. [`Config::at`] fills in the site's origin.
     pub agents: agent::AgentOptions,
     /// Options of the log.
@@ -174,7 +167,7 @@ impl Config {
             value::base_url,
         );
         let (pages, security_email) = read_site(r);
-        let server::ServerValues { listen, ops_listen, mut web } = server::read(r, folder);
+        let (listen, ops_listen, mut web) = server::read(r, folder);
         let data_dir = r.get(
             key("store.data_dir").needs_restart(),
             "data",
@@ -191,7 +184,8 @@ impl Config {
             value::place,
         );
         let url = in_folder(&data_dir, url);
-        let published = PUBLISHED.map(|part| resolve_path(&folder.join(part)));
+        // Neither an inbox nor a Maildir may be inside a folder whose files are served.
+        let published = pages::SITE_FOLDERS.map(|part| resolve_path(&folder.join(part)));
         let is_published = |path: &Path| published.iter().any(|part| resolve_path(path).starts_with(part));
         r.refuse_if(
             is_published(url.file().unwrap_or(&data_dir)),
@@ -325,9 +319,7 @@ impl Config {
             intake,
             channels,
             maintenance,
-            limits: limits.requests,
-            byte_limits: limits.bytes,
-            shared_limits: limits.shared,
+            limits,
             agents,
             log,
             settings,
@@ -506,7 +498,7 @@ links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href =
 
 /// Reads the keys of `[store]` about space, retention and encryption.
 fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
-    let retention = || value::optional_duration(Duration::from_hours(24)..=MAX_RETENTION);
+    let retention = || value::off_or(value::duration(Duration::from_hours(24)..=MAX_RETENTION));
     MaintenanceOptions {
         min_free: r.get(
             "store.min_free",
@@ -1054,16 +1046,16 @@ mod tests {
 
     #[test]
     fn limits_are_shared_if_a_redis_url_is_set() {
-        assert_eq!(accept("", &[], &[]).shared_limits, None);
+        assert_eq!(accept("", &[], &[]).limits.shared, None);
         let read =
-            |text: &str| accept(&format!("[limits]\n{text}"), &[], &[]).shared_limits.expect("it is there");
+            |text: &str| accept(&format!("[limits]\n{text}"), &[], &[]).limits.shared.expect("it is there");
         let shared = read("shared_url = \"rediss://:secret@redis.example.com/2\"");
         assert_eq!((shared.to_string().as_str(), shared.password()), ("redis.example.com:6379", "secret"));
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("url");
         std::fs::write(&file, "redis://:secret@192.0.2.7\n").expect("it can be written");
         let environment = [("FRONTDESK_LIMITS__SHARED_URL_FILE", file.to_str().expect("a name"))];
-        let shared = accept("", &environment, &[]).shared_limits.expect("it is there");
+        let shared = accept("", &environment, &[]).limits.shared.expect("it is there");
         assert_eq!((shared.to_string().as_str(), shared.password()), ("192.0.2.7:6379", "secret"));
 
         let (_, faults) = load("[limits]\nshared_url = \"redis://redis.example.com\"\n", &[], &[]);
@@ -1096,7 +1088,7 @@ mod tests {
         let (config, faults) = load(&text, &[], &[]);
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert!(!said.iter().any(|said| said.contains("shared_secret")), "{said:?}");
-        let shared = config.shared_limits.as_ref().expect("they are shared");
+        let shared = config.limits.shared.as_ref().expect("they are shared");
         assert_eq!(shared.describe_hash_secret(), Ok("sources are hashed with `limits.shared_secret`"));
         let setting = config.settings.iter().find(|setting| setting.key.name == "limits.shared_secret");
         assert_eq!(setting.expect("it is there").value, "\"…\"");
@@ -1104,7 +1096,7 @@ mod tests {
         assert_eq!(config.secret_files[0].keys, ["limits.shared_secret"]);
         // A reload must notice that the secret has changed.
         let other = accept(&text.replace("horse", "house"), &[], &[]);
-        assert_ne!(other.shared_limits, config.shared_limits);
+        assert_ne!(other.limits.shared, config.limits.shared);
         refuse(
             "[limits]\nshared_secret = \"too short\"\n",
             &[],

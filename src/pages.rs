@@ -31,5 +31,6 @@ pub use load::{LoadCache, LoadResult, load};
 pub use options::{FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::in_parallel;
 pub use site::{FEED_LENGTH, Page, PageSummary, Role, Site, SiteEntry};
+pub use site_files::SITE_FOLDERS;
 pub use theme::built_in as built_in_theme;
 pub use twin::escape_brackets;

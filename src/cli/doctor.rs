@@ -46,34 +46,31 @@ pub(super) struct DoctorOptions {
 /// Runs all checks and prints one line for each. Fails if there is a problem.
 pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     let mut report = DoctorReport { out: anstream::stdout().lock(), bad: 0 };
-    let channels: Vec<&ChannelOptions> = config.channels.iter().collect();
-    if let Some(name) = &options.channel
-        && !channels.iter().any(|channel| channel.name == *name)
-    {
-        let names: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
-        bail!("there is no channel `{name}`; configured channels: {}", names.join(", "));
-    }
     let is_wanted =
-        |channel: &&&ChannelOptions| options.channel.as_ref().is_none_or(|name| *name == channel.name);
-    if channels.is_empty() {
-        report
-            .note("channels", "none is configured: submissions stay in the inbox, and no message is sent")?;
+        |channel: &&ChannelOptions| options.channel.as_ref().is_none_or(|name| *name == channel.name);
+    let channels: Vec<&ChannelOptions> = config.channels.iter().filter(is_wanted).collect();
+    match &options.channel {
+        Some(name) if channels.is_empty() => {
+            let names: Vec<&str> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
+            bail!("there is no channel `{name}`; configured channels: {}", names.join(", "));
+        }
+        None if channels.is_empty() => report
+            .note("channels", "none is configured: submissions stay in the inbox, and no message is sent")?,
+        _ => {}
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    for channel in channels.iter().filter(is_wanted) {
+    for channel in &channels {
         let began = Instant::now();
         let outcome = runtime.block_on(send_test(channel));
-        report.channel(channel, &outcome, began.elapsed())?;
+        let finding = describe_outcome(&channel.kind, &outcome, began.elapsed());
+        report.finding(&format!("channel {}", channel.name), finding)?;
     }
     // Mail servers check the records of the sender's domain.
-    let senders: BTreeSet<&str> = channels
-        .iter()
-        .filter(is_wanted)
-        .filter_map(|channel| match &channel.kind {
-            TransportOptions::Smtp(smtp) => smtp.from.rsplit_once('@').map(|(_, domain)| domain),
-            _ => None,
-        })
-        .collect();
+    let senders = channels.iter().filter_map(|channel| match &channel.kind {
+        TransportOptions::Smtp(smtp) => smtp.from.rsplit_once('@').map(|(_, domain)| domain),
+        _ => None,
+    });
+    let senders: BTreeSet<&str> = senders.collect();
     let resolver = options.resolver.map(Resolver::at).or_else(Resolver::of_this_machine);
     for domain in senders {
         match &resolver {
@@ -84,14 +81,14 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
                 for (record, finding) in
                     mail_domain::examine(resolver, domain, options.dkim_selector.as_deref())
                 {
-                    report.finding(&format!("{domain} {record}"), &finding)?;
+                    report.finding(&format!("{domain} {record}"), finding)?;
                 }
             }
         }
     }
-    if let Some(shared) = &config.shared_limits {
-        report.finding("limits.shared_url", &check_shared_limits(shared))?;
-        report.finding("limits.shared_secret", &check_hash_secret(shared))?;
+    if let Some(shared) = &config.limits.shared {
+        report.finding("limits.shared_url", check_shared_limits(shared))?;
+        report.finding("limits.shared_secret", check_hash_secret(shared))?;
     }
     report_inbox(&mut report, config)?;
     report.out.flush()?;
@@ -146,23 +143,23 @@ fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyh
     let digest = match InboxReader::open(&config.store.url) {
         Ok(inbox) => Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?,
         Err(StoreError::Missing(_)) => return report.note("inbox", "nothing has been received yet"),
-        Err(error) => return report.finding("inbox", &CheckResult::Bad(error.to_string())),
+        Err(error) => return report.finding("inbox", CheckResult::Bad(error.to_string())),
     };
     let is_known = |name: &str| config.store.channels.iter().any(|channel| channel.name == name);
     for channel in digest.channels.iter().filter(|channel| !is_known(&channel.name)) {
         let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
         if waiting > 0 {
             let name = &channel.name;
-            report.finding("inbox", &CheckResult::Bad(format!(
+            report.finding("inbox", CheckResult::Bad(format!(
                 "{waiting} deliveries are waiting for the channel {name}, which is no longer configured: they resume once a channel has that name again"
             )))?;
         }
     }
     if digest.is_empty() {
-        return report.finding("inbox", &CheckResult::Good("nothing needs your attention".to_owned()));
+        return report.finding("inbox", CheckResult::Good("nothing needs your attention".to_owned()));
     }
     for line in digest.lines() {
-        report.finding("inbox", &CheckResult::Bad(line))?;
+        report.finding("inbox", CheckResult::Bad(line))?;
     }
     Ok(())
 }
@@ -173,37 +170,13 @@ struct DoctorReport<W> {
 }
 
 impl<W: Write> DoctorReport<W> {
-    /// Reports the outcome of a test message.
-    fn channel(&mut self, channel: &ChannelOptions, outcome: &Outcome, took: Duration) -> anyhow::Result<()> {
-        let what = format!("channel {}", channel.name);
-        match outcome {
-            Outcome::Delivered(answer) => {
-                let ms = took.as_millis();
-                let to = destination(&channel.kind);
-                self.finding(
-                    &what,
-                    &CheckResult::Good(format!(
-                        "a test message was accepted in {ms} ms ({answer}); look for it {to}"
-                    )),
-                )
-            }
-            Outcome::Failed(failure) => {
-                let advice = advice(&channel.kind, failure.cause);
-                self.finding(
-                    &what,
-                    &CheckResult::Bad(format!("{}. {advice}", failure.answer.trim_end_matches('.'))),
-                )
-            }
-        }
-    }
-
     /// Reports a note, such as a check that was not possible.
     fn note(&mut self, what: &str, words: &str) -> anyhow::Result<()> {
-        self.finding(what, &CheckResult::Unknown(words.to_owned()))
+        self.finding(what, CheckResult::Unknown(words.to_owned()))
     }
 
     /// Reports the result of a check, and counts problems.
-    fn finding(&mut self, what: &str, finding: &CheckResult) -> anyhow::Result<()> {
+    fn finding(&mut self, what: &str, finding: CheckResult) -> anyhow::Result<()> {
         let (word, style, text) = match finding {
             CheckResult::Good(text) => ("ok", GOOD, text),
             CheckResult::Unknown(text) => ("note", DIM, text),
@@ -212,8 +185,24 @@ impl<W: Write> DoctorReport<W> {
                 ("fix", ERROR, text)
             }
         };
-        writeln!(self.out, "{style}{word:<5}{style:#} {}: {}", visible(what), visible(text))?;
+        writeln!(self.out, "{style}{word:<5}{style:#} {}: {}", visible(what), visible(&text))?;
         Ok(())
+    }
+}
+
+/// Describes the outcome of a test message, with where to find the message or what to check.
+fn describe_outcome(kind: &TransportOptions, outcome: &Outcome, took: Duration) -> CheckResult {
+    match outcome {
+        Outcome::Delivered(answer) => {
+            let (ms, place) = (took.as_millis(), destination(kind));
+            CheckResult::Good(format!(
+                "a test message was accepted in {ms} ms ({answer}); look for it {place}"
+            ))
+        }
+        Outcome::Failed(failure) => {
+            let (answer, advice) = (failure.answer.trim_end_matches('.'), advice(kind, failure.cause));
+            CheckResult::Bad(format!("{answer}. {advice}"))
+        }
     }
 }
 

@@ -10,11 +10,14 @@ use crate::limits::rate_limiter;
 use crate::limits::{self, Quota};
 
 /// The values of `[limits]`.
-pub(super) struct LimitValues {
-    pub(super) requests: limits::LimitOptions,
-    pub(super) bytes: limits::ByteOptions,
+#[derive(Debug, Clone)]
+pub struct LimitValues {
+    /// Request quotas of the forms.
+    pub requests: limits::LimitOptions,
+    /// Daily byte budgets of the forms.
+    pub bytes: limits::ByteOptions,
     /// The Redis server that shares the counts; `None` if this server counts alone.
-    pub(super) shared: Option<rate_limiter::RedisOptions>,
+    pub shared: Option<rate_limiter::RedisOptions>,
 }
 
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> LimitValues {

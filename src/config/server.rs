@@ -25,16 +25,10 @@ pub(super) fn timeouts(least_seconds: u64) -> RangeInclusive<Duration> {
     Duration::from_secs(least_seconds)..=Duration::from_hours(1)
 }
 
-/// The values of `[server]`.
-pub(super) struct ServerValues {
-    pub(super) listen: Vec<Address>,
-    pub(super) ops_listen: Option<Address>,
-    /// The options that other sections set have their defaults.
-    pub(super) web: web::WebOptions,
-}
-
+/// Reads `[server]`: the public addresses, the private address, and the options of the web server, of which
+/// other sections set some.
 #[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
-pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> ServerValues {
+pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<Address>, web::WebOptions) {
     let mut listen = r.get(
         key("server.listen").needs_restart(),
         "127.0.0.1:8080",
@@ -148,7 +142,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> ServerValues {
         "server.exchange_timeout",
         "must be longer than `server.body_timeout`, or a request with a slow body would get no response",
     );
-    ServerValues { listen, ops_listen, web }
+    (listen, ops_listen, web)
 }
 
 /// Makes the path of a Unix socket relative to the site's folder.

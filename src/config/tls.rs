@@ -189,11 +189,11 @@ fn domains(raw: &Raw) -> ParseResult<Vec<String>> {
 
 /// Parses the URL of an ACME directory; RFC 8555 §6.1 requires https.
 fn directory(raw: &Raw) -> ParseResult<String> {
+    let expected =
+        "the address of an authority's directory, such as \"https://acme-v02.api.letsencrypt.org/directory\"";
     let address = value::web_address(raw).ok();
     let address = address.filter(|address| address.starts_with("https://") && Url::parse(address).is_ok());
-    address.ok_or_else(|| {
-        "the address of an authority's directory, such as \"https://acme-v02.api.letsencrypt.org/directory\"".to_owned()
-    })
+    address.ok_or_else(|| expected.to_owned())
 }
 
 /// Parses a duration, optionally followed by `includeSubDomains` and `preload`. `None` for "off".
@@ -206,7 +206,7 @@ fn hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
     let mut parts = text.split(';').map(str::trim);
     let first = Raw::Text(parts.next().unwrap_or_default().to_owned());
     let Some(max_age) =
-        value::optional_duration(Duration::ZERO..=MAX_HSTS_AGE)(&first).map_err(|_| expected())?
+        value::off_or(value::duration(Duration::ZERO..=MAX_HSTS_AGE))(&first).map_err(|_| expected())?
     else {
         return if parts.next().is_none() { Ok(None) } else { Err(expected()) };
     };

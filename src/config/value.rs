@@ -149,11 +149,16 @@ pub(super) fn optional<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Ra
 }
 
 /// Parses a value. `None` for "off".
-fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
+pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| match raw.as_text() {
         Some("off") => Ok(None),
         _ => parse(raw).map(Some).map_err(|expected| format!("\"off\", or {expected}")),
     }
+}
+
+/// Parses a text. `expected` describes it in an error.
+pub(super) fn word<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<T> {
+    raw.as_text().and_then(parse).ok_or_else(|| expected.to_owned())
 }
 
 /// Parses the items of a list. `expected` describes the list in an error.
@@ -177,11 +182,8 @@ pub(super) fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<Path
 /// Parses an e-mail address, which may be empty.
 pub(super) fn email(raw: &Raw) -> ParseResult<String> {
     let text = text(raw)?;
-    if text.is_empty() || Mailbox::parse(&text).is_some() {
-        Ok(text)
-    } else {
-        Err("an e-mail address such as \"hello@example.com\"".to_owned())
-    }
+    let is_valid = text.is_empty() || Mailbox::parse(&text).is_some();
+    is_valid.then_some(text).ok_or_else(|| "an e-mail address such as \"hello@example.com\"".to_owned())
 }
 
 pub(super) fn flag(raw: &Raw) -> ParseResult<bool> {
@@ -208,47 +210,12 @@ pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw
     }
 }
 
-/// Formats a number in the largest of these units in which it is a whole number.
-fn in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
-    let unit = units.iter().find(|(_, unit)| number >= *unit && number.is_multiple_of(*unit));
-    unit.map_or_else(|| number.to_string(), |(name, unit)| format!("{}{name}", number / unit))
-}
-
-/// Parses a duration such as `500ms`, `10s`, `5m`, `24h` or `2d`, in a range.
-pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> ParseResult<Duration> {
-    move |raw| {
-        let expected = || {
-            let in_words = |duration: &Duration| match duration.as_secs() {
-                0 => "0s".to_owned(),
-                seconds => in_largest_unit(seconds, &[("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)]),
-            };
-            let (from, to) = (in_words(range.start()), in_words(range.end()));
-            format!("a duration from {from} to {to}, in `ms`, `s`, `m`, `h` or `d` such as \"{from}\"")
-        };
-        let text = raw.as_text().ok_or_else(expected)?;
-        let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
-        let number: u64 = text[..split].parse().map_err(|_| expected())?;
-        let duration = match &text[split..] {
-            "ms" => Duration::from_millis(number),
-            "s" => Duration::from_secs(number),
-            "m" => Duration::from_secs(number.saturating_mul(60)),
-            "h" => Duration::from_secs(number.saturating_mul(3600)),
-            "d" => Duration::from_secs(number.saturating_mul(86_400)),
-            _ => return Err(expected()),
-        };
-        if range.contains(&duration) { Ok(duration) } else { Err(expected()) }
-    }
-}
-
-/// Parses a duration. `None` for "off".
-pub(super) fn optional_duration(
-    range: RangeInclusive<Duration>,
-) -> impl Fn(&Raw) -> ParseResult<Option<Duration>> {
-    off_or(duration(range))
-}
+/// The units of durations, in milliseconds.
+const DURATIONS: [(&str, u64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 /// The units of sizes, in bytes.
-const UNITS: [(&str, u64); 9] = [
+const SIZES: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
@@ -260,22 +227,43 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Parses a number of bytes with its unit, such as `512MB` or `1GiB`.
-fn size(text: &str) -> Option<u64> {
-    let split = text.find(|c: char| !c.is_ascii_digit())?;
-    let number: u64 = text[..split].parse().ok()?;
-    let (_, unit) = UNITS.into_iter().find(|(name, _)| text[split..].trim_start() == *name)?;
-    number.checked_mul(unit)
+/// Formats a number in the largest of these units in which it is a whole number.
+fn in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
+    let unit = units.iter().find(|(_, unit)| number >= *unit && number.is_multiple_of(*unit));
+    unit.map_or_else(|| number.to_string(), |(name, unit)| format!("{}{name}", number / unit))
+}
+
+/// Parses a whole number with one of these units, such as `24h` or `512 MB`.
+fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (number, name) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let (_, unit) = units.iter().find(|(unit, _)| *unit == name.trim_start())?;
+    number.parse::<u64>().ok()?.checked_mul(*unit)
+}
+
+/// Parses a duration such as `500ms`, `10s`, `5m`, `24h` or `2d`, in a range.
+pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> ParseResult<Duration> {
+    let in_words = |duration: &Duration| match duration.as_secs() {
+        0 => "0s".to_owned(),
+        seconds => in_largest_unit(seconds * 1000, &DURATIONS),
+    };
+    let (from, to) = (in_words(range.start()), in_words(range.end()));
+    let expected =
+        format!("a duration from {from} to {to}, in `ms`, `s`, `m`, `h` or `d` such as \"{from}\"");
+    move |raw| {
+        word(raw, &expected, |text| {
+            let text = Some(text).filter(|text| !text.contains(char::is_whitespace))?;
+            let duration = Duration::from_millis(with_unit(text, &DURATIONS)?);
+            range.contains(&duration).then_some(duration)
+        })
+    }
 }
 
 /// Parses a number of bytes in a range.
 pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<u64> {
     move |raw| {
-        let bytes = raw.as_text().and_then(size).filter(|bytes| range.contains(bytes));
-        bytes.ok_or_else(|| {
-            let [from, to] = [*range.start(), *range.end()].map(|bytes| in_largest_unit(bytes, &UNITS));
-            format!("a size from {from} to {to} with its unit, such as \"10MB\" or \"8MiB\"")
-        })
+        let [from, to] = [*range.start(), *range.end()].map(|bytes| in_largest_unit(bytes, &SIZES));
+        let expected = format!("a size from {from} to {to} with its unit, such as \"10MB\" or \"8MiB\"");
+        word(raw, &expected, |text| with_unit(text, &SIZES).filter(|bytes| range.contains(bytes)))
     }
 }
 
@@ -292,13 +280,10 @@ pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
 
 /// Parses a time of day in UTC. `None` for "off".
 pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
-    let text = raw.as_text().unwrap_or_default();
-    if text == "off" {
-        return Ok(None);
-    }
-    let expected = || "a time of the day in UTC such as \"07:00\", or \"off\"".to_owned();
-    let is_short = text.len() == 5;
-    text.parse().ok().filter(|_| is_short).map(Some).ok_or_else(expected)
+    word(raw, "a time of the day in UTC such as \"07:00\", or \"off\"", |text| match text {
+        "off" => Some(None),
+        time => time.parse().ok().filter(|_| time.len() == 5).map(Some),
+    })
 }
 
 /// Parses a memory limit in bytes, or "auto", which depends on the machine. `None` for "off".
@@ -330,12 +315,11 @@ pub(super) fn addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
 
 /// Parses a listening address. `None` for "off" or an empty text.
 pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>> {
-    match raw.as_text() {
-        Some("" | "off") => Ok(None),
-        text => text.and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| {
-            "an address and a port such as \"127.0.0.1:8081\", \"unix:/PATH\", or \"off\"".to_owned()
-        }),
-    }
+    let expected = "an address and a port such as \"127.0.0.1:8081\", \"unix:/PATH\", or \"off\"";
+    word(raw, expected, |text| match text {
+        "" | "off" => Some(None),
+        address => address.parse().ok().map(Some),
+    })
 }
 
 pub(super) fn networks(raw: &Raw) -> ParseResult<Vec<Network>> {
@@ -344,8 +328,8 @@ pub(super) fn networks(raw: &Raw) -> ParseResult<Vec<Network>> {
 }
 
 pub(super) fn path(raw: &Raw) -> ParseResult<PathBuf> {
-    let text = raw.as_text().filter(|text| !text.is_empty() && !text.contains('\0'));
-    text.map(PathBuf::from).ok_or_else(|| "the path of a folder".to_owned())
+    let is_path = |text: &str| !text.is_empty() && !text.contains('\0');
+    word(raw, "the path of a folder", |text| is_path(text).then(|| text.into()))
 }
 
 /// Parses `sqlite:PATH`, or the URL of a PostgreSQL database.
@@ -377,12 +361,10 @@ const MIN_SECRET_CHARS: usize = 16;
 
 /// Parses the secret that sources are hashed with if limits are shared.
 pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
-    let text = raw.as_text().filter(|text| text.chars().count() >= MIN_SECRET_CHARS);
-    text.map(str::to_owned).ok_or_else(|| {
-        format!(
-            "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"
-        )
-    })
+    let expected = format!(
+        "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"
+    );
+    word(raw, &expected, |text| (text.chars().count() >= MIN_SECRET_CHARS).then(|| text.to_owned()))
 }
 
 /// Parses a URL without a path. Removes trailing slashes.
@@ -459,7 +441,7 @@ mod tests {
             ("99999999999TiB", None),
             ("", None),
         ] {
-            assert_eq!(size(text), bytes, "{text}");
+            assert_eq!(with_unit(text, &SIZES), bytes, "{text}");
         }
         let read = |raw: Raw| bytes(64 << 10..=1 << 40)(&raw);
         assert_eq!(read(Raw::Text("1TiB".to_owned())), Ok(1 << 40));

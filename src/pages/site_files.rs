@@ -141,7 +141,8 @@ impl Purpose {
     }
 }
 
-const PARTS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
+/// The folders of a site whose files are loaded.
+pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 #[derive(Debug, Default)]
 pub(super) struct SiteFiles {
@@ -155,7 +156,7 @@ pub(super) struct SiteFiles {
 }
 
 struct FoundFile {
-    /// The name relative to its folder, which is one of [`PARTS`].
+    /// The name relative to its folder, which is one of [`SITE_FOLDERS`].
     name: String,
     at: PathBuf,
     metadata: Metadata,
@@ -175,8 +176,8 @@ impl SiteFiles {
         }
         let before = std::mem::take(known);
         let published: Vec<PathBuf> =
-            PARTS.iter().filter_map(|part| folder.join(part).canonicalize().ok()).collect();
-        for part in PARTS {
+            SITE_FOLDERS.iter().filter_map(|part| folder.join(part).canonicalize().ok()).collect();
+        for part in SITE_FOLDERS {
             let found = list_files(folder, part, &published, faults);
             let read = in_parallel(&found, |file| {
                 let place = format!("{part}/{}", file.name);

@@ -26,61 +26,59 @@ pub(super) fn examine(
     let ask = |name: String| resolver.texts(&name).map_err(|error| format!("cannot query {name}: {error}"));
     let spf = ask(domain.to_owned()).map_or_else(CheckResult::Unknown, |texts| spf(domain, &texts));
     let dmarc = dmarc_of(domain, &ask).unwrap_or_else(CheckResult::Unknown);
-    let selectors: Vec<&str> = selector.map_or(USUAL_SELECTORS.to_vec(), |selector| vec![selector]);
-    let mut dkim = CheckResult::Unknown(match selector {
-        Some(selector) => format!("there is no key at {selector}._domainkey.{domain}"),
-        None => {
-            "no key under the usual names; pass the name that your provider uses with `--dkim-selector NAME`"
-                .to_owned()
-        }
-    });
-    if selector.is_some() {
-        dkim = CheckResult::Bad(format!(
+    let missing = match selector {
+        Some(_) => CheckResult::Bad(format!(
             "there is no key under that name: publish the one that your provider shows for {domain}"
-        ));
-    }
-    for selector in selectors {
-        match ask(format!("{selector}._domainkey.{domain}")) {
-            Ok(texts) => {
-                if let Some(found) = dkim_key(selector, &texts) {
-                    dkim = found;
-                    break;
-                }
-            }
-            Err(error) => {
-                dkim = CheckResult::Unknown(error);
-                break;
-            }
-        }
-    }
+        )),
+        None => CheckResult::Unknown(
+            "no key under the usual names; pass the name that your provider uses with `--dkim-selector NAME`"
+                .to_owned(),
+        ),
+    };
+    let selectors = selector.as_ref().map_or(&USUAL_SELECTORS[..], std::slice::from_ref);
+    let find_key = |selector: &&str| match ask(format!("{selector}._domainkey.{domain}")) {
+        Ok(texts) => dkim_key(selector, &texts),
+        Err(error) => Some(CheckResult::Unknown(error)),
+    };
+    let dkim = selectors.iter().find_map(find_key).unwrap_or(missing);
     [("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
+}
+
+/// Finds the text record whose first part, up to `end`, is this version. Fails if there are several;
+/// `described` names them.
+fn record<'a>(
+    texts: &'a [String],
+    (version, end): (&str, char),
+    described: impl Fn(usize) -> String,
+) -> Result<Option<&'a String>, CheckResult> {
+    let is_version = |part: &str| part.replace(' ', "").eq_ignore_ascii_case(version);
+    let mut records = texts.iter().filter(|text| text.split(end).next().is_some_and(is_version));
+    let first = records.next();
+    match records.count() {
+        0 => Ok(first),
+        others => Err(CheckResult::Bad(format!(
+            "{}, which receivers treat as none: merge them into one",
+            described(1 + others)
+        ))),
+    }
 }
 
 /// Checks the SPF record among the text records of the domain.
 fn spf(domain: &str, texts: &[String]) -> CheckResult {
-    let is_spf = |text: &&String| {
-        let version = text.split(' ').next().unwrap_or_default();
-        version.eq_ignore_ascii_case("v=spf1")
+    let record = record(texts, ("v=spf1", ' '), |count| format!("{domain} has {count} SPF records"));
+    let allows_all = |record: &String| {
+        let mut words = record.split_whitespace().map(str::to_ascii_lowercase);
+        words.any(|word| word == "+all" || word == "all")
     };
-    let records: Vec<&String> = texts.iter().filter(is_spf).collect();
-    match records[..] {
-        [] => CheckResult::Bad(format!(
+    match record {
+        Ok(None) => CheckResult::Bad(format!(
             "{domain} has no SPF record: publish a TXT record such as \"v=spf1 include:YOUR-MAIL-PROVIDER -all\", or receivers may treat its mail as forged"
         )),
-        [record] => {
-            let words: Vec<String> = record.split_whitespace().map(str::to_ascii_lowercase).collect();
-            if words.iter().any(|word| word == "+all" || word == "all") {
-                CheckResult::Bad(format!(
-                    "{domain} allows any server to send its mail (\"+all\"): end the record with \"-all\" or \"~all\""
-                ))
-            } else {
-                CheckResult::Good(record.clone())
-            }
-        }
-        _ => CheckResult::Bad(format!(
-            "{domain} has {} SPF records, which receivers treat as none: merge them into one",
-            records.len()
+        Ok(Some(record)) if allows_all(record) => CheckResult::Bad(format!(
+            "{domain} allows any server to send its mail (\"+all\"): end the record with \"-all\" or \"~all\""
         )),
+        Ok(Some(record)) => CheckResult::Good(record.clone()),
+        Err(several) => several,
     }
 }
 
@@ -106,20 +104,10 @@ fn dmarc_of(
     let mut name = domain;
     loop {
         let texts = ask(format!("_dmarc.{name}"))?;
-        let is_dmarc = |text: &&String| {
-            text.split(';')
-                .next()
-                .is_some_and(|version| version.replace(' ', "").eq_ignore_ascii_case("v=DMARC1"))
-        };
-        let records: Vec<&String> = texts.iter().filter(is_dmarc).collect();
-        if let [record] = records[..] {
-            return Ok(CheckResult::Good(record.clone()));
-        }
-        if records.len() > 1 {
-            return Ok(CheckResult::Bad(format!(
-                "_dmarc.{name} has {} records, which receivers treat as none: merge them into one",
-                records.len()
-            )));
+        match record(&texts, ("v=DMARC1", ';'), |count| format!("_dmarc.{name} has {count} records")) {
+            Ok(Some(record)) => return Ok(CheckResult::Good(record.clone())),
+            Ok(None) => {}
+            Err(several) => return Ok(several),
         }
         match name.split_once('.') {
             Some((_, parent)) if parent.contains('.') => name = parent,

@@ -14,6 +14,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::Value;
 
 use crate::cli::output::with_hint;
+use crate::pages::SITE_FOLDERS;
 use crate::pages::file::fingerprint;
 
 pub(super) const MANIFEST: &str = "manifest.json";
@@ -25,9 +26,6 @@ pub(super) const FORMAT: u32 = 1;
 pub(super) const FILES: &str = "files";
 pub(super) const BYTES: &str = "bytes";
 pub(super) const BLAKE3: &str = "blake3";
-
-/// A site's folders whose files are loaded.
-const SOURCES: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 /// The output folder of an export.
 #[derive(Debug)]
@@ -49,7 +47,7 @@ impl ExportFolder {
     /// Checks that an export may be written to `output`.
     pub fn claim(output: &Path, site: &Path) -> anyhow::Result<Self> {
         let path = resolve(output)?;
-        if let Some(name) = SOURCES.iter().find(|name| is_within(&path, &site.join(name))) {
+        if let Some(name) = SITE_FOLDERS.iter().find(|name| is_within(&path, &site.join(name))) {
             bail!(
                 "{} is within the site's own {name}/, so it would be part of the next export",
                 output.display()

@@ -271,13 +271,9 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     let (variable, of_file) = (format!("$frontdesk_{name}"), format!("$frontdesk_file_{name}"));
     let mut map = NginxMap::new("$frontdesk_said", &variable, &of_file);
     for (response, reply) in responses {
-        match (header, response) {
-            ("link", "not_acceptable") => map.exactly(response, "$frontdesk_alternates"),
-            _ => {
-                let value = reply.and_then(|reply| reply.header(header)).unwrap_or_default();
-                map.exactly(response, &literal(value))
-            }
-        };
+        let value = reply.and_then(|reply| reply.header(header)).map(literal).unwrap_or_default();
+        let is_alternates = (header, response) == ("link", "not_acceptable");
+        map.exactly(response, if is_alternates { "$frontdesk_alternates" } else { &value });
     }
     map.exactly("trouble", if header == "cache-control" { "no-store" } else { "" });
     if header == "content-type" {

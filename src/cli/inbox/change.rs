@@ -3,11 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
 
 use super::console::Console;
-use super::selection::find_all;
-use super::time::TimeArgument;
+use super::selection::{PeriodOptions, find_all};
 use crate::cli::output::{counted, exit_code, plural};
 use crate::forms::FORMS;
 use crate::forms::text::visible;
@@ -21,7 +19,7 @@ const NO_REASON: &str = "held by the operator";
 /// Options that select deliveries. At least one is required, so that no operator retries everything by
 /// accident.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[group(required = true, multiple = true)]
+#[group(required = true, multiple = true, args = ["ids", "parked", "channel", "since", "until", "form"])]
 pub struct RetryOptions {
     /// Ids of submissions, or unambiguous prefixes of them
     #[arg(value_name = "ID")]
@@ -32,34 +30,17 @@ pub struct RetryOptions {
     /// Only deliveries to this channel, which is switched on again if it was switched off
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC),
-    /// or an age such as 30m, 2h, 3d
-    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
-    since: Option<TimeArgument>,
-    /// Only submissions received before this time, in the same formats
-    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
-    until: Option<TimeArgument>,
+    #[command(flatten)]
+    period: PeriodOptions,
     /// Only submissions to this form
     #[arg(long, value_name = "NAME", value_parser = FORMS.map(|form| form.name))]
     form: Option<String>,
 }
 
-impl RetryOptions {
-    /// The filter for all options except `ids`.
-    fn filter(&self, now: Timestamp) -> Filter {
-        Filter {
-            form: self.form.clone(),
-            from: self.since.map(|when| when.at(now)),
-            until: self.until.map(|when| when.at(now)),
-            ..Filter::default()
-        }
-    }
-}
-
 /// Makes deliveries due now, and prints their number. If no delivery matches, prints why.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
-    let filter = options.filter(console.now);
+    let filter = Filter { form: options.form.clone(), ..options.period.filter(console.now) };
     let filters: Vec<Filter> = if options.ids.is_empty() {
         vec![filter]
     } else {

@@ -32,13 +32,8 @@ pub struct SelectionOptions {
     /// Only submissions with a delivery to this channel
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC),
-    /// or an age such as 30m, 2h, 3d
-    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
-    since: Option<TimeArgument>,
-    /// Only submissions received before this time, in the same formats
-    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
-    until: Option<TimeArgument>,
+    #[command(flatten)]
+    period: PeriodOptions,
     /// Only submissions with this text in a field; upper and lower case are the same
     #[arg(long, value_name = "WORDS")]
     text: Option<String>,
@@ -47,6 +42,26 @@ pub struct SelectionOptions {
     before: Option<String>,
     #[command(flatten)]
     key: IdentityOption,
+}
+
+/// Options that select submissions by the time of arrival.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct PeriodOptions {
+    /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC),
+    /// or an age such as 30m, 2h, 3d
+    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
+    since: Option<TimeArgument>,
+    /// Only submissions received before this time, in the same formats
+    #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
+    until: Option<TimeArgument>,
+}
+
+impl PeriodOptions {
+    /// The filter for the period, with ages counted back from `now`.
+    pub(super) fn filter(&self, now: Timestamp) -> Filter {
+        let [from, until] = [self.since, self.until].map(|time| Some(time?.at(now)));
+        Filter { from, until, ..Filter::default() }
+    }
 }
 
 /// The option that decrypts sealed submissions.
@@ -71,10 +86,8 @@ impl SelectionOptions {
             form: self.form.clone(),
             status: self.status.as_deref().and_then(Status::named),
             channel: self.channel.clone(),
-            from: self.since.map(|when| when.at(now)),
-            until: self.until.map(|when| when.at(now)),
             before: self.before.as_deref().map(|id| resolve_before(reader, id)).transpose()?,
-            ..Filter::default()
+            ..self.period.filter(now)
         })
     }
 }

@@ -239,20 +239,21 @@ pub(super) fn snapshot(
     let kept = |is_same: fn(&Config, &Config) -> bool| {
         running.filter(|(before, _)| is_same(before, config)).map(|(_, state)| state)
     };
-    let limiter =
-        kept(|before, now| before.limits == now.limits && before.shared_limits == now.shared_limits);
-    let byte_limiter = kept(|before, now| before.byte_limits == now.byte_limits);
+    let limiter = kept(|before, now| {
+        before.limits.requests == now.limits.requests && before.limits.shared == now.limits.shared
+    });
+    let byte_limiter = kept(|before, now| before.limits.bytes == now.limits.bytes);
     let agents =
         kept(|before, now| before.has_same_keys("agents.", now) && before.agents.origin == now.agents.origin);
     Snapshot {
         site: Arc::new(site),
         confirmations: worker.confirmations(),
         limiter: limiter.map_or_else(
-            || Arc::new(RateLimiter::new(&config.limits, config.shared_limits.as_ref())),
+            || Arc::new(RateLimiter::new(&config.limits.requests, config.limits.shared.as_ref())),
             |state| state.limiter.clone(),
         ),
         byte_limiter: byte_limiter.map_or_else(
-            || Arc::new(ByteLimiter::new(&config.byte_limits)),
+            || Arc::new(ByteLimiter::new(&config.limits.bytes)),
             |state| state.byte_limiter.clone(),
         ),
         agents: agents.map_or_else(|| Arc::new(Agents::new(&config.agents)), |state| state.agents.clone()),
