@@ -228,8 +228,8 @@ fn refuse_errors(faults: Vec<Fault>) -> Result<Vec<Fault>, Vec<Fault>> {
     if faults.iter().any(|fault| fault.severity == Severity::Error) { Err(faults) } else { Ok(faults) }
 }
 
-/// Composes the state for new requests. Keeps those parts of the running server's state whose options have not
-/// changed.
+/// Composes the state for new requests. Keeps those parts of the running server's state whose options have
+/// not changed.
 pub(super) fn snapshot(
     config: &Config,
     site: Site,
