@@ -334,6 +334,11 @@ impl Config {
         value::place(&Raw::Text(url.to_owned())).map(|place| in_folder(&self.data_dir, place))
     }
 
+    /// The folder of a SQLite inbox, otherwise the data folder.
+    pub fn inbox_folder(&self) -> &Path {
+        self.store.url.file().and_then(Path::parent).unwrap_or(&self.data_dir)
+    }
+
     fn setting(&self, key: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.key.name == key)
     }

@@ -75,8 +75,8 @@ fn serve(
     create_data_folder(&config);
     let worker = Arc::new(DeliveryWorker::start(reload::deliveries(&config), store.clone())?);
     let live = reload::snapshot(&config, site, &worker, None);
-    let (data, min_free) = (data_folder(&config).to_owned(), reload::min_free(&config));
-    let monitor = DiskMonitor::start(data, min_free).context("cannot monitor the free disk space")?;
+    let monitor = DiskMonitor::start(config.inbox_folder().to_owned(), reload::min_free(&config))
+        .context("cannot monitor the free disk space")?;
     let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
     let desk = Arc::new(AppState {
         store,
@@ -85,17 +85,17 @@ fn serve(
         disk: monitor,
         snapshot: Arc::new(ArcSwap::from_pointee(live)),
         tls,
-        metrics: Metrics::new(log.lost()),
+        metrics: Metrics::new(log.queue.lost.clone()),
         release_memory: process::release_memory,
     });
     let notify = Arc::new(ServiceManager::from_environment());
     let (reasons, asked) = mpsc::channel();
     let _watcher = watch.then(|| reload::watch(folder, &config, reasons.clone())).transpose()?;
     let stage = install_signal_handlers(reasons.clone(), notify.clone(), desk.snapshot.clone())?;
-    if log.is_json() {
+    if log.is_json {
         log_start(&config, &desk, &addresses, is_new, started.elapsed());
     } else {
-        log.flush();
+        log.queue.flush();
         let banner = banner(&config, &desk, &addresses, is_new, started.elapsed());
         // Errors are ignored: a closed standard error must not stop the server.
         let _ = writeln!(anstream::stderr(), "{}", banner.join("\n  "));
@@ -121,11 +121,6 @@ fn serve(
     desk.intake.clone().close();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
-}
-
-/// The folder whose free space is monitored: a SQLite database's folder, otherwise the data folder.
-fn data_folder(config: &Config) -> &Path {
-    config.store.url.file().and_then(Path::parent).unwrap_or(&config.data_dir)
 }
 
 /// Creates the data folder if the inbox is in PostgreSQL; for SQLite the store has created it. A running
@@ -397,7 +392,7 @@ fn hang_up_is_ignored() -> bool {
 /// Shows a line during an operation if standard error is a terminal and the log is text.
 fn with_progress<T>(what: &str, log: &ServerLog, work: impl FnOnce() -> T) -> T {
     let mut stderr = std::io::stderr();
-    let is_shown = !log.is_json()
+    let is_shown = !log.is_json
         && stderr.is_terminal()
         && write!(stderr, "{what} …").and_then(|()| stderr.flush()).is_ok();
     let result = work();

@@ -123,10 +123,7 @@ pub(super) fn load_again(
 /// The name of the folder for strong encodings.
 pub(super) const ENCODINGS: &str = "encodings";
 
-/// The folder for strong encodings: beside a SQLite inbox, otherwise in the data folder.
+/// The folder for strong encodings, beside the inbox.
 pub(super) fn encodings_folder(config: &Config) -> PathBuf {
-    match config.store.url.file() {
-        Some(file) => file.with_file_name(ENCODINGS),
-        None => config.data_dir.join(ENCODINGS),
-    }
+    config.inbox_folder().join(ENCODINGS)
 }

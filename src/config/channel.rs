@@ -1,11 +1,10 @@
 //! `[[channel]]`: the destinations of submissions.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use secrecy::SecretString;
 
-use super::reader::{ConfigKey, Reader, key};
+use super::reader::{Reader, key};
 use super::value::{self, ParseResult, Raw};
 use crate::deliver::maildir::MaildirOptions;
 use crate::deliver::smtp::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
@@ -35,206 +34,162 @@ enum ChannelKind {
 
 /// Reads every channel, in the order of the file.
 pub(super) fn read(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Vec<ChannelOptions> {
-    r.tables("channel").into_iter().filter_map(|name| ChannelReader { r, name, defaults }.channel()).collect()
+    let names = r.tables("channel").into_iter();
+    names.filter_map(|name| r.in_table(format!("channel.{name}."), |r| channel(r, name, defaults))).collect()
 }
 
-/// Reads the keys of one channel.
-struct ChannelReader<'a, 'r> {
-    r: &'a mut Reader<'r>,
-    name: String,
-    defaults: &'a ChannelDefaults<'a>,
+/// Reads the channel. `None` if it has a fault.
+fn channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>) -> Option<ChannelOptions> {
+    // `Reader::tables` has checked the name already.
+    let _: String = r.get("name", "", "", value::text);
+    let kinds =
+        [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
+    let kind = r.get("kind", "", "", value::optional(value::one_of(&kinds)));
+    r.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
+    let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
+    let kind = match kind {
+        Some(ChannelKind::Smtp) => smtp(r, defaults).map(TransportOptions::Smtp),
+        Some(ChannelKind::Webhook) => webhook(r, defaults).map(TransportOptions::Webhook),
+        Some(ChannelKind::Maildir) => maildir(r, defaults).map(TransportOptions::Maildir),
+        None => None,
+    };
+    let forms = r.get("forms", "[]", "the forms it takes; all if empty", forms);
+    let concurrency =
+        r.get("concurrency", "4", "the most deliveries at a time", value::count(1..=MAX_CONCURRENCY));
+    let has_daily_quota = !is_maildir
+        && r.get(
+            "daily_quota",
+            if is_mail { "true" } else { "false" },
+            "whether the receiver limits messages per day (docs/deliveries.md)",
+            value::flag,
+        );
+    Some(ChannelOptions { name, forms, concurrency, has_daily_quota, kind: kind? })
 }
 
-impl ChannelReader<'_, '_> {
-    /// The full name of a key of this channel: `channel.NAME.KEY`.
-    fn name_of(&self, key: &str) -> String {
-        format!("channel.{}.{key}", self.name)
-    }
+fn smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpOptions> {
+    let host = r.get(key("host").example("\"smtp.example.com\""), "", "", host);
+    let tls = r.get("tls", "starttls", "or \"implicit\"; \"none\" only on this machine", tls);
+    let port = r.get("port", "0", "0 is the usual port for `tls`: 587, 465 or 25", value::count(0..=65_535));
+    let port = match (port, tls) {
+        (0, SmtpTls::Implicit) => 465,
+        (0, SmtpTls::StartTls) => 587,
+        (0, SmtpTls::None) => 25,
+        (port, _) => port,
+    };
+    let username = r.get(key("username").example("\"desk@example.com\""), "", "", value::text);
+    let password = key("password").example("\"secret\"").secret();
+    let password = r.get(password, "", "better in the environment", value::optional(secret));
+    let (from, from_name, to) = correspondents(r, defaults.email, defaults.title);
+    let extra_roots =
+        pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder).map(|(_, roots)| roots);
+    r.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
+    r.refuse_if(
+        tls == SmtpTls::None && !host.is_empty() && !is_loopback(&host),
+        "tls",
+        "may be \"none\" only where `host` is this machine (\"localhost\", \"127.0.0.1\", \"::1\")",
+    );
+    r.refuse_if(
+        username.is_empty() != password.is_none(),
+        "password",
+        "and `username` belong together: set both or neither",
+    );
+    let login = password
+        .filter(|_| !username.is_empty())
+        .map(|password| SmtpLogin { username, password: SecretString::from(password) });
+    let deadlines = SmtpDeadlines::default();
+    (!host.is_empty()).then_some(SmtpOptions {
+        host,
+        port,
+        tls,
+        login,
+        from,
+        from_name,
+        to,
+        extra_roots,
+        deadlines,
+    })
+}
 
-    fn get<T>(
-        &mut self,
-        key: impl Into<ConfigKey>,
-        default: &'static str,
-        documentation: &'static str,
-        parse: impl Fn(&Raw) -> ParseResult<T>,
-    ) -> T {
-        let key = key.into();
-        let name = self.name_of(&key.name).into();
-        self.r.get(ConfigKey { name, ..key }, default, documentation, parse)
+fn webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<WebhookOptions> {
+    // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
+    let url_key = key("url").example("\"https://hooks.example.com/frontdesk\"").secret();
+    let url = r.get(url_key, "", "docs/webhooks.md", value::optional(url));
+    let secrets = r.get(
+        key("secret").example("\"whsec_…\"").secret(),
+        "[]",
+        "signs as Standard Webhooks; a list of two during a change; unsigned if empty",
+        keys,
+    );
+    let body = r.get("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template", |raw| {
+        let text =
+            raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
+        WebhookBody::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
+    });
+    let allow_private =
+        r.get("allow_private", "false", "whether it may be in a private network", value::flag);
+    let extra_roots =
+        pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder).map(|(_, roots)| roots);
+    r.refuse_if(url.is_none(), "url", "is missing: the URL that submissions are posted to");
+    if let Some(url) = &url {
+        refuse_unreachable(r, "url", url, allow_private);
     }
+    r.warn_if(
+        secrets.is_empty() && matches!(body, WebhookBody::Standard),
+        "secret",
+        "a webhook without a `secret` is not signed",
+        "without a signature the receiver cannot verify the sender: `whsec_` and 24 to 64 random bytes in Base64",
+    );
+    let deadlines = webhook::DEADLINES;
+    Some(WebhookOptions { url: url?, secrets, body, allow_private, extra_roots, deadlines })
+}
 
-    fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
-        let name = self.name_of(key);
-        self.r.refuse_if(is_wrong, &name, message);
-    }
+fn maildir(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<MaildirOptions> {
+    let path = r.get(
+        key("path").example("\"/var/mail/frontdesk\""),
+        "",
+        "relative to this folder, unless absolute",
+        value::file_in(defaults.folder),
+    );
+    // Mail in a Maildir stays on this machine, so its sender needs no public address.
+    let email = if defaults.email.is_empty() { "frontdesk@localhost" } else { defaults.email };
+    let (from, from_name, to) = correspondents(r, email, defaults.title);
+    r.refuse_if(path.is_none(), "path", "is missing: the folder of the Maildir");
+    Some(MaildirOptions { path: path?, from, from_name, to })
+}
 
-    /// Reads the channel. `None` if it has a fault.
-    fn channel(mut self) -> Option<ChannelOptions> {
-        // `Reader::tables` has checked the name already.
-        let _: String = self.get("name", "", "", value::text);
-        let kinds = [
-            ("smtp", ChannelKind::Smtp),
-            ("webhook", ChannelKind::Webhook),
-            ("maildir", ChannelKind::Maildir),
-        ];
-        let kind = self.get("kind", "", "", value::optional(value::one_of(&kinds)));
-        self.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
-        let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
-        let kind = match kind {
-            Some(ChannelKind::Smtp) => self.smtp().map(TransportOptions::Smtp),
-            Some(ChannelKind::Webhook) => self.webhook().map(TransportOptions::Webhook),
-            Some(ChannelKind::Maildir) => self.maildir().map(TransportOptions::Maildir),
-            None => None,
-        };
-        let forms = self.get("forms", "[]", "the forms it takes; all if empty", forms);
-        let concurrency =
-            self.get("concurrency", "4", "the most deliveries at a time", value::count(1..=MAX_CONCURRENCY));
-        let has_daily_quota = !is_maildir
-            && self.get(
-                "daily_quota",
-                if is_mail { "true" } else { "false" },
-                "whether the receiver limits messages per day (docs/deliveries.md)",
-                value::flag,
-            );
-        Some(ChannelOptions { name: self.name, forms, concurrency, has_daily_quota, kind: kind? })
-    }
-
-    fn smtp(&mut self) -> Option<SmtpOptions> {
-        let host = self.get(key("host").example("\"smtp.example.com\""), "", "", host);
-        let tls = self.get("tls", "starttls", "or \"implicit\"; \"none\" only on this machine", tls);
-        let port =
-            self.get("port", "0", "0 is the usual port for `tls`: 587, 465 or 25", value::count(0..=65_535));
-        let port = match (port, tls) {
-            (0, SmtpTls::Implicit) => 465,
-            (0, SmtpTls::StartTls) => 587,
-            (0, SmtpTls::None) => 25,
-            (port, _) => port,
-        };
-        let username = self.get(key("username").example("\"desk@example.com\""), "", "", value::text);
-        let password = key("password").example("\"secret\"").secret();
-        let password = self.get(password, "", "better in the environment", value::optional(secret));
-        let (from, from_name, to) = self.correspondents(self.defaults.email);
-        let extra_roots = self.certificate_file();
-        self.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
-        self.refuse_if(
-            tls == SmtpTls::None && !host.is_empty() && !is_loopback(&host),
-            "tls",
-            "may be \"none\" only where `host` is this machine (\"localhost\", \"127.0.0.1\", \"::1\")",
-        );
-        self.refuse_if(
-            username.is_empty() != password.is_none(),
-            "password",
-            "and `username` belong together: set both or neither",
-        );
-        let login = password
-            .filter(|_| !username.is_empty())
-            .map(|password| SmtpLogin { username, password: SecretString::from(password) });
-        let deadlines = SmtpDeadlines::default();
-        (!host.is_empty()).then_some(SmtpOptions {
-            host,
-            port,
-            tls,
-            login,
-            from,
-            from_name,
-            to,
-            extra_roots,
-            deadlines,
-        })
-    }
-
-    fn webhook(&mut self) -> Option<WebhookOptions> {
-        // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
-        let url_key = key("url").example("\"https://hooks.example.com/frontdesk\"").secret();
-        let url = self.get(url_key, "", "docs/webhooks.md", value::optional(url));
-        let secrets = self.get(
-            key("secret").example("\"whsec_…\"").secret(),
-            "[]",
-            "signs as Standard Webhooks; a list of two during a change; unsigned if empty",
-            keys,
-        );
-        let body =
-            self.get("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template", |raw| {
-                let text = raw
-                    .as_text()
-                    .ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
-                WebhookBody::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
-            });
-        let allow_private =
-            self.get("allow_private", "false", "whether it may be in a private network", value::flag);
-        let extra_roots = self.certificate_file();
-        self.refuse_if(url.is_none(), "url", "is missing: the URL that submissions are posted to");
-        if let Some(url) = &url {
-            let name = self.name_of("url");
-            refuse_unreachable(self.r, &name, url, allow_private);
-        }
-        let name = self.name_of("secret");
-        self.r.warn_if(
-            secrets.is_empty() && matches!(body, WebhookBody::Standard),
-            &name,
-            "a webhook without a `secret` is not signed",
-            "without a signature the receiver cannot verify the sender: `whsec_` and 24 to 64 random bytes in Base64",
-        );
-        let deadlines = webhook::DEADLINES;
-        Some(WebhookOptions { url: url?, secrets, body, allow_private, extra_roots, deadlines })
-    }
-
-    fn maildir(&mut self) -> Option<MaildirOptions> {
-        let path = self.get(
-            key("path").example("\"/var/mail/frontdesk\""),
-            "",
-            "relative to this folder, unless absolute",
-            value::file_in(self.defaults.folder),
-        );
-        // Mail in a Maildir stays on this machine, so its sender needs no public address.
-        let email = if self.defaults.email.is_empty() { "frontdesk@localhost" } else { self.defaults.email };
-        let (from, from_name, to) = self.correspondents(email);
-        self.refuse_if(path.is_none(), "path", "is missing: the folder of the Maildir");
-        Some(MaildirOptions { path: path?, from, from_name, to })
-    }
-
-    /// Reads the sender's address and name, and the recipients.
-    fn correspondents(&mut self, operator: &str) -> (String, String, Vec<String>) {
-        let from = self.get(
-            key("from").example("\"desk@example.com\""),
-            "",
-            "`operator.email` if empty; Reply-To has the visitor's address",
-            value::email,
-        );
-        let from = if from.is_empty() { operator.to_owned() } else { from };
-        let from_name = self.get("from_name", "", "the site's title if empty", value::text);
-        let from_name = if from_name.is_empty() { self.defaults.title.to_owned() } else { from_name };
-        let to = self.get(key("to").example("[\"team@example.com\"]"), "[]", "`from` if empty", addresses);
-        self.refuse_if(
-            from.is_empty(),
-            "from",
-            "is missing, and so is `operator.email`: the address that mail is sent from",
-        );
-        let to = if to.is_empty() { vec![from.clone()] } else { to };
-        (from, from_name, to)
-    }
-
-    fn certificate_file(&mut self) -> Option<ExtraRoots> {
-        let name = self.name_of("ca_file");
-        pem(self.r, name, "your own certificate authority (PEM)", self.defaults.folder)
-            .map(|(_, roots)| roots)
-    }
+/// Reads the sender's address and name, and the recipients.
+fn correspondents(r: &mut Reader<'_>, operator: &str, title: &str) -> (String, String, Vec<String>) {
+    let from = r.get(
+        key("from").example("\"desk@example.com\""),
+        "",
+        "`operator.email` if empty; Reply-To has the visitor's address",
+        value::email,
+    );
+    let from = if from.is_empty() { operator.to_owned() } else { from };
+    let from_name = r.get("from_name", "", "the site's title if empty", value::text);
+    let from_name = if from_name.is_empty() { title.to_owned() } else { from_name };
+    let to = r.get(key("to").example("[\"team@example.com\"]"), "[]", "`from` if empty", addresses);
+    r.refuse_if(
+        from.is_empty(),
+        "from",
+        "is missing, and so is `operator.email`: the address that mail is sent from",
+    );
+    let to = if to.is_empty() { vec![from.clone()] } else { to };
+    (from, from_name, to)
 }
 
 /// Reads a PEM file with the certificates of a private authority. Also returns its bytes, because the Redis
 /// client parses them itself. `None` if the key is empty or the file is unusable.
 pub(super) fn pem(
     r: &mut Reader<'_>,
-    name: impl Into<Cow<'static, str>>,
+    name: &'static str,
     documentation: &'static str,
     folder: &Path,
 ) -> Option<(Vec<u8>, ExtraRoots)> {
-    let key = key(name);
-    let name = key.name.clone();
-    let path = r.get(key, "", documentation, value::file_in(folder))?;
+    let path = r.get(name, "", documentation, value::file_in(folder))?;
     let pem = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"));
     let roots = pem.and_then(|pem| ExtraRoots::parse(&pem).map(|roots| (pem, roots)));
-    roots.map_err(|fault| r.refuse_if(true, &name, &fault)).ok()
+    roots.map_err(|fault| r.refuse_if(true, name, &fault)).ok()
 }
 
 /// Records an error if the host of a URL is an address that requests must not connect to.

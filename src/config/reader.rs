@@ -176,6 +176,8 @@ pub(super) struct Reader<'a> {
     /// The settings of the running server, which supply the values of keys that need a restart.
     running: &'a [Setting],
     settings: Vec<Setting>,
+    /// The table in which keys are read, such as `channel.crm.`.
+    table: String,
     /// The keys whose secrets are in files. The configuration file has the path `None`; the environment names
     /// the others.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
@@ -209,6 +211,7 @@ impl<'a> Reader<'a> {
             flags,
             running,
             settings: Vec::new(),
+            table: String::new(),
             secrets: BTreeMap::new(),
             unusable: Vec::new(),
             faults,
@@ -225,7 +228,8 @@ impl<'a> Reader<'a> {
         documentation: &'static str,
         parse: impl Fn(&Raw) -> ParseResult<T>,
     ) -> T {
-        let key = ConfigKey { documentation, ..key.into() };
+        let key = key.into();
+        let key = ConfigKey { name: format!("{}{}", self.table, key.name).into(), documentation, ..key };
         let default = default_value(default);
         let found = self.find(&key);
         let running = self.running.iter().find(|setting| key.needs_restart && setting.key.name == key.name);
@@ -265,6 +269,14 @@ impl<'a> Reader<'a> {
         let flag = self.flags.iter().rev().find(|flag| flag.key == key.name);
         let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), ValueOrigin::Flag(flag.name)));
         from_flag.or(from_environment).or(from_named_file).or(from_file)
+    }
+
+    /// Reads keys in a table such as `channel.crm.`: their names in `read` are relative to it.
+    pub(super) fn in_table<T>(&mut self, table: String, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.table = table;
+        let result = read(self);
+        self.table.clear();
+        result
     }
 
     /// Returns the names of the tables `[[list]]` in order. Afterwards, their keys can be read as
@@ -334,8 +346,9 @@ impl<'a> Reader<'a> {
 
     /// Records an error about `key` if `is_wrong`, unless an error about its value is already recorded.
     pub(super) fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
-        if is_wrong && !self.unusable.iter().any(|unusable| unusable == key) {
-            let fault = fault_of(&self.settings, key, Fault::error, format!("`{key}` {message}"));
+        let key = format!("{}{key}", self.table);
+        if is_wrong && !self.unusable.contains(&key) {
+            let fault = fault_of(&self.settings, &key, Fault::error, format!("`{key}` {message}"));
             self.faults.push(fault);
         }
     }
@@ -343,7 +356,8 @@ impl<'a> Reader<'a> {
     /// Records a warning about `key` if `is_missing`.
     pub(super) fn warn_if(&mut self, is_missing: bool, key: &str, message: &str, hint: &str) {
         if is_missing {
-            let fault = fault_of(&self.settings, key, Fault::warning, message.to_owned()).hint(hint);
+            let key = format!("{}{key}", self.table);
+            let fault = fault_of(&self.settings, &key, Fault::warning, message.to_owned()).hint(hint);
             self.faults.push(Fault { place: FILE_NAME.to_owned(), ..fault });
         }
     }
@@ -362,7 +376,7 @@ impl<'a> Reader<'a> {
                 Raw::Table(_) if is_known_table => continue,
                 Raw::Table(_) => {
                     let known = closest(name, tables.iter().copied()).map(|table| format!("[{table}]"));
-                    suggest(fault(format!("unknown table `[{name}]`")), known)
+                    suggest(fault(format!("unknown table `[{name}]`")), known.as_deref())
                 }
                 _ if is_known_table => fault(format!("`{name}` must be a table, `[{name}]`")),
                 // The unknown table has been reported already.
@@ -373,24 +387,23 @@ impl<'a> Reader<'a> {
                 }
                 _ => {
                     let elsewhere = || known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied();
-                    let known = closest(name, known.iter().copied()).or_else(elsewhere).map(str::to_owned);
+                    let known = closest(name, known.iter().copied()).or_else(elsewhere);
                     suggest(fault(format!("unknown key `{name}`")), known)
                 }
             };
             self.faults.push(fault);
         }
+        let variables: Vec<String> = known.iter().map(|key| variable(key)).collect();
         for name in self.environment.keys() {
-            let names: Vec<String> = known.iter().map(|key| variable(key)).collect();
-            let known = closest(name, names.iter().map(String::as_str)).map(str::to_owned);
+            let last = name.trim_start_matches(PREFIX);
+            let mut known = variables.iter().map(String::as_str);
+            let known = closest(name, known.clone())
+                .or_else(|| known.find(|known| known.rsplit("__").next() == Some(last)));
             // Variables of other programs may have the same prefix. Those of frontdesk name a table and a
             // key.
-            let last = name.trim_start_matches(PREFIX);
-            let known =
-                known.or_else(|| names.iter().find(|known| known.rsplit("__").next() == Some(last)).cloned());
-            if known.is_none() && !name.contains("__") {
-                continue;
+            if known.is_some() || name.contains("__") {
+                self.faults.push(suggest(Fault::warning(name, None, "unknown variable"), known));
             }
-            self.faults.push(suggest(Fault::warning(name, None, "unknown variable"), known));
         }
         self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));
         let secret_file = |(path, keys): (Option<PathBuf>, _)| SecretFile {
@@ -409,7 +422,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Adds the known name as a hint, if there is one.
-fn suggest(fault: Fault, known: Option<String>) -> Fault {
+fn suggest(fault: Fault, known: Option<&str>) -> Fault {
     match known {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),
         None => fault,

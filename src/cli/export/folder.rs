@@ -107,22 +107,7 @@ impl ExportFolder {
         let parent = self.path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         let draft = parent.join(format!(".{name}.{}", std::process::id()));
-        let written = write(&draft, files)
-            .with_context(|| format!("cannot write {}", draft.display()))
-            // Checks again, because the folder may have changed during the write.
-            .and_then(|()| self.examine())
-            .and_then(|found| {
-                exchange(&draft, &self.path, &found)
-                    .with_context(|| format!("cannot replace {}", self.path.display()))?;
-                Ok(found)
-            });
-        let found = match written {
-            Ok(found) => found,
-            Err(error) => {
-                remove(&draft, files.keys());
-                return Err(error);
-            }
-        };
+        let found = self.replace(&draft, files).inspect_err(|_| remove(&draft, files.keys()))?;
         // Syncs the new name before the old files are removed.
         if let Ok(parent) = fs::File::open(parent) {
             let _ = parent.sync_all();
@@ -144,6 +129,17 @@ impl ExportFolder {
                 Ok(true)
             }
         }
+    }
+
+    /// Writes the files to `draft` and exchanges both folders. Returns the previous content, which is then in
+    /// `draft`.
+    fn replace(&self, draft: &Path, files: &BTreeMap<String, Bytes>) -> anyhow::Result<ExistingContent> {
+        write(draft, files).with_context(|| format!("cannot write {}", draft.display()))?;
+        // Checks again, because the folder may have changed during the write.
+        let found = self.examine()?;
+        exchange(draft, &self.path, &found)
+            .with_context(|| format!("cannot replace {}", self.path.display()))?;
+        Ok(found)
     }
 }
 

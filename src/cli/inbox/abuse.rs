@@ -40,16 +40,9 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
 }
 
 fn object(abuse: &Abuse, first: Date) -> Value {
-    let sources = abuse.sources.iter().map(|of| {
-        json!({ "source": of.source, "submissions": of.submissions, "held": of.held, "refused": of.refused })
-    });
     let signals = abuse.signals.iter().map(|of| {
         json!({ "signal": of.signal, "held": of.held, "released": of.released, "released_share": share(of) })
     });
-    let agents = abuse
-        .agents
-        .iter()
-        .map(|of| json!({ "agent": of.agent, "submissions": of.submissions, "held": of.held }));
     json!({
         "since": first.to_string(),
         "submissions": abuse.submissions,
@@ -58,10 +51,10 @@ fn object(abuse: &Abuse, first: Date) -> Value {
         "refused": abuse.refused,
         "refused_others": abuse.refused_others,
         "source_count": abuse.source_count,
-        "sources": sources.collect::<Vec<_>>(),
+        "sources": abuse.sources,
         "signals": signals.collect::<Vec<_>>(),
         "agent_count": abuse.agent_count,
-        "agents": agents.collect::<Vec<_>>(),
+        "agents": abuse.agents,
     })
 }
 

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use serde_json::Value;
+
+use super::json;
 use crate::forms::FORMS;
 use crate::forms::text::visible_lines;
 use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
-
-/// The columns after the fields.
-const AFTER: [&str; 5] = ["_repeats", "_source", "_score", "_reasons", "_agent"];
 
 /// Writes a header and one record per submission. Returns the number of submissions. Each field of each form
 /// has a column. Control characters are made visible on a terminal, but written unchanged to a file.
@@ -21,24 +21,25 @@ pub(super) fn write(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
-    let fields = fields();
-    let about = ["id", "form", "received_at", "status"];
-    write_record(about.iter().chain(&fields).chain(&AFTER).copied(), to_terminal, out)?;
+    // Members of the JSON object.
+    let columns =
+        [&["id", "form", "received_at", "status"][..], &fields(), &["_repeats", "_source", "_score"]]
+            .concat();
+    let last = ["_reasons", "_agent"];
+    write_record(columns.iter().chain(&last).copied(), to_terminal, out)?;
     let mut count = 0;
     for submission in submissions {
         let submission = submission?;
-        let id = submission.id.to_string();
-        let received_at = submission.received_at_text();
-        let repeats = submission.repeats.to_string();
+        let object = json::object(&submission);
+        let text = |name: &&str| match &object[*name] {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
         let screening = submission.screening.as_ref();
-        let score = screening.map(|screening| screening.score.to_string()).unwrap_or_default();
         let reasons = screening.map(|screening| reasons(&screening.reasons)).unwrap_or_default();
-        let agent = submission.agent.as_deref().unwrap_or_default();
-        let after = [repeats.as_str(), &submission.source, &score, &reasons, agent];
-        let about = [id.as_str(), &submission.form, &received_at, submission.status.name()];
-        let values = fields.iter().map(|name| submission.get(name).unwrap_or_default());
-        let values = about.into_iter().chain(values).chain(after);
-        write_record(values, to_terminal, out)?;
+        let values: Vec<String> = columns.iter().map(text).chain([reasons, text(&"_agent")]).collect();
+        write_record(values.iter().map(String::as_str), to_terminal, out)?;
         count += 1;
     }
     Ok(count)

@@ -93,16 +93,16 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
         ))?;
         return Ok(ExitCode::FAILURE);
     }
-    if held.left_in_floods > 0 {
-        let count = held.left_in_floods;
-        writeln!(
+    match held.left_in_floods {
+        0 => {}
+        1 => writeln!(
             console.err,
-            "{} {} held only until a flood ends, and {}: `--reason form-rate` selects {}.",
-            counted(count, "submission"),
-            plural(count, "is", "are"),
-            plural(count, "stays", "stay"),
-            plural(count, "it", "them"),
-        )?;
+            "1 submission is held only until a flood ends, and stays: `--reason form-rate` selects it."
+        )?,
+        n => writeln!(
+            console.err,
+            "{n} submissions are held only until a flood ends, and stay: `--reason form-rate` selects them."
+        )?,
     }
     if let Some((first, last)) = held.received
         && !options.yes

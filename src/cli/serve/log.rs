@@ -39,8 +39,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// The handle of the log. Dropping it flushes the queue.
 #[derive(Debug)]
 pub(super) struct ServerLog {
-    is_json: bool,
-    queue: LogQueue,
+    pub(super) is_json: bool,
+    pub(super) queue: LogQueue,
 }
 
 impl ServerLog {
@@ -83,24 +83,10 @@ impl ServerLog {
         Self { is_json, queue }
     }
 
-    pub(super) fn is_json(&self) -> bool {
-        self.is_json
-    }
-
-    /// The number of dropped lines.
-    pub(super) fn lost(&self) -> Arc<AtomicU64> {
-        self.queue.lost.clone()
-    }
-
-    /// Waits until the queue is written, up to [`FLUSH_TIMEOUT`].
-    pub(super) fn flush(&self) {
-        self.queue.flush();
-    }
-
     /// Logs faults of the site or its configuration.
     pub(super) fn faults(&self, faults: &[Fault]) {
         if !self.is_json {
-            self.flush();
+            self.queue.flush();
             print_faults(faults);
             return;
         }
@@ -127,7 +113,7 @@ impl ServerLog {
 
 impl Drop for ServerLog {
     fn drop(&mut self) {
-        self.flush();
+        self.queue.flush();
     }
 }
 
@@ -154,9 +140,10 @@ enum LogMessage {
 
 /// The sending end of the queue.
 #[derive(Debug, Clone)]
-struct LogQueue {
+pub(super) struct LogQueue {
     sender: SyncSender<LogMessage>,
-    lost: Arc<AtomicU64>,
+    /// The number of dropped lines.
+    pub(super) lost: Arc<AtomicU64>,
 }
 
 impl LogQueue {
@@ -172,7 +159,8 @@ impl LogQueue {
         Self { sender, lost }
     }
 
-    fn flush(&self) {
+    /// Waits until the queue is written, up to [`FLUSH_TIMEOUT`].
+    pub(super) fn flush(&self) {
         let (done, written) = mpsc::channel();
         if self.sender.try_send(LogMessage::Flush(done)).is_ok() {
             // Ends when the writer drops `done`, or with the timeout.

@@ -300,10 +300,9 @@ pub(super) fn watch(
 ) -> anyhow::Result<notify::RecommendedWatcher> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let root = real(folder);
-    let database = config.store.url.file();
-    let data = real(database.and_then(Path::parent).unwrap_or(&config.data_dir));
+    let data = real(config.inbox_folder());
     let root_is_data = root.starts_with(&data);
-    let name = database.and_then(Path::file_name).map(ToOwned::to_owned);
+    let name = config.store.url.file().and_then(Path::file_name).map(ToOwned::to_owned);
     let encodings = data.join(site::ENCODINGS);
     let concerns = move |path: &PathBuf| {
         // The data folder may be the site's folder. Then the database, SQLite's files beside it and the

@@ -1,6 +1,7 @@
 //! Counts refused requests, and reports abuse: rate-limited sources, held submissions, and agents.
 
 use jiff::Timestamp;
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::read::InboxReader;
@@ -95,7 +96,7 @@ pub struct Abuse {
 }
 
 /// The submissions and refused requests of one source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedSource {
     /// As in [`Submission::source`](crate::submission::Submission::source).
     pub source: String,
@@ -113,7 +114,7 @@ pub struct SignalCount {
 }
 
 /// The submissions of one agent, named by the host that vouches for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentCount {
     pub agent: String,
     pub submissions: usize,
