@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 use crate::Bench;
 use crate::http::{ClientKind, Response, get, send};
-use crate::load::Expected;
 use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
 use crate::peer::{Peer, folder, frontdesk};
@@ -253,12 +252,6 @@ impl Content {
             check_headers(&response, has_twin)?;
         }
         Ok((bytes, response))
-    }
-
-    /// The request and the expected response for [`load::run`](crate::load::run).
-    pub fn expected(&self, peer: &Peer, request: PageRequest) -> Result<(Vec<u8>, Expected)> {
-        let (bytes, response) = self.exchange(peer, request)?;
-        Ok((bytes, Expected::like(&response)))
     }
 }
 

@@ -59,7 +59,7 @@ pub fn get(client: ClientKind, path: &str, encodings: &str, if_none_match: Optio
     request.into_bytes()
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
     /// Bytes of the status line, the headers and the empty line.
@@ -76,6 +76,25 @@ impl Response {
     /// The value of a header. `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Compares status and body with those of the response at the beginning of `bytes`, which is parsed only
+    /// if its header has another length. Returns its length; `None` while it is incomplete, an error if it
+    /// differs.
+    pub fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
+        let whole = self.head_length + self.framed.len();
+        if bytes.len() >= whole
+            && status_code(bytes) == Some(self.status)
+            && bytes[..self.head_length].ends_with(b"\r\n\r\n")
+            && bytes[self.head_length..whole] == self.framed
+        {
+            return Ok(Some(whole));
+        }
+        let Some((response, whole)) = parse(bytes)? else { return Ok(None) };
+        let (status, expected) = (response.status, self.status);
+        ensure!(status == expected, "the status is {status} instead of {expected}");
+        ensure!(response.body == self.body, "the body is wrong");
+        Ok(Some(whole))
     }
 }
 
@@ -107,8 +126,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     let head = std::str::from_utf8(&bytes[..end]).context("the header is not text")?;
     let mut lines = head.split("\r\n");
     let status_line = lines.next().unwrap_or_default();
-    let status = status_line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse::<u16>().ok());
-    let Some(status) = status else { bail!("not a response: {status_line:?}") };
+    let Some(status) = status_code(bytes) else { bail!("not a response: {status_line:?}") };
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
@@ -128,6 +146,12 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     let Some((body, length)) = complete else { return Ok(None) };
     let framed = rest[..length].to_vec();
     Ok(Some((Response { status, head_length, headers, body, framed }, head_length + length)))
+}
+
+/// The status in the status line at the beginning of `bytes`.
+fn status_code(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// A chunked body (RFC 9112 §7.1) and its length with the chunk framing; `None` while it is incomplete.
@@ -186,6 +210,36 @@ mod tests {
             .expect("a response")
             .expect("complete");
         assert_eq!((response.status, response.body.len()), (304, 0));
+    }
+
+    fn expected() -> Response {
+        let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 1\r\n\r\nabc";
+        parse(whole).expect("a response").expect("complete").0
+    }
+
+    fn check(response: &str, right: Option<usize>) {
+        assert_eq!(expected().check(response.as_bytes()).ok().flatten(), right, "{response}");
+    }
+
+    #[test]
+    fn a_response_with_expected_status_and_body_is_correct() {
+        let usual = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 2\r\n\r\nabc";
+        check(usual, Some(usual.len()));
+        let longer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 12\r\n\r\nabc";
+        check(longer, Some(longer.len()));
+        check(&usual[..usual.len() - 1], None);
+    }
+
+    #[test]
+    fn a_wrong_response_is_an_error() {
+        for wrong in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 2\r\n\r\nabd",
+            "HTTP/1.1 500 OK\r\nContent-Length: 3\r\nDate: 2\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: 2\r\n\r\nab",
+            "nonsense\r\n\r\n",
+        ] {
+            assert!(expected().check(wrong.as_bytes()).is_err(), "{wrong}");
+        }
     }
 
     #[test]

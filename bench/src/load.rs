@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-use crate::http::{self, Response};
+use crate::http::Response;
 use crate::machine::{Cores, Machine, pin};
 use crate::peer::Peer;
 use crate::rounds::percentile;
@@ -35,63 +35,16 @@ pub trait Script {
     fn next(&mut self, connection: usize) -> &[u8];
 
     /// The expected response to the last request of `connection`.
-    fn expected(&self, connection: usize) -> &Expected;
+    fn expected(&self, connection: usize) -> &Response;
 
     /// Called for each correct response, also during the warm-up.
     fn on_response(&mut self, _connection: usize) {}
 }
 
-/// The expected response.
-#[derive(Debug, Clone)]
-pub struct Expected {
-    status: u16,
-    status_line: Vec<u8>,
-    /// Responses with another header length are parsed.
-    head_length: usize,
-    body: Vec<u8>,
-    /// The body with chunk framing, if any.
-    framed: Vec<u8>,
-}
-
-impl Expected {
-    /// Expects the status and the body of this response.
-    pub fn like(response: &Response) -> Self {
-        Self {
-            status: response.status,
-            status_line: format!("HTTP/1.1 {} ", response.status).into_bytes(),
-            head_length: response.head_length,
-            body: response.body.clone(),
-            framed: response.framed.clone(),
-        }
-    }
-
-    /// The length of the response at the beginning of `bytes`; `None` while it is incomplete, an error if it
-    /// is wrong.
-    fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
-        let whole = self.head_length + self.framed.len();
-        if bytes.len() >= whole
-            && bytes.starts_with(&self.status_line)
-            && bytes[..self.head_length].ends_with(b"\r\n\r\n")
-            && bytes[self.head_length..whole] == self.framed
-        {
-            return Ok(Some(whole));
-        }
-        let Some((response, whole)) = http::parse(bytes)? else { return Ok(None) };
-        ensure!(
-            response.status == self.status,
-            "the status is {} instead of {}",
-            response.status,
-            self.status
-        );
-        ensure!(response.body == self.body, "the body is wrong");
-        Ok(Some(whole))
-    }
-}
-
 /// Cycles through a list of requests. Each connection starts at another one.
 #[derive(Debug, Clone)]
 pub struct Cycle<'a> {
-    exchanges: &'a [(Vec<u8>, Expected)],
+    exchanges: &'a [(Vec<u8>, Response)],
     places: Vec<usize>,
 }
 
@@ -102,13 +55,13 @@ impl Script for Cycle<'_> {
         &self.exchanges[*place].0
     }
 
-    fn expected(&self, connection: usize) -> &Expected {
+    fn expected(&self, connection: usize) -> &Response {
         &self.exchanges[self.places[connection]].1
     }
 }
 
 /// A script for [`run`] that cycles through these requests.
-pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Expected)]) -> impl Fn(usize, usize) -> Cycle<'a> {
+pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Response)]) -> impl Fn(usize, usize) -> Cycle<'a> {
     move |_, count| Cycle { exchanges, places: (0..count).map(|number| number % exchanges.len()).collect() }
 }
 
@@ -420,36 +373,6 @@ fn cpu_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn expected() -> Expected {
-        let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 1\r\n\r\nabc";
-        Expected::like(&http::parse(whole).expect("a response").expect("complete").0)
-    }
-
-    fn check(response: &str, right: Option<usize>) {
-        assert_eq!(expected().check(response.as_bytes()).ok().flatten(), right, "{response}");
-    }
-
-    #[test]
-    fn a_response_with_expected_status_and_body_is_correct() {
-        let usual = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 2\r\n\r\nabc";
-        check(usual, Some(usual.len()));
-        let longer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 12\r\n\r\nabc";
-        check(longer, Some(longer.len()));
-        check(&usual[..usual.len() - 1], None);
-    }
-
-    #[test]
-    fn a_wrong_response_is_an_error() {
-        for wrong in [
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 2\r\n\r\nabd",
-            "HTTP/1.1 500 OK\r\nContent-Length: 3\r\nDate: 2\r\n\r\nabc",
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: 2\r\n\r\nab",
-            "nonsense\r\n\r\n",
-        ] {
-            assert!(expected().check(wrong.as_bytes()).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn connections_are_divided_among_threads() {

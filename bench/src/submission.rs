@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::load::{Expected, Script};
+use crate::http::Response;
+use crate::load::Script;
 use crate::random::Random;
 
 /// Headers of a browser whose script submits a form. With `X-Forwarded-For` and `Content-Length` there are
@@ -58,7 +59,7 @@ pub fn fixed_request(form: Form) -> Vec<u8> {
 #[derive(Debug)]
 pub struct Visitors<'a> {
     form: Form,
-    expected: &'a Expected,
+    expected: &'a Response,
     /// Acknowledged submissions of all threads.
     acknowledged: &'a AtomicU64,
     random: Random,
@@ -73,7 +74,7 @@ impl<'a> Visitors<'a> {
     /// The visitors of a thread. `round` and the number of the thread's `first` connection make them unique.
     pub fn new(
         form: Form,
-        expected: &'a Expected,
+        expected: &'a Response,
         acknowledged: &'a AtomicU64,
         round: u64,
         first: usize,
@@ -131,7 +132,7 @@ impl Script for Visitors<'_> {
         self.compose()
     }
 
-    fn expected(&self, _: usize) -> &Expected {
+    fn expected(&self, _: usize) -> &Response {
         self.expected
     }
 
@@ -143,19 +144,11 @@ impl Script for Visitors<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Response;
 
     #[test]
     fn visitors_send_different_messages_and_ten_headers() {
         let form = Form { path: "/api/contact", has_message: true };
-        let response = Response {
-            status: 200,
-            head_length: 0,
-            headers: Vec::new(),
-            body: Vec::new(),
-            framed: Vec::new(),
-        };
-        let (expected, acknowledged) = (Expected::like(&response), AtomicU64::new(0));
+        let (expected, acknowledged) = (Response::default(), AtomicU64::new(0));
         let mut visitors = Visitors::new(form, &expected, &acknowledged, 1, 0);
         let mut bodies = std::collections::HashSet::new();
         for _ in 0..100 {

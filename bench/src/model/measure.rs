@@ -95,7 +95,7 @@ fn pages(
     name: &str,
     loads: [f64; 2],
 ) -> Result<Vec<Comparison>> {
-    let exchanges = [content.expected(peer, PageRequest::html(LARGE))?];
+    let exchanges = [content.exchange(peer, PageRequest::html(LARGE))?];
     let load = bench.load(CONNECTIONS);
     let at = |rate: f64, seed: usize| {
         with_retries(bench, || open::run(&load, rate, seed as u64, peer, load::cycle(&exchanges)))

@@ -40,7 +40,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
             bench.rounds,
             &peers,
             |peer| &peer.name,
-            |peer| load::run(&load, peer, load::cycle(&[content.expected(peer, REQUEST)?])),
+            |peer| load::run(&load, peer, load::cycle(&[content.exchange(peer, REQUEST)?])),
         )?;
         for (rounds, [rates, latencies]) in servers.iter().zip(&mut lines) {
             rates.points.push((connections as f64, rounds.spread(Sample::rate)));

@@ -7,8 +7,8 @@ use super::Outcome;
 use crate::Bench;
 use crate::content::{Content, LARGE, Page, PageRequest, Representation, SMALL};
 use crate::figures::{Row, Table, Target, Unit};
-use crate::http::send;
-use crate::load::{self, Expected, Load, Sample};
+use crate::http::{Response, send};
+use crate::load::{self, Load, Sample};
 use crate::machine::Cores;
 use crate::peer::{Peer, frontdesk, yardstick};
 use crate::rounds::{Rounds, Spread, interleave};
@@ -93,7 +93,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
 /// A server with its request and the expected response.
 struct Entrant<'a> {
     peer: &'a Peer,
-    exchange: [(Vec<u8>, Expected); 1],
+    exchange: [(Vec<u8>, Response); 1],
 }
 
 impl Entrant<'_> {
@@ -122,10 +122,10 @@ fn measure(
     let mut entrants = Vec::new();
     for peer in peers {
         if peer.is_frontdesk() || case.request.representation != Representation::NegotiatedMarkdown {
-            entrants.push(Entrant { peer, exchange: [content.expected(peer, case.request)?] });
+            entrants.push(Entrant { peer, exchange: [content.exchange(peer, case.request)?] });
         }
     }
-    let expected = Expected::like(&send(minimal.address, &request)?);
+    let expected = send(minimal.address, &request)?;
     entrants.push(Entrant { peer: &minimal, exchange: [(request, expected)] });
     let load = bench.load(CONNECTIONS);
     let faster = keep_the_faster_nginx(&load, &mut entrants)?;
@@ -174,7 +174,7 @@ fn both_cores(bench: &Bench, content: &Content, outcome: &mut Outcome) -> Result
         &peers,
         |(peer, _)| peer.name.trim_start_matches("frontdesk, "),
         |(peer, load)| {
-            load::run(load, peer, load::cycle(&[content.expected(peer, PageRequest::html(SMALL))?]))
+            load::run(load, peer, load::cycle(&[content.exchange(peer, PageRequest::html(SMALL))?]))
         },
     )?;
     let limits = |rounds: &Rounds| -> Vec<f64> {

@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use crate::Bench;
 use crate::content::{Content, LARGE, PageRequest, Representation, SMALL};
-use crate::http::send;
-use crate::load::{self, Expected};
+use crate::http::{Response, send};
+use crate::load;
 use crate::peer::{Peer, yardstick};
 
 /// A round is not repeated beyond this length.
@@ -22,19 +22,19 @@ pub fn run(bench: &Bench) -> Result<()> {
         for representation in [Representation::Html, Representation::NegotiatedMarkdown] {
             for is_cached in [false, true] {
                 let request = PageRequest { representation, is_cached, ..PageRequest::html(page) };
-                exchanges.push(content.expected(&ours, request)?);
+                exchanges.push(content.exchange(&ours, request)?);
             }
         }
     }
     measure(bench, &ours, &exchanges)?;
     let (request, response) = content.exchange(&ours, PageRequest::html(SMALL))?;
     let minimal = yardstick::start(bench, &response)?;
-    let expected = Expected::like(&send(minimal.address, &request)?);
-    measure(bench, &minimal, &[(request, expected)])
+    let response = send(minimal.address, &request)?;
+    measure(bench, &minimal, &[(request, response)])
 }
 
 /// Measures one round. On a machine too busy to answer a single request, repeats it with twice the length.
-fn measure(bench: &Bench, peer: &Peer, exchanges: &[(Vec<u8>, Expected)]) -> Result<()> {
+fn measure(bench: &Bench, peer: &Peer, exchanges: &[(Vec<u8>, Response)]) -> Result<()> {
     let is_timeout = |error: &anyhow::Error| {
         error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::TimedOut)
     };

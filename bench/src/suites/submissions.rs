@@ -15,7 +15,7 @@ use super::Outcome;
 use crate::Bench;
 use crate::figures::{Curve, Line, Row, Table, Target, Unit};
 use crate::http::{self, Response};
-use crate::load::{self, Expected, Load, Sample};
+use crate::load::{self, Load, Sample};
 use crate::machine::Cores;
 use crate::peer::log::Growth;
 use crate::peer::{Peer, forms, frontdesk, log};
@@ -378,8 +378,8 @@ impl Setup<'_> {
 pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
     let response = http::send(peer.address, &fixed_request(form))?;
     ensure!(is_accepted(&response), "a submission gets {} from {}", response.status, peer.name);
-    let (expected, acknowledged) = (Expected::like(&response), AtomicU64::new(0));
-    let visitors = |first, _| Visitors::new(form, &expected, &acknowledged, number, first);
+    let acknowledged = AtomicU64::new(0);
+    let visitors = |first, _| Visitors::new(form, &response, &acknowledged, number, first);
     let sample = match rate {
         None => load::run(load, peer, visitors)?,
         Some(rate) => load::open::run(load, rate, number, peer, visitors)?,
