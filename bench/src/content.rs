@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::Bench;
-use crate::http::{ClientKind, Response, get, send};
+use crate::http::{AGENT, BROWSER, Response, get, send};
 use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
 use crate::peer::{Peer, folder, frontdesk};
@@ -217,7 +217,7 @@ impl Content {
         let (name, address) = (&peer.name, request.address(peer));
         let content = if representation == Representation::Html { page.file } else { page.twin };
         let negotiates = representation == Representation::NegotiatedMarkdown;
-        let client = if negotiates { ClientKind::Agent } else { ClientKind::Browser };
+        let client = if negotiates { AGENT } else { BROWSER };
         let has_twin = representation != Representation::Markdown;
         let bytes = get(client, address, encodings, None);
         let response = send(&bytes).with_context(|| name.clone())?;
@@ -234,14 +234,11 @@ impl Content {
         if !is_cached {
             return Ok((bytes, response));
         }
-        let etag = response.header("etag");
-        let mut bytes = get(client, address, encodings, etag);
-        if etag.is_none() {
-            let since = response.header("last-modified");
-            let since = since.with_context(|| format!("{name} sends no ETag and no Last-Modified"))?;
-            bytes.truncate(bytes.len() - 2);
-            bytes.extend_from_slice(format!("If-Modified-Since: {since}\r\n\r\n").as_bytes());
-        }
+        let by_etag = response.header("etag").map(|etag| ("If-None-Match", etag));
+        let by_date = || Some(("If-Modified-Since", response.header("last-modified")?));
+        let condition = by_etag.or_else(by_date);
+        ensure!(condition.is_some(), "{name} sends no ETag and no Last-Modified");
+        let bytes = get(client, address, encodings, condition);
         let response = send(&bytes)?;
         ensure!(
             response.status == 304 && response.body.is_empty(),
@@ -259,7 +256,7 @@ impl Content {
 /// instead.
 fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Response> {
     for _ in 0..100 {
-        let response = send(address, &get(ClientKind::Browser, path, encoding, None))?;
+        let response = send(address, &get(BROWSER, path, encoding, None))?;
         ensure!(response.status == 200, "{path} gets {}", response.status);
         if response.header("content-encoding").unwrap_or("identity") == encoding {
             return Ok(response);

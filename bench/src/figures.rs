@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::rounds::Spread;
 
@@ -15,7 +16,7 @@ pub struct Figures {
 }
 
 /// The figures of a suite.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Section {
     pub suite: String,
     /// Date, such as 2026-11-20.
@@ -27,6 +28,12 @@ pub struct Section {
     pub tables: Vec<Table>,
     pub curves: Vec<Curve>,
     pub targets: Vec<Target>,
+    /// Cases and servers that other programs disturbed. Stored among the conditions.
+    #[serde(skip)]
+    pub disturbed: Vec<String>,
+    /// All rounds, which have a file of their own in `target/bench/`.
+    #[serde(skip)]
+    pub raw: Vec<Value>,
 }
 
 /// Rows of figures, optionally with a plot.
@@ -329,11 +336,7 @@ mod tests {
         let section = |suite: &str, measured: &str| Section {
             suite: suite.into(),
             measured: measured.into(),
-            machine: Vec::new(),
-            conditions: Vec::new(),
-            tables: Vec::new(),
-            curves: Vec::new(),
-            targets: Vec::new(),
+            ..Section::default()
         };
         let mut figures = Figures::default();
         for (suite, measured) in [("tls", "1"), ("pages", "1"), ("tls", "2")] {

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+/// Header fields of a client.
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 /// The headers of a current Chrome besides `Host` and `Accept-Encoding`: ten in all.
-const BROWSER: [(&str, &str); 8] = [
+pub const BROWSER: Headers<'_> = &[
     ("Connection", "keep-alive"),
     ("sec-ch-ua", "\"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\""),
     ("sec-ch-ua-mobile", "?0"),
@@ -25,35 +28,15 @@ const BROWSER: [(&str, &str); 8] = [
 ];
 
 /// The headers of an agent that prefers Markdown, besides `Host` and `Accept-Encoding`.
-const AGENT: [(&str, &str); 2] =
-    [("User-Agent", "Mozilla/5.0 (compatible; Agent/1.0)"), ("Accept", "text/markdown, text/html;q=0.5")];
+pub const AGENT: Headers<'_> =
+    &[("User-Agent", "Mozilla/5.0 (compatible; Agent/1.0)"), ("Accept", "text/markdown, text/html;q=0.5")];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientKind {
-    Browser,
-    /// An agent that prefers Markdown.
-    Agent,
-}
-
-impl ClientKind {
-    /// The client's headers besides `Host` and `Accept-Encoding`.
-    pub fn headers(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Browser => &BROWSER,
-            Self::Agent => &AGENT,
-        }
-    }
-}
-
-/// A GET request that accepts these encodings, such as "identity" or "gzip, br".
-pub fn get(client: ClientKind, path: &str, encodings: &str, if_none_match: Option<&str>) -> Vec<u8> {
+/// A GET request of a client that accepts these encodings, such as "identity" or "gzip, br". `condition` is
+/// the header of a conditional request.
+pub fn get(client: Headers<'_>, path: &str, encodings: &str, condition: Option<(&str, &str)>) -> Vec<u8> {
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: www.example.com\r\n");
-    for (name, value) in client.headers() {
+    for (name, value) in client.iter().copied().chain([("Accept-Encoding", encodings)]).chain(condition) {
         request += &format!("{name}: {value}\r\n");
-    }
-    request += &format!("Accept-Encoding: {encodings}\r\n");
-    if let Some(etag) = if_none_match {
-        request += &format!("If-None-Match: {etag}\r\n");
     }
     request += "\r\n";
     request.into_bytes()
@@ -244,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_browser_sends_ten_headers() {
-        let request = String::from_utf8(get(ClientKind::Browser, "/", "identity", None)).expect("text");
+        let request = String::from_utf8(get(BROWSER, "/", "identity", None)).expect("text");
         assert_eq!(request.matches("\r\n").count() - 2, 10);
     }
 }

@@ -172,34 +172,22 @@ fn measure(bench: &Bench, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Runs a suite, writes its rounds to `target/bench/`, and describes the machine and the conditions.
 fn measure_one(bench: &Bench, suite: &Suite) -> Result<Section> {
-    let outcome = (suite.run)(bench)?;
+    let mut section = (suite.run)(bench)?;
     let raw = bench.out.join(format!("{}.raw.json", suite.name));
-    std::fs::write(&raw, serde_json::to_string_pretty(&outcome.raw)?)?;
-    let mut conditions = vec![(
-        "rounds".to_owned(),
-        format!(
-            "{} of {} s, after a warm-up of {} s",
-            bench.rounds,
-            bench.length.as_secs_f64(),
-            bench.warm_up.as_secs_f64()
-        ),
-    )];
-    conditions.extend(outcome.conditions);
-    if !outcome.disturbed.is_empty() {
-        let disturbed = outcome.disturbed.join("; ");
+    std::fs::write(&raw, serde_json::to_string_pretty(&section.raw)?)?;
+    let [length, warm_up] = [bench.length, bench.warm_up].map(|duration| duration.as_secs_f64());
+    let rounds = format!("{} of {length} s, after a warm-up of {warm_up} s", bench.rounds);
+    section.conditions.insert(0, ("rounds".to_owned(), rounds));
+    if !section.disturbed.is_empty() {
+        let disturbed = section.disturbed.join("; ");
         bench.log(&format!("other programs used the machine: {disturbed}"));
-        conditions.push(("disturbed by other programs".to_owned(), disturbed));
+        section.condition("disturbed by other programs", disturbed);
     }
-    Ok(Section {
-        suite: suite.name.into(),
-        measured: today(),
-        machine: machine::describe(bench),
-        conditions,
-        tables: outcome.tables,
-        curves: outcome.curves,
-        targets: outcome.targets,
-    })
+    (section.suite, section.measured) = (suite.name.into(), today());
+    section.machine = machine::describe(bench);
+    Ok(section)
 }
 
 /// Today's date in UTC, such as 2026-11-20.

@@ -152,8 +152,3 @@ pub fn folder() -> Result<TempDir> {
     std::fs::set_permissions(folder.path(), open)?;
     Ok(folder)
 }
-
-/// The number of threads or processes of a server on these cores.
-pub fn workers(cores: Cores) -> usize {
-    if cores == Cores::Both { 2 } else { 1 }
-}

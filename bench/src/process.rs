@@ -1,10 +1,12 @@
-//! CPU time by thread and memory of a process and its descendants, from `/proc`.
+//! Runs programs, and reads the CPU time by thread and the memory of a process and its descendants from
+//! `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 /// Nanoseconds of a clock tick: `/proc` counts CPU time in 1/100 s on all architectures (`USER_HZ`).
@@ -44,6 +46,14 @@ pub struct Memory {
     pub anonymous: u64,
     /// Part of `rss` that is backed by a file, mostly the program. The kernel can drop and reload it.
     pub file: u64,
+}
+
+/// Runs a program to its end, and returns its standard output. Fails with its standard error if it fails.
+pub fn output(command: &mut Command) -> Result<String> {
+    let name = command.get_program().display().to_string();
+    let output = command.output().with_context(|| format!("{name} cannot be run"))?;
+    ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// The CPU time of `root` and its descendants. Threads that have already ended are not included.

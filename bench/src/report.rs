@@ -233,8 +233,8 @@ mod tests {
                 machine: vec![("cores".into(), "2".into())],
                 conditions: vec![("rounds".into(), "5".into())],
                 tables: vec![table],
-                curves: Vec::new(),
                 targets: vec![Target::at_least("HTML", target, 1.7)],
+                ..Section::default()
             }],
         }
     }

@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::Bench;
-use crate::figures::{Curve, Table, Target};
+use crate::figures::{Section, Target};
 use crate::peer::frontdesk;
 use crate::rounds::{self, Rounds};
 
@@ -24,14 +25,14 @@ pub struct Suite {
     pub title: &'static str,
     /// Text below the heading.
     pub about: &'static str,
-    pub run: fn(&Bench) -> Result<Outcome>,
+    pub run: fn(&Bench) -> Result<Section>,
 }
 
 const fn suite(
     name: &'static str,
     title: &'static str,
     about: &'static str,
-    run: fn(&Bench) -> Result<Outcome>,
+    run: fn(&Bench) -> Result<Section>,
 ) -> Suite {
     Suite { name, title, about, run }
 }
@@ -46,34 +47,11 @@ pub const ALL: &[Suite] = &[
     suite("loading", "Loading a site", include_str!("report/loading.md"), loading::run),
 ];
 
-/// The result of a suite.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// Names and values of settings.
-    pub conditions: Vec<(String, String)>,
-    pub tables: Vec<Table>,
-    pub curves: Vec<Curve>,
-    pub targets: Vec<Target>,
-    /// Cases and servers that other programs disturbed.
-    pub disturbed: Vec<String>,
-    /// All rounds, for `target/bench/`.
-    pub raw: Vec<RawRound>,
-}
-
-/// One round of one server.
-#[derive(Debug, Serialize)]
-pub struct RawRound {
-    pub case: String,
-    pub server: String,
-    pub result: serde_json::Value,
-}
-
-impl Outcome {
-    /// Records the rounds of a server.
+impl Section {
+    /// Records the rounds of a server for `target/bench/`.
     pub fn record(&mut self, case: &str, server: &str, samples: &[impl Serialize]) -> Result<()> {
         for sample in samples {
-            let result = serde_json::to_value(sample)?;
-            self.raw.push(RawRound { case: case.into(), server: server.into(), result });
+            self.raw.push(json!({ "case": case, "server": server, "result": serde_json::to_value(sample)? }));
         }
         Ok(())
     }

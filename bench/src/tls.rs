@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConnection, Resumption};
 use rustls::crypto::aws_lc_rs;
@@ -21,6 +21,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, StreamOwned};
 use crate::http::{self, Response};
 use crate::load::{Load, Recorder, Sample, connect_from, measure};
 use crate::peer::Peer;
+use crate::process;
 
 /// A key and a self-signed certificate, as PEM files.
 #[derive(Debug)]
@@ -33,15 +34,13 @@ impl Identity {
     /// Creates one in `folder` with `openssl`, for `www.example.com` and the loopback address.
     pub fn create(folder: &Path) -> Result<Self> {
         let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
-        let output = Command::new("openssl")
+        let mut openssl = Command::new("openssl");
+        openssl
             .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30".split(' '))
             .args(["-subj", "/CN=www.example.com"])
             .args(["-addext", "subjectAltName=DNS:www.example.com,IP:127.0.0.1"])
-            .args([Path::new("-keyout"), &made.key, Path::new("-out"), &made.certificate])
-            .output()
-            .context("openssl cannot be run")?;
-        ensure!(output.status.success(), "openssl: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(made)
+            .args([Path::new("-keyout"), &made.key, Path::new("-out"), &made.certificate]);
+        process::output(&mut openssl).map(|_| made)
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 use tempfile::TempDir;
 
-use super::{Peer, folder, free_address, workers};
+use super::{Peer, folder, free_address};
 use crate::Bench;
 use crate::machine::Cores;
 use crate::tls::Identity;
@@ -52,7 +52,7 @@ impl<'a> FileServer<'a> {
             include_str!("nginx.conf"),
             user = nginx_user(),
             folder = reserved.folder.path().display(),
-            workers = workers(self.cores),
+            workers = bench.machine.numbers(self.cores).len(),
             sendfile = if sendfile { "on" } else { "off" },
             root = self.root.display(),
             server = server,
@@ -77,7 +77,7 @@ impl<'a> FileServer<'a> {
             configuration += &format!("https://:{} {{\n  import site\n  {tls}\n}}\n", address.port());
         }
         let mut command = Command::new("caddy");
-        command.env("GOMAXPROCS", workers(self.cores).to_string());
+        command.env("GOMAXPROCS", bench.machine.numbers(self.cores).len().to_string());
         for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
             command.env(name, reserved.folder.path());
         }
@@ -92,7 +92,7 @@ impl<'a> FileServer<'a> {
             include_str!("static-web-server.toml"),
             port = reserved.address.port(),
             root = self.root.display(),
-            workers = workers(self.cores),
+            workers = bench.machine.numbers(self.cores).len(),
             headers = self.header_lines(|name, value| format!("{name} = {value:?}")),
         );
         let mut command = Command::new(bench.tools.join(STATIC_WEB_SERVER));

@@ -12,6 +12,7 @@ use super::{Peer, file_server, free_address};
 use crate::Bench;
 use crate::http;
 use crate::machine::Cores;
+use crate::process;
 
 /// Folder of Directus in the folder of tools. `scripts/bench` installs it.
 const DIRECTUS: &str = "directus";
@@ -31,14 +32,7 @@ pub fn stored(folder: &Path) -> Result<u64> {
 
 /// Runs statements with the SQLite shell.
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
-    let output = Command::new("sqlite3")
-        .args(["-cmd", ".timeout 10000"])
-        .arg(database)
-        .arg(statements)
-        .output()
-        .context("sqlite3 cannot be run")?;
-    ensure!(output.status.success(), "sqlite3: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
+    process::output(Command::new("sqlite3").args(["-cmd", ".timeout 10000"]).arg(database).arg(statements))
 }
 
 /// A handler with Node's `http` and `node:sqlite`.
@@ -113,8 +107,7 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
         command.env("DB_FILENAME", database(folder)).env("PORT", address.port().to_string());
         command
     };
-    let prepared = directus("bootstrap", own.path()).output().context("Directus cannot be run")?;
-    ensure!(prepared.status.success(), "Directus: {}", String::from_utf8_lossy(&prepared.stderr));
+    process::output(&mut directus("bootstrap", own.path())).context("Directus")?;
     let command = directus("start", own.path());
     let peer = Peer::start(bench, "Directus", Cores::Servers, &command, address, own)?;
     let token =

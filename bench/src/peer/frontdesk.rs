@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Peer, folder, free_address, workers};
+use super::{Peer, folder, free_address};
 use crate::Bench;
-use crate::http::{ClientKind, get, send};
+use crate::http::{BROWSER, get, send};
 use crate::machine::Cores;
 use crate::tls::Identity;
 
@@ -62,11 +62,13 @@ pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
     command.arg("serve").arg(options.site).arg("--listen").arg(address.to_string());
     command.args(["--ops-listen", "127.0.0.1:0", "--data-dir"]);
     command.arg(options.data.unwrap_or_else(|| own.path().join("data")));
-    command.env("FRONTDESK_SERVER__WORKERS", workers(options.cores).to_string()).envs(options.environment);
+    command
+        .env("FRONTDESK_SERVER__WORKERS", bench.machine.numbers(options.cores).len().to_string())
+        .envs(options.environment);
     let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
     peer.secure = secure;
     // frontdesk listens before it has opened the inbox.
-    send(address, &get(ClientKind::Browser, "/", "identity", None))?;
+    send(address, &get(BROWSER, "/", "identity", None))?;
     settle(&peer);
     Ok(peer)
 }

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::{Peer, START_TIMEOUT, folder, free_address};
 use crate::Bench;
 use crate::machine::Cores;
+use crate::process;
 
 /// A running server with an empty database.
 #[derive(Debug)]
@@ -40,7 +41,8 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     };
     let mut initdb = program("initdb");
     initdb.args(["--username=frontdesk", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata"]);
-    output(initdb.arg(&data))?;
+    // The user `postgres` may not enter the current folder.
+    process::output(initdb.arg(&data).current_dir("/"))?;
     let mut command = program("postgres");
     command.args(["-h", "127.0.0.1", "-k", "", "-p", &address.port().to_string(), "-D"]).arg(&data);
     for setting in ["shared_buffers=1GB", "max_wal_size=4GB", "track_wal_io_timing=on"] {
@@ -67,14 +69,6 @@ fn programs() -> Result<PathBuf> {
     Ok(versions.flatten().max_by_key(number).context("there is no PostgreSQL")?.path().join("bin"))
 }
 
-/// The output of a command that can run as any user. Fails if the command fails.
-fn output(command: &mut Command) -> Result<String> {
-    let name = command.get_program().display().to_string();
-    let output = command.current_dir("/").output().with_context(|| format!("{name} cannot be run"))?;
-    ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
-}
-
 impl Postgres {
     /// The URL of a database. The inbox's database is `frontdesk`.
     pub fn url(&self, database: &str) -> String {
@@ -83,7 +77,7 @@ impl Postgres {
 
     fn query(&self, database: &str, sql: &str) -> Result<String> {
         let mut psql = Command::new(self.programs.join("psql"));
-        output(psql.arg(self.url(database)).args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]))
+        process::output(psql.arg(self.url(database)).args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]))
     }
 
     /// Runs statements in the inbox's database.
@@ -93,6 +87,6 @@ impl Postgres {
 
     /// The result of a query with one number.
     pub fn number(&self, sql: &str) -> Result<f64> {
-        self.query("frontdesk", sql)?.parse().with_context(|| format!("not a number: {sql}"))
+        self.query("frontdesk", sql)?.trim().parse().with_context(|| format!("not a number: {sql}"))
     }
 }

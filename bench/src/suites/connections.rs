@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Outcome;
 use crate::Bench;
 use crate::content::{Content, PageRequest, SMALL};
-use crate::figures::{Curve, Line, Target, Unit};
+use crate::figures::{Curve, Line, Section, Target, Unit};
 use crate::load::{self, Sample};
 use crate::peer::{frontdesk, yardstick};
 use crate::rounds::{find, interleave};
@@ -18,7 +17,7 @@ const BUSY: usize = 64;
 const REQUEST: PageRequest = PageRequest::html(SMALL);
 
 /// Measures all numbers of connections.
-pub fn run(bench: &Bench) -> Result<Outcome> {
+pub fn run(bench: &Bench) -> Result<Section> {
     let (content, ours) = Content::start(bench, None)?;
     let (_, response) = content.exchange(&ours, REQUEST)?;
     let peers = [
@@ -28,7 +27,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         content.file_server(None).nginx(bench, "nginx", false)?,
         yardstick::start(bench, &response)?,
     ];
-    let mut outcome = Outcome::default();
+    let mut section = Section::default();
     let mut lines = peers.each_ref().map(|peer| [(); 2].map(|()| Line::new(&peer.name, Vec::new())));
     for connections in COUNTS {
         let title = format!("{connections} connections");
@@ -47,23 +46,23 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
             latencies.points.push((connections as f64, rounds.spread(|sample| sample.p99 / 1e3)));
         }
         if connections >= BUSY {
-            outcome.record_disturbance(&title, &servers);
+            section.record_disturbance(&title, &servers);
             let p99 = |name| Ok::<_, anyhow::Error>(find(&servers, name)?.spread(|sample| sample.p99).median);
             let ratio = p99(frontdesk::NAME)? / p99("nginx")?;
             let what = format!("{connections} busy connections: p99, frontdesk / nginx");
-            outcome.targets.push(Target::at_most(what, 1.0, ratio, Unit::Ratio));
+            section.targets.push(Target::at_most(what, 1.0, ratio, Unit::Ratio));
         }
-        outcome.add(&format!("connections-{connections}"), &title, "", &servers, "nginx")?;
+        section.add(&format!("connections-{connections}"), &title, "", &servers, "nginx")?;
     }
-    for table in &mut outcome.tables {
+    for table in &mut section.tables {
         table.plotted = None;
     }
     let (rates, latencies): (Vec<Line>, Vec<Line>) = lines.into_iter().map(<(Line, Line)>::from).unzip();
     let [name, by] = ["connections", "by number of busy connections"];
     let (rate, p99) = (("requests/s", Unit::Count), ("p99", Unit::Millis));
-    outcome.curves = vec![
+    section.curves = vec![
         Curve::new("connections-rate", &format!("Requests a second, {by}"), name, rate, false, rates),
         Curve::new("connections-p99", &format!("p99, {by}"), name, p99, true, latencies),
     ];
-    Ok(outcome)
+    Ok(section)
 }

@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Outcome, RawRound};
 use crate::Bench;
-use crate::figures::{Curve, Line, Row, Table, Target, Unit};
+use crate::figures::{Curve, Line, Row, Section, Table, Target, Unit};
+use crate::process;
 use crate::rounds::Spread;
 
 /// Numbers of pages. The last one is measured only in a long run.
@@ -27,9 +27,9 @@ const TIMES: [(&str, &str); 5] = [
 ];
 
 /// Runs `cargo bench --bench load`, which loads sites like a server.
-pub fn run(bench: &Bench) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
-    outcome.condition(
+pub fn run(bench: &Bench) -> Result<Section> {
+    let mut section = Section::default();
+    section.condition(
         "pages",
         "generated, 8 KB of Markdown each, with links between them; a few are in the navigation",
     );
@@ -49,30 +49,29 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         }
         if *pages == TARGET_PAGES {
             let [load, body] = [figure("load_ms")?, figure("body_ms")?];
-            outcome.targets = vec![
+            section.targets = vec![
                 Target::at_most("2,000 pages: first load", 1_000.0, load, Unit::Millis),
                 Target::at_most("2,000 pages: reload, one text changed", 50.0, body, Unit::Millis),
             ];
         }
         rows.push(Row::new(format!("{pages} pages"), cells.into_iter().map(Spread::exactly)));
-        outcome.raw.push(RawRound { case: pages.to_string(), server: "frontdesk".into(), result: figures });
+        section.record(&pages.to_string(), "frontdesk", &[figures])?;
     }
     let columns = [("bodies", Unit::Bytes), ("memory", Unit::Bytes)].into_iter();
     let columns = columns.chain(TIMES.map(|(_, title)| (title, Unit::Millis)));
     let title = "Time until a site can be served";
     let note = "Minimum of three, on both cores. The memory is that of the benchmark, which loads the site several times.";
-    outcome.tables.push(Table::new("loading", title, note, columns, rows));
+    section.tables.push(Table::new("loading", title, note, columns, rows));
     let (title, millis) = (format!("{title}, by number of pages"), ("milliseconds", Unit::Millis));
-    outcome.curves.push(Curve::new("loading", &title, "pages", millis, true, lines));
-    Ok(outcome)
+    section.curves.push(Curve::new("loading", &title, "pages", millis, true, lines));
+    Ok(section)
 }
 
 fn measure(pages: u64) -> Result<Value> {
     let mut command = Command::new("cargo");
     command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);
-    let output = command.args(["--json", "--rounds", "3", "--pages", &pages.to_string()]).output()?;
-    ensure!(output.status.success(), "cargo bench: {}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout)?;
+    command.args(["--json", "--rounds", "3", "--pages", &pages.to_string()]);
+    let text = process::output(&mut command)?;
     let line = text.lines().find(|line| line.starts_with('{')).context("the benchmark prints no figures")?;
     Ok(serde_json::from_str(line)?)
 }

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::Outcome;
 use crate::Bench;
-use crate::figures::{Row, Table, Target, Unit};
-use crate::http::{self, ClientKind, get, send};
+use crate::figures::{Row, Section, Table, Target, Unit};
+use crate::http::{self, BROWSER, get, send};
 use crate::load::connect_from;
 use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
@@ -34,15 +33,15 @@ struct StartMemory {
 }
 
 /// Measures frontdesk and nginx, each with two workers.
-pub fn run(bench: &Bench) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
-    outcome.condition("site", "the example site of the repository (`site/`)");
+pub fn run(bench: &Bench) -> Result<Section> {
+    let mut section = Section::default();
+    section.condition("site", "the example site of the repository (`site/`)");
     let root = folder()?;
     let mut seen = SERVERS.map(|_| Vec::new());
     for start in 1..=STARTS {
         bench.log(&format!("start {start} of {STARTS}"));
         let ours = start_frontdesk(bench)?;
-        let page = send(ours.address, &get(ClientKind::Browser, PAGE, "identity", None))?;
+        let page = send(ours.address, &get(BROWSER, PAGE, "identity", None))?;
         ensure!(page.status == 200, "the home page gets {}", page.status);
         std::fs::write(root.path().join(FILE.trim_start_matches('/')), &page.body)?;
         let files = FileServer { root: root.path(), cores: Cores::Both, headers: &[], tls: None };
@@ -52,12 +51,12 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
             let open = open(&peer, path, &page.body)?;
             let connected = stable_memory(&peer)?;
             ensure!(open.iter().all(is_open), "{} closed idle connections", peer.name);
-            outcome.record("idle", &peer.name, &[idle])?;
-            outcome.record("10,000 connections", &peer.name, &[connected])?;
+            section.record("idle", &peer.name, &[idle])?;
+            section.record("10,000 connections", &peer.name, &[connected])?;
             seen.push(StartMemory { idle, connected });
         }
     }
-    outcome.tables = vec![
+    section.tables = vec![
         table("memory-idle", "After the start", "", &seen, |usage| usage.idle, false),
         table(
             "memory-connections",
@@ -69,7 +68,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         ),
     ];
     let ours = &seen[0];
-    outcome.targets = [
+    section.targets = [
         ("frontdesk idle, example site: resident memory", 15, spread(ours, |f| f.idle.rss)),
         ("frontdesk with 10,000 idle connections: resident memory", 100, spread(ours, |f| f.connected.rss)),
     ]
@@ -77,7 +76,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         Target::at_most(name, f64::from(mebibytes << 20), seen.median, Unit::Bytes)
     })
     .into();
-    Ok(outcome)
+    Ok(section)
 }
 
 fn start_frontdesk(bench: &Bench) -> Result<Peer> {
@@ -110,7 +109,7 @@ fn stable_memory(peer: &Peer) -> Result<Memory> {
 
 /// Opens all connections, and requests one page on each.
 fn open(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStream>> {
-    let request = get(ClientKind::Browser, path, "identity", None);
+    let request = get(BROWSER, path, "identity", None);
     let mut open = Vec::with_capacity(CONNECTIONS);
     for number in 0..CONNECTIONS {
         let mut stream = connect_from(number % 64, peer.address)?;

@@ -3,10 +3,9 @@
 
 use anyhow::Result;
 
-use super::Outcome;
 use crate::Bench;
 use crate::content::{Content, LARGE, Page, PageRequest, Representation, SMALL};
-use crate::figures::{Row, Table, Target, Unit};
+use crate::figures::{Row, Section, Table, Target, Unit};
 use crate::http::{Response, send};
 use crate::load::{self, Load, Sample};
 use crate::machine::Cores;
@@ -66,7 +65,7 @@ const CASES: [Case; 8] = [
 
 const NGINX_WITHOUT_SENDFILE: &str = "nginx without sendfile";
 
-pub fn run(bench: &Bench) -> Result<Outcome> {
+pub fn run(bench: &Bench) -> Result<Section> {
     let (content, ours) = Content::start(bench, None)?;
     let files = content.file_server(None);
     let peers = [
@@ -78,16 +77,16 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         files.caddy(bench)?,
         files.static_web_server(bench)?,
     ];
-    let mut outcome = Outcome::default();
-    outcome.condition("connections", CONNECTIONS.to_string());
+    let mut section = Section::default();
+    section.condition("connections", CONNECTIONS.to_string());
     for case in &CASES {
         bench.log(case.title);
-        measure(bench, &content, &peers, case, &mut outcome)?;
+        measure(bench, &content, &peers, case, &mut section)?;
     }
     drop(peers);
     bench.log("both cores");
-    both_cores(bench, &content, &mut outcome)?;
-    Ok(outcome)
+    both_cores(bench, &content, &mut section)?;
+    Ok(section)
 }
 
 /// A server with its request and the expected response.
@@ -115,7 +114,7 @@ fn measure(
     content: &Content,
     peers: &[Peer],
     case: &Case,
-    outcome: &mut Outcome,
+    section: &mut Section,
 ) -> Result<()> {
     let (request, ours) = content.exchange(&peers[0], case.request)?;
     let minimal = yardstick::start(bench, &ours)?;
@@ -131,13 +130,13 @@ fn measure(
     let faster = keep_the_faster_nginx(&load, &mut entrants)?;
 
     let servers = interleave(bench.rounds, &entrants, Entrant::label, |entrant| entrant.measure(&load))?;
-    outcome.record_disturbance(case.title, &servers);
+    section.record_disturbance(case.title, &servers);
     let (head, body) = (ours.head_length, ours.body.len());
     let note = format!("Response of frontdesk: {head} header bytes, {body} body bytes.{faster}");
-    outcome.add(&format!("pages-{}", case.name), case.title, &note, &servers, "nginx")?;
+    section.add(&format!("pages-{}", case.name), case.title, &note, &servers, "nginx")?;
     if let Some((nginx, yardstick)) = case.targets {
-        outcome.compare(case.title, &servers, "nginx", nginx)?;
-        outcome.compare(case.title, &servers, yardstick::NAME, yardstick)?;
+        section.compare(case.title, &servers, "nginx", nginx)?;
+        section.compare(case.title, &servers, yardstick::NAME, yardstick)?;
     }
     Ok(())
 }
@@ -162,7 +161,7 @@ fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result
 /// frontdesk on one core and on both, with the same number of connections for each core. The load generator
 /// shares the cores, so requests for CPU time of the busiest thread are compared: that thread would be the
 /// first at its limit.
-fn both_cores(bench: &Bench, content: &Content, outcome: &mut Outcome) -> Result<()> {
+fn both_cores(bench: &Bench, content: &Content, section: &mut Section) -> Result<()> {
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;
         let connections = CONNECTIONS * bench.machine.numbers(cores).len();
@@ -201,9 +200,9 @@ fn both_cores(bench: &Bench, content: &Content, outcome: &mut Outcome) -> Result
     let note = "With 64 connections for each core. The load generator shares both cores, so the limit is calculated from the CPU \
                 time of the busiest thread.";
     let title = "HTML, 1 KB, one core and both";
-    outcome.tables.push(Table::new("pages-both-cores", title, note, columns, rows));
-    outcome.record_all("pages-both-cores", &servers)?;
+    section.tables.push(Table::new("pages-both-cores", title, note, columns, rows));
+    section.record_all("pages-both-cores", &servers)?;
     let ratio = Spread::of_ratios(&limits(&servers[1]), &one_core).median;
-    outcome.targets.push(Target::at_least("HTML, 1 KB: frontdesk on both cores / one core", 1.8, ratio));
+    section.targets.push(Target::at_least("HTML, 1 KB: frontdesk on both cores / one core", 1.8, ratio));
     Ok(())
 }

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-use super::Outcome;
 use crate::Bench;
-use crate::figures::{Curve, Line, Row, Table, Target, Unit};
+use crate::figures::{Curve, Line, Row, Section, Table, Target, Unit};
 use crate::http::{self, Response};
 use crate::load::{self, Load, Sample};
 use crate::machine::Cores;
 use crate::peer::log::Growth;
 use crate::peer::{Peer, forms, frontdesk, log};
+use crate::process;
 use crate::rounds::{Rounds, Spread, find, interleave};
 use crate::submission::{Form, Visitors, fixed_request};
 
@@ -113,8 +113,8 @@ struct Setup<'a> {
     like: Response,
 }
 
-pub fn run(bench: &Bench) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+pub fn run(bench: &Bench) -> Result<Section> {
+    let mut section = Section::default();
     let site = Site::new(bench)?;
     let like = {
         let peer = frontdesk::start(bench, options(&site.of(Channel::Dead)))?;
@@ -122,22 +122,22 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
     };
     ensure!(is_accepted(&like), "a submission gets {}", like.status);
     let setup = Setup { bench, site, like };
-    outcome.condition("disk", "all servers store submissions on the same disk");
+    section.condition("disk", "all servers store submissions on the same disk");
     for (connections, target) in CONNECTIONS {
-        setup.contact(connections, target, &mut outcome)?;
+        setup.contact(connections, target, &mut section)?;
     }
-    setup.alone(&mut outcome)?;
-    setup.waitlist(&mut outcome)?;
+    setup.alone(&mut section)?;
+    setup.waitlist(&mut section)?;
     if bench.long {
-        setup.sustained(&mut outcome)?;
+        setup.sustained(&mut section)?;
     }
-    setup.growth(&mut outcome)?;
-    Ok(outcome)
+    setup.growth(&mut section)?;
+    Ok(section)
 }
 
 impl Setup<'_> {
     /// The contact form on all servers in turn.
-    fn contact(&self, connections: usize, target: f64, outcome: &mut Outcome) -> Result<()> {
+    fn contact(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
         // Directus needs half a minute to start, so it runs during all rounds.
         let directus = self.start(Server::Directus)?;
         let load = self.bench.load(connections);
@@ -164,34 +164,34 @@ impl Setup<'_> {
         {
             let ratio = Spread::of_ratios(&ours.rates(), &find(&servers, server.name())?.rates()).median;
             let name = format!("submissions/s, {connections} connections: frontdesk / {name}");
-            outcome.targets.push(Target::at_least(name, target, ratio));
+            section.targets.push(Target::at_least(name, target, ratio));
         }
         // A batch contains the submissions of all connections.
         let sync = Spread::of(syncs);
         let batch = ours.spread(Sample::cost).median * connections as f64;
         let median = Unit::Micros.format(sync.median);
-        outcome.targets.push(Target::at_most(
+        section.targets.push(Target::at_most(
             format!("p99, {connections} connections: five syncs of {median} and a batch"),
             5.0 * sync.median + batch,
             ours.spread(|sample| sample.p99).median,
             Unit::Micros,
         ));
-        outcome.condition(
+        section.condition(
             &format!("one sync, {connections} connections"),
             format!("{} for overwriting 64 KiB", Unit::Micros.format_spread(&sync)),
         );
         let title = format!("Contact form, {connections} concurrent visitors");
-        outcome.add(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.name())
+        section.add(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.name())
     }
 
     /// One visitor who sends submissions one after another.
-    fn alone(&self, outcome: &mut Outcome) -> Result<()> {
+    fn alone(&self, section: &mut Section) -> Result<()> {
         let mut all = Vec::new();
         for form in [CONTACT, WAITLIST] {
             let label = format!("frontdesk, {}", form.path);
             let (rounds, sync) = self.rounds(label, form, 1, 0)?;
             let median = Unit::Micros.format(sync);
-            outcome.targets.push(Target::at_most(
+            section.targets.push(Target::at_most(
                 format!("one visitor alone, {}: two syncs of {median} and 200 µs", form.path),
                 2.0 * sync + 200.0,
                 rounds.spread(|sample| sample.p50).median,
@@ -199,16 +199,16 @@ impl Setup<'_> {
             ));
             all.push(rounds);
         }
-        outcome.add("submissions-alone", "One visitor alone", "", &all, "")
+        section.add("submissions-alone", "One visitor alone", "", &all, "")
     }
 
-    fn waitlist(&self, outcome: &mut Outcome) -> Result<()> {
+    fn waitlist(&self, section: &mut Section) -> Result<()> {
         let mut all = Vec::new();
         for (number, connections) in [16, 64, 256].into_iter().enumerate() {
             let label = format!("frontdesk, {connections} visitors");
             all.push(self.rounds(label, WAITLIST, connections, number * self.bench.rounds)?.0);
         }
-        outcome.add("submissions-waitlist", "Waitlist", "", &all, "")
+        section.add("submissions-waitlist", "Waitlist", "", &all, "")
     }
 
     /// The rounds of frontdesk alone, numbered from `first` + 1, and the median duration of a sync in
@@ -225,7 +225,7 @@ impl Setup<'_> {
     }
 
     /// A minute in which submissions are accepted and processed, with the server on one core and on two.
-    fn sustained(&self, outcome: &mut Outcome) -> Result<()> {
+    fn sustained(&self, section: &mut Section) -> Result<()> {
         let load = Load { length: SUSTAINED, ..self.bench.load(VISITORS) };
         let yardstick = self.measure(&load, &self.start(YARDSTICK)?, CONTACT, 1)?;
         let mut rows = Vec::new();
@@ -242,24 +242,24 @@ impl Setup<'_> {
             let (sample, _) = send(&load, None, &peer, CONTACT, 1)?;
             let pending = forms::sqlite(&folder.path().join("inbox.sqlite"), "SELECT count(*) FROM intake")?;
             let pending: f64 = pending.trim().parse().context("a count")?;
-            outcome.targets.push(Target::at_least(
+            section.targets.push(Target::at_least(
                 format!("a minute, {name}, {VISITORS} connections: frontdesk / yardstick"),
                 target,
                 sample.rate() / yardstick.rate(),
             ));
             rows.push(Row::new(name, [sample.rate(), sample.p99, pending].map(Spread::exactly)));
-            outcome.record("sustained", name, &[sample])?;
+            section.record("sustained", name, &[sample])?;
         }
         let columns =
             [("submissions/s", Unit::Count), ("p99", Unit::Micros), ("rows in the intake", Unit::Count)];
         let note = "64 concurrent visitors. The intake is counted half a second after the last submission.";
         let title = "Contact form for a minute";
-        outcome.tables.push(Table::new("submissions-sustained", title, note, columns, rows));
+        section.tables.push(Table::new("submissions-sustained", title, note, columns, rows));
         Ok(())
     }
 
     /// The contact form by size of the inbox.
-    fn growth(&self, outcome: &mut Outcome) -> Result<()> {
+    fn growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
         let sizes = &GROWTH[..if self.bench.long { GROWTH.len() } else { GROWTH.len() - 1 }];
         let (mut rates, mut delays, mut log) = (Vec::new(), Vec::new(), Vec::new());
@@ -281,7 +281,7 @@ impl Setup<'_> {
                     self.measure(&self.bench.load(VISITORS), &self.start_in(*server, data)?, CONTACT, number)
                 },
             )?;
-            outcome.record_all(&format!("growth-{size}"), &servers)?;
+            section.record_all(&format!("growth-{size}"), &servers)?;
             let [ours, yardstick] = &servers[..] else { continue };
             let (rate, p99) = (ours.spread(Sample::rate), ours.spread(|sample| sample.p99));
             let yardstick = yardstick.spread(Sample::rate);
@@ -293,14 +293,14 @@ impl Setup<'_> {
             delays.push((at, p99));
             log.push((at, yardstick));
         }
-        outcome.targets.push(Target::at_most(
+        section.targets.push(Target::at_most(
             format!("CPU time of a submission: inbox of {} / empty inbox", Unit::Count.format(stored as f64)),
             1.3,
             costs[costs.len() - 1] / costs[0],
             Unit::Ratio,
         ));
         let (rate, p99) = (("submissions/s", Unit::Count), ("p99", Unit::Micros));
-        outcome.tables.push(Table::new(
+        section.tables.push(Table::new(
             "submissions-growth",
             "Contact form, by size of the inbox",
             "64 concurrent visitors. All submissions in the inbox are delivered.",
@@ -312,8 +312,8 @@ impl Setup<'_> {
         let (rates, log) = (Line::new(frontdesk::NAME, rates), Line::new("yardstick", log));
         let delays = [Line::new(frontdesk::NAME, delays)];
         let title = format!("Submissions a second, {by}");
-        outcome.curves.push(Curve::new("submissions-growth-rate", &title, x, rate, true, [rates, log]));
-        outcome.curves.push(Curve::new(
+        section.curves.push(Curve::new("submissions-growth-rate", &title, x, rate, true, [rates, log]));
+        section.curves.push(Curve::new(
             "submissions-growth-p99",
             &format!("p99, {by}"),
             x,
@@ -467,9 +467,7 @@ pub fn options(site: &Path) -> frontdesk::Options<'_> {
 fn stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
     let mut command = Command::new(&bench.frontdesk);
     command.args(["inbox", "stats", "--json", "--site"]).arg(site).arg("--data-dir").arg(data);
-    let output = command.output().context("frontdesk inbox cannot be run")?;
-    ensure!(output.status.success(), "frontdesk inbox: {}", String::from_utf8_lossy(&output.stderr));
-    let stats: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let stats: serde_json::Value = serde_json::from_str(&process::output(&mut command)?)?;
     let by_status = stats["by_status"].as_object().context("no by_status in the statistics")?;
     Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::Outcome;
 use crate::Bench;
 use crate::content::{Content, LARGE, Page, PageRequest, SMALL};
-use crate::http::ClientKind;
+use crate::figures::Section;
+use crate::http::BROWSER;
 use crate::load::Sample;
 use crate::peer::{Peer, folder};
 use crate::process;
@@ -26,27 +26,27 @@ const H2LOAD_TIMEOUT: &str = "120";
 /// Concurrent clients that open new connections.
 const CLIENTS: usize = 16;
 
-pub fn run(bench: &Bench) -> Result<Outcome> {
+pub fn run(bench: &Bench) -> Result<Section> {
     let keys = folder()?;
     let identity = Identity::create(keys.path())?;
     let (content, ours) = Content::start(bench, Some(&identity))?;
     let files = content.file_server(Some(&identity));
     let peers = [ours, files.nginx(bench, "nginx", false)?, files.caddy(bench)?];
-    let mut outcome = Outcome::default();
-    outcome.condition(
+    let mut section = Section::default();
+    section.condition(
         "HTTP/2",
         format!("h2load, {CONNECTIONS} connections, {STREAMS} concurrent requests on each"),
     );
-    outcome.condition(
+    section.condition(
         "handshakes",
         format!("{CLIENTS} clients, TLS 1.3, X25519, AES-128-GCM, ECDSA on P-256, no resumption"),
     );
     let mut compare = |name: &str, title: &str, target, measure: &dyn Fn(&Peer) -> Result<Sample>| {
         bench.log(title);
         let servers = interleave(bench.rounds, &peers, |peer| &peer.name, measure)?;
-        outcome.record_disturbance(title, &servers);
-        outcome.compare(title, &servers, "nginx", target)?;
-        outcome.add(name, title, "", &servers, "nginx")
+        section.record_disturbance(title, &servers);
+        section.compare(title, &servers, "nginx", target)?;
+        section.add(name, title, "", &servers, "nginx")
     };
     for page in [SMALL, LARGE] {
         let name = format!("tls-http2-{}", page.label.to_lowercase().replace(' ', ""));
@@ -61,7 +61,7 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
         let (request, response) = content.exchange_over(peer, PageRequest::html(SMALL), send)?;
         tls::handshakes(&bench.load(CLIENTS), &config, peer, &request, &response)
     })?;
-    Ok(outcome)
+    Ok(section)
 }
 
 /// One round of h2load, after a warm-up. Compares the body once before the round, and the sum of the lengths
@@ -69,19 +69,14 @@ pub fn run(bench: &Bench) -> Result<Outcome> {
 fn h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
     let url = format!("https://{}{}", peer.secure()?, PageRequest::html(page).address(peer));
     let body = content.body(page.file, None)?;
-    let headers: Vec<String> = ClientKind::Browser
-        .headers()
+    let headers: Vec<String> = BROWSER
         .iter()
         .filter(|(name, _)| *name != "Connection")
         .map(|(name, value)| format!("--header={}: {value}", name.to_lowercase()))
         .chain(["--header=accept-encoding: identity".to_owned()])
         .collect();
-    let output = Command::new("nghttp").args(&headers).arg(&url).output().context("nghttp cannot be run")?;
-    ensure!(
-        output.status.success() && output.stdout == body,
-        "{} sends a wrong response for {url} over HTTP/2",
-        peer.name
-    );
+    let received = process::output(Command::new("nghttp").args(&headers).arg(&url))?;
+    ensure!(received.as_bytes() == body, "{} sends a wrong response for {url} over HTTP/2", peer.name);
 
     let log = peer.folder().join("h2load.log");
     // With a duration instead of a number of requests, h2load does not always end.
