@@ -17,6 +17,9 @@ pub mod smoke;
 pub mod submissions;
 pub mod tls;
 
+/// Measures a suite.
+type Run = fn(&Bench) -> Result<Section>;
+
 #[derive(Debug, Clone, Copy)]
 pub struct Suite {
     /// Name on the command line.
@@ -25,15 +28,10 @@ pub struct Suite {
     pub title: &'static str,
     /// Text below the heading.
     pub about: &'static str,
-    pub run: fn(&Bench) -> Result<Section>,
+    pub run: Run,
 }
 
-const fn suite(
-    name: &'static str,
-    title: &'static str,
-    about: &'static str,
-    run: fn(&Bench) -> Result<Section>,
-) -> Suite {
+const fn suite(name: &'static str, title: &'static str, about: &'static str, run: Run) -> Suite {
     Suite { name, title, about, run }
 }
 

@@ -262,8 +262,8 @@ impl Setup<'_> {
     fn growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
         let sizes = &GROWTH[..if self.bench.long { GROWTH.len() } else { GROWTH.len() - 1 }];
-        let (mut rates, mut delays, mut log) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut rows, mut costs) = (Vec::new(), Vec::new());
+        // Rate, p99 and the yardstick's rate, by size; and the cost of a submission.
+        let (mut points, mut costs) = (Vec::new(), Vec::new());
         let (mut number, mut stored) = (0, 0);
         for size in sizes {
             self.bench.log(&format!("an inbox of {size} submissions"));
@@ -283,15 +283,9 @@ impl Setup<'_> {
             )?;
             section.record_all(&format!("growth-{size}"), &servers)?;
             let [ours, yardstick] = &servers[..] else { continue };
-            let (rate, p99) = (ours.spread(Sample::rate), ours.spread(|sample| sample.p99));
-            let yardstick = yardstick.spread(Sample::rate);
-            rows.push(Row::new(Unit::Count.format(*size as f64), [rate, p99, yardstick]));
+            let p99 = ours.spread(|sample| sample.p99);
+            points.push((*size as f64, [ours.spread(Sample::rate), p99, yardstick.spread(Sample::rate)]));
             costs.push(ours.spread(Sample::cost).median);
-            // A logarithmic axis has no zero.
-            let at = (*size).max(1000) as f64;
-            rates.push((at, rate));
-            delays.push((at, p99));
-            log.push((at, yardstick));
         }
         section.targets.push(Target::at_most(
             format!("CPU time of a submission: inbox of {} / empty inbox", Unit::Count.format(stored as f64)),
@@ -305,22 +299,21 @@ impl Setup<'_> {
             "Contact form, by size of the inbox",
             "64 concurrent visitors. All submissions in the inbox are delivered.",
             [rate, p99, ("yardstick", Unit::Count)],
-            rows,
+            points.iter().map(|(size, figures)| Row::new(Unit::Count.format(*size), *figures)),
         ));
         let x = "submissions in the inbox";
         let by = "by size of the inbox (1,000: empty)";
-        let (rates, log) = (Line::new(frontdesk::NAME, rates), Line::new("yardstick", log));
-        let delays = [Line::new(frontdesk::NAME, delays)];
-        let title = format!("Submissions a second, {by}");
-        section.curves.push(Curve::new("submissions-growth-rate", &title, x, rate, true, [rates, log]));
-        section.curves.push(Curve::new(
-            "submissions-growth-p99",
-            &format!("p99, {by}"),
-            x,
-            p99,
-            true,
-            delays,
-        ));
+        let line = |label, column: usize| {
+            // A logarithmic axis has no zero.
+            Line::new(label, points.iter().map(|(size, figures)| (size.max(1e3), figures[column])).collect())
+        };
+        let rates = vec![line(frontdesk::NAME, 0), line("yardstick", 2)];
+        for (name, title, y, lines) in [
+            ("submissions-growth-rate", format!("Submissions a second, {by}"), rate, rates),
+            ("submissions-growth-p99", format!("p99, {by}"), p99, vec![line(frontdesk::NAME, 1)]),
+        ] {
+            section.curves.push(Curve::new(name, &title, x, y, true, lines));
+        }
         Ok(())
     }
 
