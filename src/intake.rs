@@ -14,7 +14,6 @@ mod processor;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -30,7 +29,7 @@ use crate::submission::encryption::Recipient;
 #[cfg(test)]
 pub(crate) use batch::{BatchConfig, Processed, Screener, process};
 pub use options::IntakeOptions;
-use processor::Processor;
+use processor::{Counts, Processor};
 
 /// A submission as it arrived, before it is stored.
 #[derive(Clone)]
@@ -148,19 +147,9 @@ impl Intake {
         self.store.append(accepting).await
     }
 
-    /// The number of repeats that this process has found.
-    pub fn repeats(&self) -> u64 {
-        self.processor.counts.repeats.load(Relaxed)
-    }
-
-    /// The number of submissions that this process has held.
-    pub fn held(&self) -> u64 {
-        self.processor.counts.held.load(Relaxed)
-    }
-
-    /// The number of submissions that this process has held because of a flood.
-    pub fn held_in_floods(&self) -> u64 {
-        self.processor.counts.in_flood.load(Relaxed)
+    /// Counts of the submissions that this process has processed.
+    pub fn counts(&self) -> &Counts {
+        &self.processor.counts
     }
 
     /// Replaces the options. They apply to submissions that arrive or are processed after this call.

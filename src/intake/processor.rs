@@ -48,7 +48,7 @@ const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Counts since the process started.
 #[derive(Default)]
-pub(super) struct Counts {
+pub struct Counts {
     /// Submissions that repeated an earlier one.
     pub repeats: AtomicU64,
     /// Submissions that are held.

@@ -1,5 +1,7 @@
 //! Floods of a form, marks of suspicious submissions, and the order in which submissions are delivered.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::*;
 use crate::limits::Quota;
 use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest};
@@ -63,7 +65,13 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     assert_eq!(because, "the form has had more than its quota (0); 0 of 0 points");
     let honest = fixture.keep_new(&message(2, 0));
     assert_eq!(status(&fixture, honest), Status::Waiting);
-    assert_eq!((fixture.store.intake.held(), fixture.store.intake.held_in_floods()), (6, 6));
+    assert_eq!(
+        (
+            fixture.store.intake.counts().held.load(Relaxed),
+            fixture.store.intake.counts().in_flood.load(Relaxed)
+        ),
+        (6, 6)
+    );
     let [flood] = &fixture.reader().floods().unwrap()[..] else { panic!() };
     assert_eq!((flood.form.as_str(), flood.held), ("contact", 6));
 

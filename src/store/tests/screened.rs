@@ -1,5 +1,7 @@
 //! Stored verdicts of screening, and counts of refused requests.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::*;
 use crate::forms::parse::Extras;
 use crate::screening::{Origin, RequestFacts};
@@ -61,7 +63,7 @@ fn submissions_are_screened_when_they_are_processed() {
     assert_eq!(submission.screening.unwrap().signals(), "honeypot");
     let plain = Arrival { evidence: Evidence::Facts(RequestFacts::default()), ..contact("Plain") };
     assert_eq!(fixture.get(fixture.keep_new(&plain)).status, Status::Waiting);
-    assert_eq!(fixture.store.intake.held(), 2);
+    assert_eq!(fixture.store.intake.counts().held.load(Relaxed), 2);
 }
 
 #[test]

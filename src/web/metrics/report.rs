@@ -31,8 +31,8 @@ pub(in crate::web) async fn report(
     connections(&mut out, &app.metrics);
     memory(&mut out, open, &snapshot);
     limits(&mut out, app, &snapshot);
-    out.single("frontdesk_repeats_total", app.intake.repeats());
-    out.single("frontdesk_held_total", app.intake.held());
+    out.single("frontdesk_repeats_total", app.intake.counts().repeats.load(Relaxed));
+    out.single("frontdesk_held_total", app.intake.counts().held.load(Relaxed));
     inbox(&mut out, app, &snapshot, count.as_ref(), now);
     disk(&mut out, app);
     site(&mut out, app, &snapshot);
@@ -97,7 +97,7 @@ fn limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     out.family("frontdesk_limited_total")
         .sample(&[("layer", "source")], tally.refused_by_source)
         .sample(&[("layer", "network")], tally.refused_by_network)
-        .sample(&[("layer", "form")], app.intake.held_in_floods());
+        .sample(&[("layer", "form")], app.intake.counts().in_flood.load(Relaxed));
     let tally = snapshot.byte_limiter.counts();
     out.family("frontdesk_byte_limited_total")
         .sample(&[("layer", "source")], tally.refused_by_source)
