@@ -5,6 +5,7 @@
 //!
 //! No message quotes the visitor's input, so responses and log lines never contain it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -258,67 +259,32 @@ impl<'de> Visitor<'de> for MembersVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(Members, Extras), A::Error> {
         let mut members = Members::new();
         let mut extras = Extras::default();
-        while let Some(key) = map.next_key_seed(KnownKey(self.0))? {
-            match key {
-                MemberName::Field(name) => {
-                    let given = map.next_value()?;
-                    match members.iter_mut().find(|(known, _)| *known == name) {
-                        Some(member) => member.1 = given,
-                        None => members.push((name, given)),
-                    }
+        while let Some(MemberName(name)) = map.next_key()? {
+            if let Some(Field { name, .. }) = self.0.all_fields().find(|field| field.name == name) {
+                let given = map.next_value()?;
+                match members.iter_mut().find(|(known, _)| known == name) {
+                    Some(member) => member.1 = given,
+                    None => members.push((name, given)),
                 }
-                MemberName::Honeypot => {
-                    let given = map.next_value()?;
-                    extras.honeypot = matches!(given, MemberValue::Text(text) if !text.chars().all(is_blank));
-                }
-                MemberName::TimeToFill => {
-                    extras.time_to_fill = match map.next_value()? {
-                        MemberValue::Number(milliseconds) => milliseconds.map(Duration::from_millis),
-                        _ => None,
-                    };
-                }
-                MemberName::Unknown => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+            } else if name == HONEYPOT {
+                let given = map.next_value()?;
+                extras.honeypot = matches!(given, MemberValue::Text(text) if !text.chars().all(is_blank));
+            } else if name == TIME_TO_FILL {
+                extras.time_to_fill = match map.next_value()? {
+                    MemberValue::Number(milliseconds) => milliseconds.map(Duration::from_millis),
+                    _ => None,
+                };
+            } else {
+                map.next_value::<IgnoredAny>()?;
             }
         }
         Ok((members, extras))
     }
 }
 
-enum MemberName {
-    Field(&'static str),
-    Honeypot,
-    TimeToFill,
-    Unknown,
-}
-
-struct KnownKey(&'static Form);
-
-impl<'de> serde::de::DeserializeSeed<'de> for KnownKey {
-    type Value = MemberName;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<MemberName, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for KnownKey {
-    type Value = MemberName;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member's name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<MemberName, E> {
-        Ok(match self.0.all_fields().find(|field| field.name == name) {
-            Some(field) => MemberName::Field(field.name),
-            None if name == HONEYPOT => MemberName::Honeypot,
-            None if name == TIME_TO_FILL => MemberName::TimeToFill,
-            None => MemberName::Unknown,
-        })
-    }
-}
+/// A member's name. Allocates only for a name with escapes.
+#[derive(Deserialize)]
+struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for MemberValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MemberValue, D::Error> {

@@ -41,11 +41,12 @@ impl Source {
         }
     }
 
-    pub fn network(self) -> SourceNetwork {
-        match self {
-            Source::V4(octets) => SourceNetwork::V4(std::array::from_fn(|i| octets[i])),
-            Source::V6(octets) => SourceNetwork::V6(std::array::from_fn(|i| octets[i])),
+    pub fn network(mut self) -> SourceNetwork {
+        match &mut self {
+            Source::V4(octets) => octets[3] = 0,
+            Source::V6(octets) => octets[6..].fill(0),
         }
+        SourceNetwork(self)
     }
 }
 
@@ -69,21 +70,9 @@ impl fmt::Debug for Source {
 }
 
 /// The network of a source: an IPv4 /24 or an IPv6 /48, which is usually the most that a provider assigns to
-/// one customer. A sender can easily change its address within its network.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SourceNetwork {
-    V4([u8; 3]),
-    V6([u8; 6]),
-}
-
-impl fmt::Debug for SourceNetwork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SourceNetwork::V4(_) => "V4(…)",
-            SourceNetwork::V6(_) => "V6(…)",
-        })
-    }
-}
+/// one customer. A sender can easily change its address within its network. Holds the network's first source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceNetwork(Source);
 
 #[cfg(test)]
 mod tests {
