@@ -70,9 +70,8 @@ pub(super) struct Word {
     pub hidden: u32,
     /// Number of mathematical or enclosed letters, which look like plain ones.
     pub decorative: u32,
-    latin: bool,
-    cyrillic: bool,
-    greek: bool,
+    /// A set of [`Script`]s.
+    scripts: u8,
 }
 
 impl Word {
@@ -82,7 +81,7 @@ impl Word {
 
     /// Whether the word mixes letters of several alphabets, which no language does.
     pub fn is_mixed(self) -> bool {
-        self.letters > 3 && u8::from(self.latin) + u8::from(self.cyrillic) + u8::from(self.greek) > 1
+        self.letters > 3 && self.scripts.count_ones() > 1
     }
 
     /// Whether the word may look like a different one.
@@ -240,7 +239,7 @@ impl Tokenizer<'_> {
             letters,
             upper,
             lower: letters - upper,
-            latin: true,
+            scripts: Script::Latin as u8,
             ..Word::default()
         })
     }
@@ -259,76 +258,57 @@ impl Tokenizer<'_> {
         // Whether the previous letter belongs to a script other than Latin, Cyrillic and Greek.
         let mut after_other_script = false;
         while let Some(&byte) = bytes.get(self.at) {
-            let (c, length) = match byte_class(byte) {
+            let (folded, length) = match byte_class(byte) {
                 ByteClass::Letter => {
-                    word.latin = true;
-                    word.letters += 1;
-                    after_other_script = false;
-                    if byte.is_ascii_uppercase() {
-                        word.upper += 1;
-                    } else {
-                        word.lower += 1;
-                    }
-                    (char::from(byte.to_ascii_lowercase()), 1)
+                    let case = if byte.is_ascii_uppercase() { Case::Upper } else { Case::Lower };
+                    (Folded::Letter(char::from(byte.to_ascii_lowercase()), Script::Latin, case), 1)
                 }
-                ByteClass::Digit => {
-                    word.digits += 1;
-                    (char::from(byte), 1)
-                }
-                ByteClass::Nothing => {
-                    self.at += 1;
-                    continue;
-                }
+                ByteClass::Digit => (Folded::Digit(char::from(byte)), 1),
+                ByteClass::Nothing => (Folded::Mark, 1),
                 ByteClass::NotAscii => {
                     let Some(c) = self.text[self.at..].chars().next() else { break };
-                    let length = c.len_utf8();
-                    match folded(c) {
-                        Folded::Letter(c, script, case) => {
-                            word.letters += 1;
-                            after_other_script = matches!(script, Script::Other);
-                            match script {
-                                Script::Latin => word.latin = true,
-                                Script::Cyrillic => word.cyrillic = true,
-                                Script::Greek => word.greek = true,
-                                Script::Other => unseen = 0,
-                            }
-                            match case {
-                                Case::Upper => word.upper += 1,
-                                Case::Lower => word.lower += 1,
-                                Case::None => {}
-                            }
-                            (c, length)
-                        }
-                        Folded::Decorative(c) => {
-                            word.latin = true;
-                            word.letters += 1;
-                            word.decorative += 1;
-                            (c, length)
-                        }
-                        Folded::Mark => {
-                            self.at += length;
-                            continue;
-                        }
-                        Folded::Unseen => {
-                            self.at += length;
-                            // Persian uses these as joiners, and Hebrew to mark the direction of a Latin
-                            // word.
-                            unseen += u32::from(!after_other_script);
-                            continue;
-                        }
-                        Folded::Sign(_) | Folded::Stop | Folded::Other => break,
-                    }
+                    (folded(c), c.len_utf8())
                 }
                 ByteClass::Stop | ByteClass::Other => break,
             };
-            // Counts only between letters: invisible characters at the end of a word may result from pasting.
-            if unseen > 0 {
-                if word.latin || word.cyrillic || word.greek {
-                    word.hidden += unseen;
-                }
-                unseen = 0;
+            if matches!(folded, Folded::Sign(_) | Folded::Stop | Folded::Other) {
+                break;
             }
             self.at += length;
+            let c = match folded {
+                Folded::Letter(c, script, case) => {
+                    word.letters += 1;
+                    word.scripts |= script as u8;
+                    word.upper += u32::from(case == Case::Upper);
+                    word.lower += u32::from(case == Case::Lower);
+                    after_other_script = script == Script::Other;
+                    if after_other_script {
+                        unseen = 0;
+                    }
+                    c
+                }
+                Folded::Decorative(c) => {
+                    word.letters += 1;
+                    word.scripts |= Script::Latin as u8;
+                    word.decorative += 1;
+                    c
+                }
+                Folded::Digit(c) => {
+                    word.digits += 1;
+                    c
+                }
+                Folded::Unseen => {
+                    // Persian uses these as joiners, and Hebrew to mark the direction of a Latin word.
+                    unseen += u32::from(!after_other_script);
+                    continue;
+                }
+                _ => continue,
+            };
+            // Counts only between letters: invisible characters at the end of a word may result from pasting.
+            if word.scripts != 0 {
+                word.hidden += unseen;
+            }
+            unseen = 0;
             hash = (hash.1, mix(hash.1, c));
             looks = (looks.1, mix(looks.1, like(c)));
             last = [last[1], c];
@@ -345,24 +325,30 @@ pub(super) fn mix(hash: u64, c: char) -> u64 {
     (hash.rotate_left(5) ^ u64::from(u32::from(c))).wrapping_mul(0x517c_c1b7_2722_0a95)
 }
 
+/// The alphabet of a letter, as a bit of [`Word::scripts`].
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Script {
-    Latin,
-    Cyrillic,
-    Greek,
-    Other,
+    /// Does not mix with the alphabets below, or may be mixed with them.
+    Other = 0,
+    Latin = 1,
+    Cyrillic = 2,
+    Greek = 4,
 }
 
+#[derive(PartialEq, Eq)]
 enum Case {
     Upper,
     Lower,
     None,
 }
 
-/// The role of a non-ASCII character in a word.
+/// The role of a character in a word.
 enum Folded {
     Letter(char, Script, Case),
     /// A mathematical or enclosed letter.
     Decorative(char),
+    /// An ASCII digit.
+    Digit(char),
     /// A character that is a word on its own.
     Sign(char),
     /// Belongs to the previous letter.
