@@ -32,5 +32,5 @@ pub use options::{FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::in_parallel;
 pub use site::{FEED_LENGTH, Page, PageSummary, Role, Site, SiteEntry};
 pub use site_files::SITE_FOLDERS;
-pub use theme::built_in as built_in_theme;
+pub use theme::BUILT_IN as BUILT_IN_THEME;
 pub use twin::escape_brackets;

@@ -9,17 +9,16 @@ use anyhow::{Context as _, bail};
 use super::output::GOOD;
 use crate::config::FILE_NAME;
 use crate::fault::closest;
-use crate::pages::built_in_theme;
+use crate::pages::BUILT_IN_THEME;
 
 /// Lists all files if `names` is empty, otherwise copies these files. Never overwrites a file.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     if !site.join(FILE_NAME).exists() {
         bail!("{} is not a site's folder: it has no {FILE_NAME}", site.display());
     }
-    let files: Vec<(&str, &str)> = built_in_theme().collect();
     let mut stdout = io::stdout().lock();
     if names.is_empty() {
-        for (name, _) in files {
+        for (name, _) in BUILT_IN_THEME {
             let own = if site.join("theme").join(name).exists() { "  (the site has its own)" } else { "" };
             writeln!(stdout, "{name}{own}")?;
         }
@@ -27,8 +26,8 @@ pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     }
     let mut stderr = anstream::stderr().lock();
     for wanted in names {
-        let Some((name, text)) = files.iter().find(|(name, _)| name == wanted) else {
-            match closest(wanted, files.iter().map(|(name, _)| *name)) {
+        let Some((name, text)) = BUILT_IN_THEME.iter().find(|(name, _)| name == wanted) else {
+            match closest(wanted, BUILT_IN_THEME.iter().map(|(name, _)| *name)) {
                 Some(known) => bail!("the theme has no file `{wanted}`; did you mean `{known}`?"),
                 None => bail!("the theme has no file `{wanted}`; without a name, this command lists them"),
             }

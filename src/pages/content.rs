@@ -7,8 +7,7 @@ use std::sync::Arc;
 use blake3::Hash;
 use bytes::Bytes;
 
-use super::link::LinkTarget;
-use super::markdown::{BodyWarning, Heading, LinkLookups, RenderedBody};
+use super::markdown::{BodyFacts, RenderedBody};
 
 /// Text that may be a slice of a larger shared buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,23 +57,12 @@ pub(super) struct Content {
     pub markdown: Text,
     /// Each rendering creates its own facts, so two contents that share their facts are equal.
     pub facts: Arc<BodyFacts>,
-}
-
-/// Properties of a body that are found while it is rendered.
-#[derive(Debug, Default)]
-pub(super) struct BodyFacts {
-    pub headings: Vec<Heading>,
-    pub links: Vec<(LinkTarget, usize)>,
-    pub warnings: Vec<BodyWarning>,
-    pub words: usize,
-    pub lookups: LinkLookups,
     /// For each code block, a hash of its source and its position in the HTML.
-    blocks: Vec<(Hash, Range<usize>)>,
+    pub blocks: Arc<[(Hash, Range<usize>)]>,
 }
 
 impl From<RenderedBody> for Content {
-    fn from(rendered: RenderedBody) -> Self {
-        let RenderedBody { html, markdown, headings, links, warnings, words, lookups, blocks } = rendered;
+    fn from(RenderedBody { html, markdown, facts, blocks }: RenderedBody) -> Self {
         let mut end = 0;
         let blocks = blocks.into_iter().filter_map(|(of, block)| {
             let start = position(&html, &block, end)?;
@@ -82,8 +70,7 @@ impl From<RenderedBody> for Content {
             Some((of, start..end))
         });
         let blocks = blocks.collect();
-        let facts = BodyFacts { headings, links, warnings, words, lookups, blocks };
-        Self { html: html.into(), markdown: markdown.into(), facts: Arc::new(facts) }
+        Self { html: html.into(), markdown: markdown.into(), facts: Arc::new(facts), blocks }
     }
 }
 
@@ -91,17 +78,13 @@ impl Content {
     /// The HTML of all code blocks, by the hash of their source.
     pub fn blocks(&self) -> HashMap<Hash, &str> {
         let html: &str = &self.html;
-        self.facts.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
+        self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
     /// The same content as slices of a page's two files, so that it is in memory only once.
     pub fn within(&self, html: &Bytes, markdown: &Bytes) -> Self {
         let part = |text: &Text, whole| text.within(whole).unwrap_or_else(|| text.clone());
-        Self {
-            html: part(&self.html, html),
-            markdown: part(&self.markdown, markdown),
-            facts: self.facts.clone(),
-        }
+        Self { html: part(&self.html, html), markdown: part(&self.markdown, markdown), ..self.clone() }
     }
 }
 

@@ -279,16 +279,9 @@ impl FrontMatterReader<'_> {
         })
     }
 
-    /// A value as one line of text. For a table, its name, title or source: `author: { name: … }`.
     fn text(&mut self, names: &[&'static str]) -> Option<String> {
         let (name, value) = self.find(names)?;
-        let value = match &value {
-            Value::Object(entry) => {
-                ["name", "title", "src", "url"].iter().find_map(|key| entry.get(*key)).unwrap_or(&value)
-            }
-            value => value,
-        };
-        match to_line(value) {
+        match to_line(named(&value)) {
             Some(text) => Some(text).filter(|text| !text.is_empty()),
             None => self.report_invalid(name, "text; if it looks like another type, put it in quotes"),
         }
@@ -339,17 +332,10 @@ impl FrontMatterReader<'_> {
             single @ Value::String(_) => vec![single],
             _ => return self.report_invalid(name, "a list of words").unwrap_or_default(),
         };
-        let word = |item: &Value| match item {
-            Value::Object(entry) => {
-                ["name", "title", "src", "url"].iter().find_map(|key| to_line(entry.get(*key)?))
-            }
-            item => to_line(item),
-        };
-        let items: Option<Vec<String>> = items.iter().map(word).collect();
-        match items {
-            Some(items) => items.into_iter().filter(|item| !item.is_empty()).collect(),
-            None => self.report_invalid(name, "a list of words").unwrap_or_default(),
-        }
+        let items: Option<Vec<String>> = items.iter().map(|item| to_line(named(item))).collect();
+        let mut items = items.or_else(|| self.report_invalid(name, "a list of words")).unwrap_or_default();
+        items.retain(|item| !item.is_empty());
+        items
     }
 
     fn records<T>(
@@ -412,6 +398,12 @@ fn is_path(path: &str) -> bool {
         && !path.chars().any(char::is_control)
         && path.split('/').all(|segment| !matches!(segment, "." | ".."))
         && !path.contains("//")
+}
+
+/// The name, title or source in a table such as `author: { name: … }`. Returns other values unchanged.
+fn named(value: &Value) -> &Value {
+    let keys = ["name", "title", "src", "url"];
+    value.as_object().and_then(|table| keys.iter().find_map(|key| table.get(*key))).unwrap_or(value)
 }
 
 /// A string or integer as text. Replaces line breaks and runs of whitespace with one space.

@@ -257,7 +257,7 @@ impl LoadCache {
                 // The text is a slice of the page's file. The facts must come from this load, because line
                 // numbers may have changed even if the text has not.
                 let Content { html, markdown, .. } = page.document.content;
-                page.document.content = Content { html, markdown, facts: document.content.facts.clone() };
+                page.document.content = Content { html, markdown, ..document.content.clone() };
                 kept.content = page.document.content.clone();
             }
             pages.push(page.page.clone());

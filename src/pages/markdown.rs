@@ -22,6 +22,14 @@ pub struct RenderedBody {
     pub html: String,
     /// Markdown with absolute links.
     pub markdown: String,
+    pub facts: BodyFacts,
+    /// The code blocks in document order: a hash of language and source, and the HTML.
+    pub blocks: Vec<(Hash, String)>,
+}
+
+/// Properties of a body that are found while it is rendered.
+#[derive(Debug, Default)]
+pub struct BodyFacts {
     /// The headings, in document order.
     pub headings: Vec<Heading>,
     /// The links to pages of this site, with their line numbers.
@@ -30,8 +38,6 @@ pub struct RenderedBody {
     /// The number of words, not counting code.
     pub words: usize,
     pub lookups: LinkLookups,
-    /// The code blocks in document order: a hash of language and source, and the HTML.
-    pub blocks: Vec<(Hash, String)>,
 }
 
 /// The links that were resolved during a rendering, and a hash of the results. While the results stay the
@@ -133,9 +139,9 @@ pub fn render(
     }
     work.resolve_reference_definitions();
     let mut rendered = std::mem::take(&mut work.rendered);
-    rendered.lookups = std::mem::take(&mut work.consultation).end();
+    rendered.facts.lookups = std::mem::take(&mut work.consultation).end();
     rendered.markdown = work.source.edited(std::mem::take(&mut work.edits));
-    let headings = AnchoredHeadings(Mutex::new(rendered.headings.clone().into_iter()));
+    let headings = AnchoredHeadings(Mutex::new(rendered.facts.headings.clone().into_iter()));
     let mut plugins = Plugins::default();
     plugins.render.heading_adapter = Some(&headings);
     // Writing to a string cannot fail.
@@ -259,7 +265,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 node.data_mut().value = NodeValue::HtmlInline(html);
             }
             NodeValue::Text(text) => {
-                self.rendered.words += text.split_whitespace().count();
+                self.rendered.facts.words += text.split_whitespace().count();
                 if text.contains("{{") || text.contains("{%") {
                     let message = "shortcodes are not supported; the page shows the text".to_owned();
                     self.warn(position, message, "write Markdown or HTML instead");
@@ -293,12 +299,12 @@ impl<'a> BodyRenderer<'a, '_> {
         // Register the author's anchors as well, so that no derived anchor is the same.
         let unique = self.anchorizer.anchorize(&wanted);
         if let Some(chosen) = &chosen
-            && self.rendered.headings.iter().any(|heading| heading.id == *chosen)
+            && self.rendered.facts.headings.iter().any(|heading| heading.id == *chosen)
         {
             self.warn(position, format!("the anchor `#{chosen}` is already in use"), "choose another one");
         }
         let id = chosen.unwrap_or(unique);
-        self.rendered.headings.push(Heading { level, id, title });
+        self.rendered.facts.headings.push(Heading { level, id, title });
     }
 
     fn check_policy(&mut self, literal: &str, position: Sourcepos) {
@@ -316,7 +322,7 @@ impl<'a> BodyRenderer<'a, '_> {
 
     fn warn(&mut self, position: Sourcepos, message: String, hint: &'static str) {
         let line = self.first_line + position.start.line - 1;
-        self.rendered.warnings.push(BodyWarning { line, message, hint });
+        self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
     }
 
     /// Gives a task's checkbox a label for screen readers.
@@ -340,7 +346,7 @@ impl<'a> BodyRenderer<'a, '_> {
     fn resolve(&mut self, url: &str, line: usize) -> (String, String) {
         let resolved = self.consultation.resolve(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
-            self.rendered.links.push((target, self.first_line + line - 1));
+            self.rendered.facts.links.push((target, self.first_line + line - 1));
         }
         (resolved.href, resolved.absolute)
     }
@@ -540,7 +546,7 @@ mod tests {
     #[test]
     fn headings_get_anchors_that_links_can_name() {
         let rendered = render_body("## What it does\n\n### Chosen {#mine}\n\n## What it does\n");
-        let ids: Vec<&str> = rendered.headings.iter().map(|heading| heading.id.as_str()).collect();
+        let ids: Vec<&str> = rendered.facts.headings.iter().map(|heading| heading.id.as_str()).collect();
         assert_eq!(ids, ["what-it-does", "mine", "what-it-does-1"]);
         assert!(
             rendered.html.contains("<h2 id=\"what-it-does\"><a class=\"anchor\" href=\"#what-it-does\""),
@@ -617,7 +623,7 @@ mod tests {
             ("`{{ shown }}`", false),
             ("# A second title", true),
         ] {
-            assert_eq!(!render_body(source).warnings.is_empty(), remarked, "{source}");
+            assert_eq!(!render_body(source).facts.warnings.is_empty(), remarked, "{source}");
         }
     }
 
@@ -626,7 +632,7 @@ mod tests {
         let source = "`[a](/x/)`\n\n```md\n[a](/x/)\n[b]: /y/\n```\n\n    [c](/z/)\n";
         let rendered = render_body(source);
         assert_eq!(rendered.markdown, source);
-        assert!(rendered.links.is_empty());
+        assert!(rendered.facts.links.is_empty());
         assert!(rendered.html.contains("data-lang=\"md\""), "{}", rendered.html);
     }
 
@@ -634,7 +640,7 @@ mod tests {
     fn links_remember_their_line() {
         let rendered = render_body("one\n\n[a](/x/#y)\n");
         let target = LinkTarget { path: "/x/".into(), fragment: Some("y".into()) };
-        assert_eq!(rendered.links, [(target, 12)]);
+        assert_eq!(rendered.facts.links, [(target, 12)]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::forms::text::escape_html;
 
 /// The built-in files, by their names in the theme's folder.
-const BUILT_IN: &[(&str, &str)] = &[
+pub const BUILT_IN: &[(&str, &str)] = &[
     ("404.html", include_str!("../../theme/404.html")),
     ("base.html", include_str!("../../theme/base.html")),
     ("blog.html", include_str!("../../theme/blog.html")),
@@ -38,10 +38,6 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("tag.html", include_str!("../../theme/tag.html")),
     ("tags.html", include_str!("../../theme/tags.html")),
 ];
-
-pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
-    BUILT_IN.iter().copied()
-}
 
 /// A site's theme: the built-in files, and those that replace them.
 #[derive(Debug)]
