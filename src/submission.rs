@@ -39,7 +39,7 @@ pub mod verdict;
 use std::fmt;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::submission::encryption::{AgeIdentity, EncryptionError};
@@ -153,12 +153,6 @@ impl Screening {
     pub fn signals(&self) -> String {
         self.reasons.iter().map(|reason| reason.signal.name()).collect::<Vec<_>>().join(", ")
     }
-}
-
-/// Reasons as a JSON array of objects with `signal`, `points` and `detail`.
-pub fn reasons_json(reasons: &[ScreeningReason]) -> Value {
-    let object = |reason: &ScreeningReason| json!({ "signal": reason.signal.name(), "points": reason.points, "detail": reason.detail });
-    reasons.iter().map(object).collect()
 }
 
 named_enum! {

@@ -12,7 +12,6 @@ use super::time::format_time;
 use crate::forms::text::is_unsafe;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, Obstacle};
-use crate::submission::reasons_json;
 
 /// Writes one object per line. Returns the number of submissions.
 pub(super) fn write(
@@ -59,7 +58,7 @@ pub(super) fn object(submission: &Submission) -> Value {
     object["_repeats"] = submission.repeats.into();
     object["_source"] = submission.source.as_str().into();
     object["_score"] = screening.map(|screening| screening.score).into();
-    object["_reasons"] = screening.map_or_else(|| json!([]), |screening| reasons_json(&screening.reasons));
+    object["_reasons"] = screening.map_or_else(|| json!([]), |screening| json!(screening.reasons));
     object["_suspicious"] = screening.is_some_and(|screening| screening.suspicious).into();
     object["_agent"] = submission.agent.as_deref().into();
     if let Some(released_at) = submission.released_at {

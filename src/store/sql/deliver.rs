@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::rows::{self, SUBMISSION};
@@ -16,7 +17,6 @@ use crate::submission::delivery::{
     Capacity, ChannelTarget, ClaimRequest, Claimed, Claims, DailyQuota, Lease, NextDue, Route,
 };
 use crate::submission::outcome::{Cause, Outcome};
-use crate::submission::reasons_json;
 use crate::submission::schedule::{self, NextStep};
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
 
@@ -879,7 +879,7 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         .collect();
     tx.execute(
         "UPDATE submission SET reasons = ?2 WHERE id = ?1",
-        values![id, reasons_json(&reasons).to_string()],
+        values![id, json!(reasons).to_string()],
     )?;
     // While screening holds the submission, the reason of the hold contains the details too. The operator's
     // own reason stays.

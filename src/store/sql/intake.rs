@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::deliver::millis;
@@ -16,8 +17,8 @@ use crate::forms::source::Source;
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::Route;
+use crate::submission::parse_fields;
 use crate::submission::verdict::ScreeningReason;
-use crate::submission::{parse_fields, reasons_json};
 
 /// How long the rows of the table `repeat` are kept, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
@@ -249,10 +250,8 @@ impl Transaction<'_> {
         latest: i64,
     ) -> Result<usize, StoreError> {
         let tx = self.sql;
-        let reasons: Vec<Option<String>> = new
-            .iter()
-            .map(|new| (!new.reasons.is_empty()).then(|| reasons_json(&new.reasons).to_string()))
-            .collect();
+        let reasons: Vec<Option<String>> =
+            new.iter().map(|new| (!new.reasons.is_empty()).then(|| json!(new.reasons).to_string())).collect();
         let mut values = Vec::with_capacity(new.len() * 17);
         let mut deliveries = Vec::new();
         for (new, reasons) in new.iter().zip(&reasons) {
