@@ -9,27 +9,54 @@
 mod batch;
 mod duplicates;
 mod flood;
-mod options;
 mod processor;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::forms::parse::Entry;
-use crate::limits::Source;
-use crate::screening::{Evidence, Repeats};
+use crate::limits::{Quota, Source};
+use crate::screening::{Evidence, Repeats, ScreeningOptions};
 use crate::store::{Accepting, Store, StoreError};
 use crate::submission::delivery::Route;
 use crate::submission::encryption::Recipient;
 #[cfg(test)]
 pub(crate) use batch::{BatchConfig, Processed, Screener, process};
-pub use options::IntakeOptions;
 use processor::{Counts, Processor};
+
+/// How submissions are accepted and processed.
+#[derive(Clone, Debug)]
+pub struct IntakeOptions {
+    /// How long the same content counts as a repeat.
+    pub duplicate_window: Duration,
+    /// The key to which submissions are encrypted once no channel has to deliver them. `None` leaves them in
+    /// plain text.
+    pub recipient: Option<Recipient>,
+    /// Which submissions are held or marked as suspicious.
+    pub screening: ScreeningOptions,
+    /// How many new submissions each form may receive. Beyond that, submissions from networks that have sent
+    /// many are held until the flood ends. `None` disables this.
+    pub form_quota: Option<Quota>,
+    /// The time from the last submission beyond the quota to the end of the flood.
+    pub flood_ends_after: Duration,
+}
+
+impl Default for IntakeOptions {
+    fn default() -> IntakeOptions {
+        IntakeOptions {
+            duplicate_window: Duration::from_hours(24),
+            recipient: None,
+            screening: ScreeningOptions::default(),
+            form_quota: None,
+            flood_ends_after: Duration::from_mins(1),
+        }
+    }
+}
 
 /// A submission as it arrived, before it is stored.
 #[derive(Clone)]
@@ -114,12 +141,6 @@ pub struct Intake {
     /// Messages that have arrived more than once recently.
     messages: Arc<Repeats>,
     processor: Arc<Processor>,
-}
-
-impl fmt::Debug for Intake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Intake").finish_non_exhaustive()
-    }
 }
 
 impl Intake {

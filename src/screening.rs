@@ -25,7 +25,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use content::{Findings, SignalFinding};
+use content::{Findings, SignalFinding, full_if};
 pub use domains::{Domains, NotADomain};
 pub use origin::Origin;
 pub use repeats::Repeats;
@@ -247,7 +247,7 @@ fn request_findings(entry: &Entry, extras: &Extras, signals: &RequestSignals<'_>
         _ => 100,
     };
     findings.add(Signal::Repeated, percent, || format!("same message from {repeats} or more other senders"));
-    findings.add_if(Signal::Honeypot, extras.honeypot, || "hidden field filled in");
+    findings.add(Signal::Honeypot, full_if(extras.honeypot), || "hidden field filled in");
     if signals.agent.is_some() {
         return;
     }
@@ -274,10 +274,10 @@ fn sender(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
     let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
     let domain = mailbox.domain();
     let name = || domain.to_ascii_lowercase();
-    findings.add_if(Signal::Listed, options.blocked.lists(domain), || {
+    findings.add(Signal::Listed, full_if(options.blocked.lists(domain)), || {
         format!("address at {}, which is blocked", name())
     });
-    findings.add_if(Signal::Disposable, domains::is_disposable(domain, &options.disposable), || {
+    findings.add(Signal::Disposable, full_if(domains::is_disposable(domain, &options.disposable)), || {
         format!("throw-away address at {}", name())
     });
 }

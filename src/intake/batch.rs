@@ -10,9 +10,9 @@ use std::time::Instant;
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::IntakeOptions;
 use super::duplicates::{self, Candidate, Decision, Fate, Known};
 use super::flood::Rates;
-use super::options::IntakeOptions;
 use crate::forms::parse::Entry;
 use crate::forms::{DedupKey, Form};
 use crate::screening::{Evidence, Repeats};

@@ -15,8 +15,8 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
-use super::options::IntakeOptions;
 use crate::screening::Repeats;
 use crate::store::{Store, StoreError};
 

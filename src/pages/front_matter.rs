@@ -279,20 +279,24 @@ impl FrontMatterReader<'_> {
         })
     }
 
-    fn text(&mut self, names: &[&'static str]) -> Option<String> {
+    /// Reads the value of the first of `names` that is present. Reports a value that `parse` refuses.
+    fn value<T>(
+        &mut self,
+        names: &[&'static str],
+        expected: &str,
+        parse: impl Fn(&Value) -> Option<T>,
+    ) -> Option<T> {
         let (name, value) = self.find(names)?;
-        match to_line(named(&value)) {
-            Some(text) => Some(text).filter(|text| !text.is_empty()),
-            None => self.report_invalid(name, "text; if it looks like another type, put it in quotes"),
-        }
+        parse(&value).or_else(|| self.report_invalid(name, expected))
+    }
+
+    fn text(&mut self, names: &[&'static str]) -> Option<String> {
+        let expected = "text; if it looks like another type, put it in quotes";
+        self.value(names, expected, |value| to_line(named(value))).filter(|text| !text.is_empty())
     }
 
     fn flag(&mut self, names: &[&'static str]) -> bool {
-        match self.find(names) {
-            None => false,
-            Some((_, Value::Bool(flag))) => flag,
-            Some((name, _)) => self.report_invalid(name, "`true` or `false`").unwrap_or_default(),
-        }
+        self.value(names, "`true` or `false`", Value::as_bool).unwrap_or_default()
     }
 
     /// Whether Hugo or Zola would not publish the page.
@@ -307,33 +311,29 @@ impl FrontMatterReader<'_> {
     }
 
     fn number(&mut self, name: &'static str) -> Option<i64> {
-        let (_, value) = self.find(&[name])?;
-        value.as_i64().or_else(|| self.report_invalid(name, "a whole number"))
+        self.value(&[name], "a whole number", Value::as_i64)
     }
 
     fn date(&mut self, names: &[&'static str]) -> Option<Date> {
-        let (name, value) = self.find(names)?;
-        let text = value.as_str().unwrap_or_default();
-        if value.as_str() == Some("") {
-            return None;
-        }
-        let day = text.get(..10).unwrap_or(text);
-        let rest = text.get(10..).unwrap_or_default();
-        match day.parse::<Date>() {
-            Ok(date) if rest.is_empty() || rest.starts_with(['T', 't', ' ']) => Some(date),
-            _ => self.report_invalid(name, "a date such as 2026-11-20"),
-        }
+        let parse = |value: &Value| {
+            let text = value.as_str()?;
+            let (day, rest) = text.split_at_checked(10).unwrap_or((text, ""));
+            let is_day = rest.is_empty() || rest.starts_with(['T', 't', ' ']);
+            if text.is_empty() { Some(None) } else { day.parse().ok().filter(|_| is_day).map(Some) }
+        };
+        self.value(names, "a date such as 2026-11-20", parse).flatten()
     }
 
     fn list(&mut self, names: &[&'static str]) -> Vec<String> {
-        let Some((name, value)) = self.find(names) else { return Vec::new() };
-        let items = match value {
-            Value::Array(items) => items,
-            single @ Value::String(_) => vec![single],
-            _ => return self.report_invalid(name, "a list of words").unwrap_or_default(),
+        let parse = |value: &Value| {
+            let items = match value {
+                Value::Array(items) => items.as_slice(),
+                Value::String(_) => std::slice::from_ref(value),
+                _ => return None,
+            };
+            items.iter().map(|item| to_line(named(item))).collect::<Option<Vec<String>>>()
         };
-        let items: Option<Vec<String>> = items.iter().map(|item| to_line(named(item))).collect();
-        let mut items = items.or_else(|| self.report_invalid(name, "a list of words")).unwrap_or_default();
+        let mut items = self.value(names, "a list of words", parse).unwrap_or_default();
         items.retain(|item| !item.is_empty());
         items
     }
@@ -344,11 +344,8 @@ impl FrontMatterReader<'_> {
         expected: &str,
         read: impl Fn(&Map<String, Value>) -> Option<T>,
     ) -> Vec<T> {
-        let Some((_, value)) = self.find(&[name]) else { return Vec::new() };
-        let items = value.as_array();
-        let records: Option<Vec<T>> =
-            items.and_then(|items| items.iter().map(|item| read(item.as_object()?)).collect());
-        records.or_else(|| self.report_invalid(name, expected)).unwrap_or_default()
+        let parse = |value: &Value| value.as_array()?.iter().map(|item| read(item.as_object()?)).collect();
+        self.value(&[name], expected, parse).unwrap_or_default()
     }
 
     fn slug(&mut self) -> Option<String> {

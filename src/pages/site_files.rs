@@ -182,7 +182,8 @@ impl SiteFiles {
             let read = in_parallel(&found, |file| {
                 let place = format!("{part}/{}", file.name);
                 let purpose = Purpose::of(part, &file.name);
-                let content = (purpose != Purpose::None).then(|| read(file, purpose, before.0.get(&place)));
+                let content =
+                    (purpose != Purpose::None).then(|| read(file, &place, purpose, before.0.get(&place)));
                 (place, purpose, content)
             });
             known.0.reserve(found.len());
@@ -194,8 +195,8 @@ impl SiteFiles {
                 };
                 let (content, text) = match content {
                     Ok(read) => read,
-                    Err((line, message)) => {
-                        faults.push(Fault::error(place, line, message));
+                    Err(fault) => {
+                        faults.push(fault);
                         continue;
                     }
                 };
@@ -219,18 +220,18 @@ impl SiteFiles {
     }
 }
 
-/// The content of a file, and its text if it is a source that had to be read. The error is a line number and
-/// a message.
+/// The content of a file, and its text if it is a source that had to be read. `place` names it in faults.
 fn read(
     file: &FoundFile,
+    place: &str,
     purpose: Purpose,
     before: Option<&CachedFile>,
-) -> Result<(FileContent, Option<String>), (Option<usize>, String)> {
+) -> Result<(FileContent, Option<String>), Fault> {
     let is_same = |seen: &&CachedFile| seen.settled && seen.signature == FileSignature::of(&file.metadata);
     if let Some(seen) = before.filter(is_same) {
         return Ok((seen.content.clone(), None));
     }
-    let bytes = std::fs::read(&file.at).map_err(|error| (None, error.to_string()))?;
+    let bytes = std::fs::read(&file.at).map_err(|error| Fault::error(place, None, error.to_string()))?;
     if purpose != Purpose::Source {
         let unchanged = before.and_then(|seen| match &seen.content {
             FileContent::Blob(blob) if blob.bytes == bytes => Some(blob.clone()),
@@ -244,7 +245,7 @@ fn read(
         Err(error) => {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.split(|byte| *byte == b'\n').count();
-            Err((Some(line), "the file is not valid UTF-8".to_owned()))
+            Err(Fault::error(place, Some(line), "the file is not valid UTF-8"))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Text that several resources share.
 
-use super::options::ResourceOptions;
+use super::ResourceOptions;
 use crate::forms::text::escape_html;
 use crate::pages::{PageSummary, escape_brackets};
 

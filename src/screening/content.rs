@@ -49,16 +49,11 @@ impl Findings {
             self.0.push(SignalFinding { signal, percent: percent.min(100), detail: detail().into() });
         }
     }
+}
 
-    /// Adds a signal at its full strength if it is present.
-    pub(super) fn add_if<D: Into<String>>(
-        &mut self,
-        signal: Signal,
-        is_present: bool,
-        detail: impl FnOnce() -> D,
-    ) {
-        self.add(signal, if is_present { 100 } else { 0 }, detail);
-    }
+/// The full strength in percent if a signal is present, otherwise 0.
+pub(super) fn full_if(is_present: bool) -> u32 {
+    100 * u32::from(is_present)
 }
 
 /// Adds the signals of the text to `findings`.
@@ -94,7 +89,7 @@ pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings
         });
     }
     let is_loud = scan.upper >= LOUD && scan.upper >= 2 * scan.lower;
-    findings.add_if(Signal::Shouting, is_loud, || "written in capitals");
+    findings.add(Signal::Shouting, full_if(is_loud), || "written in capitals");
     let (percent, detail) = name_finding(entry);
     findings.add(Signal::Name, percent, || detail);
 }

@@ -5,8 +5,6 @@
 //! character is a word. A link is one token, so its letters are not words, and the surrounding text is the
 //! same with or without it.
 
-use std::fmt;
-
 use crate::forms::parse::Entry;
 use crate::forms::text::is_invisible;
 
@@ -39,12 +37,6 @@ impl<'a> TokenizedText<'a> {
     /// The tokens of the message; empty if there is no message.
     pub(super) fn message(&self) -> &[Token<'a>] {
         &self.tokens[self.message..]
-    }
-}
-
-impl fmt::Debug for TokenizedText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenizedText").field("tokens", &self.tokens.len()).finish_non_exhaustive()
     }
 }
 

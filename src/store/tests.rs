@@ -336,7 +336,7 @@ fn a_later_layout_is_not_touched() {
     fixture.sql("PRAGMA user_version = 99");
     let Fixture { store, options, fresh, .. } = fixture;
     drop(store);
-    let error = TestInbox::open(&options).unwrap_err();
+    let error = TestInbox::open(&options).err().unwrap();
     assert!(matches!(error, StoreError::TooNew { found: 99, known: 6, .. }), "{error}");
     assert!(matches!(InboxReader::open(&options.url), Err(StoreError::TooNew { .. })));
     drop(fresh);

@@ -877,10 +877,7 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         .into_iter()
         .map(ScreeningReason::without_detail)
         .collect();
-    tx.execute(
-        "UPDATE submission SET reasons = ?2 WHERE id = ?1",
-        values![id, json!(reasons).to_string()],
-    )?;
+    tx.execute("UPDATE submission SET reasons = ?2 WHERE id = ?1", values![id, json!(reasons).to_string()])?;
     // While screening holds the submission, the reason of the hold contains the details too. The operator's
     // own reason stays.
     let Some(because) = row.get::<Option<String>>(2)? else { return Ok(()) };

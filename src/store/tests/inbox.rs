@@ -35,7 +35,7 @@ impl Options {
 }
 
 /// A store with an intake processor.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct TestInbox {
     pub intake: Intake,
 }
