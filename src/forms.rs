@@ -56,11 +56,6 @@ pub struct Field {
 }
 
 impl Field {
-    /// Minimum length in characters if the field is present.
-    pub const fn min_chars(&self) -> usize {
-        if self.required { 1 } else { 0 }
-    }
-
     /// An ECMA-262 regular expression that matches exactly the accepted texts of any length. `None` for
     /// [`FieldKind::Email`], where `format: email` replaces it.
     ///

@@ -62,12 +62,8 @@ fn is_quoted_string(text: &str) -> bool {
     };
     let mut bytes = content.bytes();
     while let Some(b) = bytes.next() {
-        let fine = match b {
-            b'\\' => matches!(bytes.next(), Some(b' '..=b'~')),
-            b'"' => false,
-            _ => matches!(b, b' '..=b'~'),
-        };
-        if !fine {
+        let escaped = if b == b'\\' { bytes.next() } else { Some(b).filter(|b| *b != b'"') };
+        if !matches!(escaped, Some(b' '..=b'~')) {
             return false;
         }
     }
@@ -101,13 +97,10 @@ fn is_address_literal(text: &str) -> bool {
 
 /// `IPv4-address-literal = Snum 3("." Snum)`, where `Snum` has one to three digits and is at most 255.
 fn is_ipv4(text: &str) -> bool {
-    let mut numbers = 0;
-    text.split('.').all(|number| {
-        numbers += 1;
-        (1..=3).contains(&number.len())
-            && number.bytes().all(|b| b.is_ascii_digit())
-            && number.parse::<u8>().is_ok()
-    }) && numbers == 4
+    let is_number = |number: &str| {
+        number.len() <= 3 && number.bytes().all(|b| b.is_ascii_digit()) && number.parse::<u8>().is_ok()
+    };
+    text.split('.').count() == 4 && text.split('.').all(is_number)
 }
 
 /// `IPv6-addr = IPv6-full / IPv6-comp / IPv6v4-full / IPv6v4-comp`: eight groups, where an IPv4 address at
@@ -136,15 +129,9 @@ fn is_ipv6(text: &str) -> bool {
 
 /// Counts the groups of one to four hexadecimal digits. `None` if the text contains anything else.
 fn count_groups(text: &str) -> Option<usize> {
-    let mut count = 0;
-    for group in text.split(':') {
-        let hex = (1..=4).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_hexdigit());
-        if !hex {
-            return None;
-        }
-        count += 1;
-    }
-    Some(count)
+    let is_group =
+        |group: &str| (1..=4).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_hexdigit());
+    text.split(':').all(is_group).then(|| text.split(':').count())
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl RangeMatch {
     fn add(&mut self, specificity: u8, quality: Quality) {
         if specificity > self.specificity {
             *self = Self { specificity, quality };
-        } else if specificity == self.specificity {
+        } else if specificity == self.specificity && specificity > 0 {
             self.quality = self.quality.max(quality);
         }
     }
@@ -80,21 +80,10 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
             if has_valid && !matches!(member[0], b't' | b'T' | b'*') {
                 continue;
             }
-            let Some((range, quality)) = media_range(member) else { continue };
+            let Some(([of_html, of_markdown], quality)) = media_range(member) else { continue };
             has_valid = true;
-            match range {
-                Range::Any => {
-                    html.add(1, quality);
-                    markdown.add(1, quality);
-                }
-                Range::AnyText => {
-                    html.add(2, quality);
-                    markdown.add(2, quality);
-                }
-                Range::Exactly(Media::Html) => html.add(3, quality),
-                Range::Exactly(Media::Markdown) => markdown.add(3, quality),
-                Range::Other => {}
-            }
+            html.add(of_html, quality);
+            markdown.add(of_markdown, quality);
         }
     }
     if !has_valid {
@@ -110,15 +99,9 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     }
 }
 
-enum Range {
-    Any,
-    AnyText,
-    Exactly(Media),
-    Other,
-}
-
-/// Parses `type/subtype *( OWS ";" OWS parameter )`. `None` if the member is malformed.
-fn media_range(member: &[u8]) -> Option<(Range, Quality)> {
+/// Parses `type/subtype *( OWS ";" OWS parameter )`. Returns the range's [specificity](RangeMatch) for HTML
+/// and for Markdown, and its quality. `None` if the member is malformed.
+fn media_range(member: &[u8]) -> Option<([u8; 2], Quality)> {
     let (range, parameters) = split_parameters(member);
     let slash = range.iter().position(|byte| *byte == b'/')?;
     let (kind, subtype) = (&range[..slash], &range[slash + 1..]);
@@ -126,20 +109,16 @@ fn media_range(member: &[u8]) -> Option<(Range, Quality)> {
         return None;
     }
     let quality = quality(parameters)?;
-    let range = if kind == b"*" {
-        Range::Any
+    let specificity = if kind == b"*" {
+        [1, 1]
     } else if !kind.eq_ignore_ascii_case(b"text") {
-        Range::Other
+        [0, 0]
     } else if subtype == b"*" {
-        Range::AnyText
-    } else if subtype.eq_ignore_ascii_case(b"html") {
-        Range::Exactly(Media::Html)
-    } else if subtype.eq_ignore_ascii_case(b"markdown") {
-        Range::Exactly(Media::Markdown)
+        [2, 2]
     } else {
-        Range::Other
+        [&b"html"[..], b"markdown"].map(|name| if subtype.eq_ignore_ascii_case(name) { 3 } else { 0 })
     };
-    Some((range, quality))
+    Some((specificity, quality))
 }
 
 /// The qualities in `Accept-Encoding` (RFC 9110 §12.5.3).

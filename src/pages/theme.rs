@@ -129,14 +129,8 @@ fn is_template(name: &str) -> bool {
 /// Converts a template engine's error into a fault with the template's file and line.
 pub fn template_fault(error: &Error) -> Fault {
     // The outer errors name the lines that include the faulty template.
-    let mut place = error;
-    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
-    while let Some(next) = cause {
-        if let Some(inner) = next.downcast_ref::<Error>() {
-            place = inner;
-        }
-        cause = next.source();
-    }
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
+    let place = causes.filter_map(|cause| cause.downcast_ref::<Error>()).last().unwrap_or(error);
     let name = place.name().unwrap_or("template");
     let detail = place.detail().map_or_else(|| place.kind().to_string(), str::to_owned);
     Fault::error(format!("theme/{name}"), place.line(), detail)

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::ResourceOptions;
 use super::forms::{CONFIRMATION, section};
+use super::options::ResourceOptions;
 use super::text::{format_duration, list_item, rate_limit_clause};
 use crate::forms::FORMS;
 use crate::pages::{PageSummary, PagesOptions};

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ResourceOptions;
 use super::forms::{CONFIRMATION, example};
+use super::options::ResourceOptions;
 use super::text::{format_duration, has_page, rate_limit_clause};
 use crate::forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
 use crate::pages::{PageSummary, PagesOptions};
@@ -145,7 +145,7 @@ fn property(field: &Field) -> Value {
     if field.kind == FieldKind::Email {
         property["format"] = "email".into();
     } else {
-        property["minLength"] = field.min_chars().into();
+        property["minLength"] = u8::from(field.required).into();
     }
     property["maxLength"] = field.max_chars.into();
     if let Some(pattern) = field.pattern() {

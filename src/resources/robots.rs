@@ -1,6 +1,6 @@
 //! `/robots.txt` (RFC 9309) with the operator's content signals and rules for AI crawlers.
 
-use super::ContentSignals;
+use super::options::ContentSignals;
 
 /// Crawlers that build search indexes or fetch pages for an answer.
 const ASSISTANTS: [&str; 9] = [

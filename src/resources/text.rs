@@ -1,6 +1,6 @@
 //! Text that several resources share.
 
-use super::ResourceOptions;
+use super::options::ResourceOptions;
 use crate::forms::text::escape_html;
 use crate::pages::{PageSummary, escape_brackets};
 

@@ -35,26 +35,22 @@ impl Recipient {
     /// which may be a secret.
     pub fn parse(text: &str) -> Result<Recipient, String> {
         let upper = text.trim().to_ascii_uppercase();
-        if upper.contains("AGE-SECRET-KEY-") || upper.contains("AGE-PLUGIN-") {
-            return Err(format!(
-                "{EXPECTED} (this is the secret half, which must not be on the server; `age-keygen -y FILE` prints the public one)"
-            ));
-        }
-        if upper.starts_with("SSH-") {
-            return Err(format!("{EXPECTED} (SSH keys are not supported)"));
-        }
-        // Recipients of plugins and of later kinds are Bech32 as well, but their prefixes contain a `1`.
-        if upper.strip_prefix("AGE1").is_some_and(|rest| rest.contains('1')) {
-            return Err(format!(
-                "{EXPECTED} (other kinds of recipients, such as those of plugins, are not supported)"
-            ));
-        }
-        match PublicKey::parse(text) {
-            Some(key) if key.is_usable() => Ok(Recipient(key)),
-            Some(_) => Err(format!("{EXPECTED} (this one is invalid: nothing can be encrypted to it)")),
-            None if upper.starts_with("AGE1") => Err(format!("{EXPECTED} (a character is wrong or missing)")),
-            None => Err(EXPECTED.to_owned()),
-        }
+        let problem = if upper.contains("AGE-SECRET-KEY-") || upper.contains("AGE-PLUGIN-") {
+            "this is the secret half, which must not be on the server; `age-keygen -y FILE` prints the public one"
+        } else if upper.starts_with("SSH-") {
+            "SSH keys are not supported"
+        } else if upper.strip_prefix("AGE1").is_some_and(|rest| rest.contains('1')) {
+            // They are Bech32 as well, but their prefixes contain a `1`.
+            "other kinds of recipients, such as those of plugins, are not supported"
+        } else {
+            match PublicKey::parse(text) {
+                Some(key) if key.is_usable() => return Ok(Recipient(key)),
+                Some(_) => "this one is invalid: nothing can be encrypted to it",
+                None if upper.starts_with("AGE1") => "a character is wrong or missing",
+                None => return Err(EXPECTED.to_owned()),
+            }
+        };
+        Err(format!("{EXPECTED} ({problem})"))
     }
 
     /// Encrypts at most [`MAX_PLAIN_BYTES`]. The result is 200 bytes longer than `plain`, and 16 more for

@@ -1,7 +1,5 @@
 //! The verdict of screening on a submission: points, the signals that gave them, and whether to hold it.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 
 named_enum! {
@@ -99,15 +97,13 @@ impl ScreeningVerdict {
     /// The verdict on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. A signal
     /// without a detail appears by name. Empty if there are no reasons.
     pub fn because(&self) -> String {
-        let mut line = String::new();
-        for (i, ScreeningReason { signal, points, detail }) in self.reasons.iter().enumerate() {
-            // Writing to a string does not fail.
-            let what = if detail.is_empty() { signal.name() } else { detail };
-            let _ = write!(line, "{}{what} ({points})", if i == 0 { "" } else { ", " });
+        let reason = |ScreeningReason { signal, points, detail }: &ScreeningReason| {
+            format!("{} ({points})", if detail.is_empty() { signal.name() } else { detail })
+        };
+        let reasons: Vec<String> = self.reasons.iter().map(reason).collect();
+        if reasons.is_empty() {
+            return String::new();
         }
-        if !line.is_empty() {
-            let _ = write!(line, "; {} of {} points", self.score, self.threshold);
-        }
-        line
+        format!("{}; {} of {} points", reasons.join(", "), self.score, self.threshold)
     }
 }

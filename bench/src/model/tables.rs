@@ -81,7 +81,7 @@ impl PageCosts {
     fn costs(&self) -> String {
         let titles = ["response", "CPU time", "maximum of a core, per second", "bytes"];
         let rows = self.responses.iter().map(|ResponseCost { name, cpu, bytes }| {
-            [(*name).to_owned(), micros(*cpu), rounded(1e6 / cpu), optional(*bytes, count)]
+            [(*name).to_owned(), micros(*cpu), rounded(1e6 / cpu), bytes.map(count).unwrap_or_default()]
         });
         let name = "additional, if the core was idle".to_owned();
         table(titles, rows.chain([[name, micros(self.wake_up), String::new(), String::new()]]))
@@ -161,8 +161,10 @@ fn submission_costs(calibration: &Calibration) -> String {
         ("PostgreSQL CPU with delivery, highest rate", Some(delivery.postgres), None),
         ("replica CPU with delivery, highest rate", Some(delivery.replica), None),
     ];
-    let costs =
-        costs.map(|(name, each, batch)| [name.to_owned(), optional(each, micros), optional(batch, micros)]);
+    let costs = costs.map(|(name, each, batch)| {
+        let [each, batch] = [each, batch].map(|cost| cost.map(micros).unwrap_or_default());
+        [name.to_owned(), each, batch]
+    });
     let rates = [
         ("**stored per second, 64 concurrent visitors**", &calibration.max_rate),
         ("**delivered to a Maildir per second**", &delivery.rate),
@@ -290,11 +292,6 @@ fn machine(calibration: &Calibration) -> String {
     let measured = format!("{measured}, medians of {rounds} rounds of {seconds} s");
     let machine = calibration.machine.iter().map(|(name, value)| [name.clone(), value.clone()]);
     table(["", ""], machine.chain([["measured".to_owned(), measured]]))
-}
-
-/// Formats a value. Returns an empty string for an unknown one.
-fn optional(value: Option<f64>, format: fn(f64) -> String) -> String {
-    value.map_or_else(String::new, format)
 }
 
 fn micros(microseconds: f64) -> String {

@@ -139,7 +139,7 @@ impl Setup<'_> {
     /// The contact form on all servers in turn.
     fn contact(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
         // Directus needs half a minute to start, so it runs during all rounds.
-        let directus = self.start(Server::Directus)?;
+        let directus = self.start(Server::Directus, None)?;
         let load = self.bench.load(connections);
         let (mut number, mut syncs) = (0, Vec::new());
         let servers = interleave(
@@ -155,7 +155,7 @@ impl Setup<'_> {
                 if *server == Server::Directus {
                     return self.measure(&load, &directus, ITEMS, number);
                 }
-                self.measure(&load, &self.start(*server)?, CONTACT, number)
+                self.measure(&load, &self.start(*server, None)?, CONTACT, number)
             },
         )?;
         let ours = find(&servers, frontdesk::NAME)?;
@@ -217,7 +217,7 @@ impl Setup<'_> {
         let (mut samples, mut syncs) = (Vec::new(), Vec::new());
         for round in 1..=self.bench.rounds {
             syncs.push(one_sync(self.bench)?);
-            let running = self.start(FRONTDESK)?;
+            let running = self.start(FRONTDESK, None)?;
             let number = (first + round) as u64;
             samples.push(self.measure(&self.bench.load(connections), &running, form, number)?);
         }
@@ -227,7 +227,7 @@ impl Setup<'_> {
     /// A minute in which submissions are accepted and processed, with the server on one core and on two.
     fn sustained(&self, section: &mut Section) -> Result<()> {
         let load = Load { length: SUSTAINED, ..self.bench.load(VISITORS) };
-        let yardstick = self.measure(&load, &self.start(YARDSTICK)?, CONTACT, 1)?;
+        let yardstick = self.measure(&load, &self.start(YARDSTICK, None)?, CONTACT, 1)?;
         let mut rows = Vec::new();
         for (cores, name, target) in
             [(Cores::Servers, "processed on the same core", 0.3), (Cores::Both, "on both cores", 0.45)]
@@ -278,7 +278,7 @@ impl Setup<'_> {
                 |server| {
                     number += 1;
                     let data = (*server == FRONTDESK).then(|| folder.path().to_owned());
-                    self.measure(&self.bench.load(VISITORS), &self.start_in(*server, data)?, CONTACT, number)
+                    self.measure(&self.bench.load(VISITORS), &self.start(*server, data)?, CONTACT, number)
                 },
             )?;
             section.record_all(&format!("growth-{size}"), &servers)?;
@@ -317,12 +317,8 @@ impl Setup<'_> {
         Ok(())
     }
 
-    fn start(&self, server: Server) -> Result<Running> {
-        self.start_in(server, None)
-    }
-
     /// Starts a server. frontdesk stores in `data`, or in a temporary folder.
-    fn start_in(&self, server: Server, data: Option<PathBuf>) -> Result<Running> {
+    fn start(&self, server: Server, data: Option<PathBuf>) -> Result<Running> {
         let bench = self.bench;
         let folder = tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?;
         if let Server::Frontdesk(channel) = server {

@@ -1,0 +1,23 @@
+//! The options of the generated resources.
+
+/// The options that only resources need, in addition to those of the site.
+#[derive(Debug, Clone, Default)]
+pub struct ResourceOptions {
+    /// The e-mail address for vulnerability reports. If it is empty, there is no `security.txt`.
+    pub security_email: String,
+    pub signals: ContentSignals,
+    /// The numbers of requests that one source may send to the forms per minute and per hour. `None` if
+    /// limits are disabled.
+    pub quotas: Option<(u32, u32)>,
+    /// Messages with the same content count as one submission if they arrive within this time.
+    pub duplicate_window: std::time::Duration,
+}
+
+/// The operator's preferences in `robots.txt` (contentsignals.org). `None` expresses no preference.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ContentSignals {
+    pub search: Option<bool>,
+    /// Whether pages may be used as input for an answer.
+    pub ai_input: Option<bool>,
+    pub ai_train: Option<bool>,
+}
