@@ -558,7 +558,6 @@ fn read_agents(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
         ),
         extra_roots: channel::pem(r, "agents.ca_file", "", folder).map(|(_, roots)| roots),
         origin: agent::SiteOrigin::of(""),
-        fetch_timeouts: agent::FETCH_TIMEOUTS,
         key_timeout: agent::KEY_TIMEOUT,
     };
     for url in &agents.directories {

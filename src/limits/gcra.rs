@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::quota::{Layer, Quota, QuotaStatus};
+use super::quota::{Quota, QuotaStatus};
 
 /// The largest quota, for which a request still has 16 ticks.
 pub const MAX_QUOTA: u32 = 1_000_000;
@@ -18,7 +18,6 @@ const MAX_TICKS: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowQuota {
-    layer: Layer,
     name: &'static str,
     pub(super) quota: u32,
     window: Duration,
@@ -29,26 +28,21 @@ pub(super) struct WindowQuota {
     rate: u64,
 }
 
-/// The quotas of one layer, per minute and per hour.
-pub(super) fn windows(quota: Quota, layer: Layer) -> [WindowQuota; 2] {
-    // These names appear in the `RateLimit-Policy` field.
-    let [minute, hour] = match layer {
-        Layer::Source => ["minute", "hour"],
-        Layer::Network => ["network-minute", "network-hour"],
-    };
+/// The quotas of one layer, per minute and per hour. Their names appear in the `RateLimit-Policy` field.
+pub(super) fn windows(quota: Quota, [minute, hour]: [&'static str; 2]) -> [WindowQuota; 2] {
     [
-        WindowQuota::new(layer, minute, quota.per_minute, Duration::from_mins(1)),
-        WindowQuota::new(layer, hour, quota.per_hour, Duration::from_hours(1)),
+        WindowQuota::new(minute, quota.per_minute, Duration::from_mins(1)),
+        WindowQuota::new(hour, quota.per_hour, Duration::from_hours(1)),
     ]
 }
 
 impl WindowQuota {
     /// A quota of 0 is treated as 1, and one above [`MAX_QUOTA`] as [`MAX_QUOTA`].
-    pub(super) fn new(layer: Layer, name: &'static str, quota: u32, window: Duration) -> WindowQuota {
+    pub(super) fn new(name: &'static str, quota: u32, window: Duration) -> WindowQuota {
         let quota = quota.clamp(1, MAX_QUOTA);
         let step = MAX_TICKS / quota;
         let rate = (u128::from(step * quota) << 64) / window.as_nanos();
-        WindowQuota { layer, name, quota, window, step, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
+        WindowQuota { name, quota, window, step, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
     }
 
     /// The number of ticks in `elapsed`.
@@ -82,7 +76,6 @@ impl WindowQuota {
     pub(super) fn status(&self, debt: u32) -> QuotaStatus {
         let window_seconds = self.window.as_secs();
         QuotaStatus {
-            layer: self.layer,
             name: self.name,
             quota: self.quota,
             window_seconds,
@@ -109,7 +102,7 @@ mod tests {
     fn a_window_of_ticks_is_a_window_of_time_for_every_quota() {
         for window in [Duration::from_mins(1), Duration::from_hours(1)] {
             for quota in [1, 2, 3, 7, 30, 300, 3_000, 99_991, 999_999, MAX_QUOTA] {
-                let pace = WindowQuota::new(Layer::Source, "x", quota, window);
+                let pace = WindowQuota::new("x", quota, window);
                 let ticks = u64::from(pace.max_debt());
                 // Because of rounding, the window's end may fall into the tick before.
                 assert!(
@@ -127,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_wait_in_time_covers_at_least_its_ticks() {
-        let pace = WindowQuota::new(Layer::Source, "x", 7, Duration::from_mins(1));
+        let pace = WindowQuota::new("x", 7, Duration::from_mins(1));
         for begun in [0, 1, 999, 123_456_789, 31_536_000_000_000_000] {
             let begun = Duration::from_nanos(begun);
             for ticks in [1, 2, 1000, pace.max_debt()] {

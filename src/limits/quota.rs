@@ -86,7 +86,6 @@ pub type QuotaStatuses = [QuotaStatus; 4];
 /// draft-ietf-httpapi-ratelimit-headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaStatus {
-    pub layer: Layer,
     /// The policy's name: `minute`, `hour`, `network-minute` or `network-hour`.
     pub name: &'static str,
     /// `q`: requests per window.

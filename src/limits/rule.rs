@@ -24,8 +24,8 @@ impl LimitRule {
     pub fn new(options: &LimitOptions) -> LimitRule {
         let network = options.network.at_least(options.source);
         LimitRule {
-            source: gcra::windows(options.source, Layer::Source),
-            network: gcra::windows(network, Layer::Network),
+            source: gcra::windows(options.source, ["minute", "hour"]),
+            network: gcra::windows(network, ["network-minute", "network-hour"]),
         }
     }
 

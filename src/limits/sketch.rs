@@ -215,7 +215,6 @@ fn low(ticks: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Layer;
 
     const MINUTE: Duration = Duration::from_mins(1);
 
@@ -286,7 +285,7 @@ mod tests {
 
     /// Quotas of ten requests per minute and 600 per hour.
     fn sketch(bits: u32) -> Sketch {
-        let window = |quota, window| WindowQuota::new(Layer::Source, "x", quota, window);
+        let window = |quota, window| WindowQuota::new("x", quota, window);
         Sketch::new([window(10, MINUTE), window(600, 60 * MINUTE)], bits)
     }
 }

@@ -28,7 +28,7 @@ pub use directory::{MEDIA_TYPE, WELL_KNOWN};
 pub use error::SignatureError;
 pub use key::{AgentKey, Algorithm};
 
-/// The default time limits for fetching a directory. Requests do not wait that long: see [`KEY_TIMEOUT`].
+/// The time limits for fetching a directory. Requests do not wait that long: see [`KEY_TIMEOUT`].
 pub const FETCH_TIMEOUTS: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(5),
     connect: Duration::from_secs(5),
@@ -50,8 +50,6 @@ pub struct AgentOptions {
     pub extra_roots: Option<ExtraRoots>,
     /// The public origin of the site. Signatures must be made for it.
     pub origin: SiteOrigin,
-    /// The time limits of a directory fetch.
-    pub fetch_timeouts: FetchTimeouts,
     /// The maximum total time that one request waits for keys to be fetched.
     pub key_timeout: Duration,
 }
@@ -71,7 +69,7 @@ impl Agents {
             NameResolver::System,
             options.allow_private,
             options.extra_roots.as_ref(),
-            options.fetch_timeouts,
+            FETCH_TIMEOUTS,
         );
         Agents {
             directories: options.directories.iter().map(|url| Arc::new(Directory::new(url))).collect(),

@@ -170,14 +170,10 @@ impl Connections {
 pub(super) struct ConnPermit {
     connections: Arc<Connections>,
     source: Option<Source>,
-    slot: Arc<Slot>,
+    pub(super) slot: Arc<Slot>,
 }
 
 impl ConnPermit {
-    pub(super) fn slot(&self) -> &Arc<Slot> {
-        &self.slot
-    }
-
     /// Counts a proxy's connection as a connection from `client`. Returns an error if the client or its
     /// network is at its limit.
     pub(super) fn assign_client(&mut self, client: Peer, options: &WebOptions) -> Result<(), CloseReason> {
@@ -261,13 +257,13 @@ mod tests {
             connections.admit(peer, &options).map_err(|reason| reason as usize)
         };
         let (first, other) = (admit("192.0.2.1").expect("room"), admit("192.0.2.2").expect("room"));
-        let charge = first.slot().charge(1000);
+        let charge = first.slot.charge(1000);
         let mut holdings = connections.holdings();
         assert_eq!(connections.held(), 2 * cost::CONNECTION + 1000);
         holdings.retain(|holding| holding.bytes > cost::CONNECTION);
         let until = Instant::now() + Duration::from_hours(1);
         connections.shed(&holdings, until);
-        assert_eq!((first.slot().closing(), other.slot().closing()), (Some(Closing::Now), None));
+        assert_eq!((first.slot.closing(), other.slot.closing()), (Some(Closing::Now), None));
         assert_eq!(admit("192.0.2.1").err(), Some(CloseReason::Memory as usize));
         assert!(admit("192.0.2.2").is_ok(), "its neighbour is not affected");
         connections.unblock(until);

@@ -62,7 +62,7 @@ pub(super) async fn serve(
     if is_trusted(&options.trusted_proxies, peer) {
         timeouts.idle = timeouts.idle.max(PROXY_IDLE);
     }
-    let slot = place.slot().clone();
+    let slot = place.slot.clone();
     poll_fn(|cx| {
         slot.set_waker(cx.waker());
         Poll::Ready(())

@@ -101,7 +101,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     // GOAWAY: requests that the client sends before it receives the frame are still served, so the client
     // knows which requests it may retry (RFC 9113 §6.8).
     connection.as_mut().graceful_shutdown();
-    conn.deadlines.borrow_mut().stopping(Instant::now());
+    conn.deadlines.borrow_mut().stopping_since = Some(Instant::now());
     let _ = run_until_deadline(|| conn.earliest(), connection).await;
 }
 
@@ -187,7 +187,7 @@ impl Observer for Rc<Http2Conn> {
         if guard.charge_frames(bytes, now) {
             return Err(io::Error::other("too many abusive frames"));
         }
-        self.deadlines.borrow_mut().receives_header(guard.open_block(), now);
+        self.deadlines.borrow_mut().receives_header(guard.frames.open_block(), now);
         Ok(())
     }
 

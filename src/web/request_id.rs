@@ -15,7 +15,7 @@ const MAX_LENGTH: usize = 64;
 
 /// An id of 1 to 64 ASCII letters, digits, `.`, `_` and `-`. Only requests that are logged or fail have one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RequestId(HeaderValue);
+pub(super) struct RequestId(pub(super) HeaderValue);
 
 impl RequestId {
     /// The id that a trusted proxy sent in the `lines` of [`X_REQUEST_ID`], or a new UUID. Ids from clients
@@ -26,15 +26,6 @@ impl RequestId {
             let own = Uuid::now_v7().hyphenated().to_string();
             HeaderValue::try_from(own).unwrap_or(HeaderValue::from_static("-"))
         }))
-    }
-
-    pub(super) fn into_value(self) -> HeaderValue {
-        self.0
-    }
-
-    /// The id that a response carries; `None` if it has none.
-    pub(super) fn from_response(headers: &HeaderMap) -> Option<Self> {
-        headers.get(X_REQUEST_ID).cloned().map(Self)
     }
 }
 

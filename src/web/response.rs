@@ -199,7 +199,7 @@ impl Refusal {
             Self::TooMany(seconds) | Self::OverBudget(seconds) => headers.insert(RETRY_AFTER, seconds.into()),
             // Include the id, so that operators can find a reported failure in the log.
             Self::NotStored(id) | Self::LowDisk(id) | Self::NotConfirmed(id) => {
-                headers.insert(X_REQUEST_ID, id.into_value())
+                headers.insert(X_REQUEST_ID, id.0)
             }
             _ => None,
         };

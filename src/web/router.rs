@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use super::access_log::ServedRequest;
 use super::body::RequestBody;
 use super::metrics::{Class, RequestLabels};
-use super::request_id::{self, RequestId};
+use super::request_id::{self, RequestId, X_REQUEST_ID};
 use super::response::{HttpResponse, bad_request, secure};
 use super::slot::Slot;
 use super::socket::{Peer, Scheme};
@@ -45,7 +45,7 @@ pub(super) async fn respond(
         took: began.elapsed(),
     };
     access_log::record(app, &snapshot, &served, || {
-        RequestId::from_response(response.headers()).unwrap_or_else(|| {
+        response.headers().get(X_REQUEST_ID).cloned().map(RequestId).unwrap_or_else(|| {
             RequestId::of(peer, request_id::lines(&head.headers), &snapshot.options.trusted_proxies)
         })
     });

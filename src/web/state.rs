@@ -45,7 +45,6 @@ impl AppState {
             allow_private: false,
             extra_roots: None,
             origin: SiteOrigin::of(&site.base_url),
-            fetch_timeouts: agent::FETCH_TIMEOUTS,
             key_timeout: agent::KEY_TIMEOUT,
         };
         let limits = limits::LimitOptions { enabled: false, ..limits::LimitOptions::default() };

@@ -293,7 +293,6 @@ fn options(directories: &[&str]) -> AgentOptions {
         allow_private: false,
         extra_roots: None,
         origin: SiteOrigin::of("https://www.example.com"),
-        fetch_timeouts: FETCH_TIMEOUTS,
         key_timeout: KEY_TIMEOUT,
     }
 }

@@ -27,14 +27,14 @@ fn a_source_may_send_its_quota_and_gets_rate_limit_headers() {
         let first = take(source("192.0.2.1"));
         assert_eq!(first.admission, Admission::Allowed);
         let statuses = first.statuses.expect("it is limited");
-        let said = statuses.map(|s| (s.layer, s.name, s.quota, s.window_seconds, s.remaining));
+        let said = statuses.map(|s| (s.name, s.quota, s.window_seconds, s.remaining));
         assert_eq!(
             said,
             [
-                (Layer::Source, "minute", 4, 60, 3),
-                (Layer::Source, "hour", 8, 3600, 7),
-                (Layer::Network, "network-minute", 40, 60, 39),
-                (Layer::Network, "network-hour", 80, 3600, 79),
+                ("minute", 4, 60, 3),
+                ("hour", 8, 3600, 7),
+                ("network-minute", 40, 60, 39),
+                ("network-hour", 80, 3600, 79),
             ]
         );
         // One request every fifteen seconds.

@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, ServerErrorKind, cmd};
-use tokio::sync::{Notify, watch};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::local_pool::LocalPool;
@@ -81,8 +83,8 @@ pub(super) struct RedisClient {
 struct Inner {
     options: RedisOptions,
     primary: ArcSwapOption<Primary>,
-    why: Mutex<Option<RedisFault>>,
-    lost: Notify,
+    /// Receives the reason whenever the breaker opens.
+    lost: UnboundedSender<RedisFault>,
     /// All metrics except for `is_connected`.
     metrics: Mutex<RedisMetrics>,
 }
@@ -101,24 +103,26 @@ pub(super) struct Primary {
 impl RedisClient {
     /// Starts to connect. Returns once the first attempt has succeeded or failed, or after two seconds.
     pub(super) fn start(options: &RedisOptions, rule: LimitRule) -> RedisClient {
+        let (lost, faults) = unbounded_channel();
         let inner = Arc::new(Inner {
             options: options.clone(),
             primary: ArcSwapOption::empty(),
-            why: Mutex::default(),
-            lost: Notify::new(),
+            lost,
             metrics: Mutex::default(),
         });
-        let (stop, stopped) = watch::channel(());
+        let (stop, mut stopped) = watch::channel(());
         let (tried, first) = mpsc::channel();
-        let reconnector = Reconnector { inner: inner.clone(), tried: Some(tried), logged: None };
-        let run = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            match runtime {
-                Ok(runtime) => runtime.block_on(reconnector.run(stopped)),
-                Err(error) => tracing::error!(%error, "limits cannot be shared"),
+        let mut reconnector = Reconnector { inner: inner.clone(), faults, tried: Some(tried), logged: None };
+        let run = async move {
+            tokio::select! {
+                // Nothing is ever sent on this channel. It only closes.
+                _ = stopped.changed() => {}
+                () = reconnector.reconnect_forever() => {}
             }
         };
-        match std::thread::Builder::new().name("limits".into()).spawn(run) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let thread = std::thread::Builder::new().name("limits".into());
+        match runtime.and_then(|runtime| thread.spawn(move || runtime.block_on(run))) {
             // The thread logs the result and stores the connection.
             Ok(_) => drop(first.recv_timeout(2 * CONNECT_TIMEOUT)),
             Err(error) => tracing::error!(%error, "limits cannot be shared"),
@@ -194,8 +198,7 @@ impl Inner {
     fn open_breaker(&self, primary: &Arc<Primary>, why: RedisFault) {
         let before = self.primary.compare_and_swap(primary, None);
         if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, primary)) {
-            *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-            self.lost.notify_one();
+            let _ = self.lost.send(why);
         }
     }
 }
@@ -210,9 +213,13 @@ impl Primary {
         let primary = opened.await.map_err(|_| RedisFault::SLOW)??;
         let began = Instant::now();
         // If a server accepts connections but responds too slowly, requests must not start to wait again.
-        let probe = timeout(options.timeout, primary.call(&primary.connection, &Request::probe())).await;
-        probe.map_err(|_| RedisFault::SLOW)??;
+        primary.probe(options).await.map_err(|_| RedisFault::SLOW)??;
         Ok((primary, began.elapsed()))
+    }
+
+    /// Tests the shared connection. The outer error means that Redis did not respond in time.
+    async fn probe(&self, options: &RedisOptions) -> Result<Result<ScriptReply, RedisError>, Elapsed> {
+        timeout(options.timeout, self.call(&self.connection, &Request::probe())).await
     }
 
     /// Calls over this thread's own connection if it has one, and otherwise over the shared one.
@@ -255,6 +262,7 @@ impl Primary {
 /// Connects, probes and reconnects. Runs on its own thread.
 struct Reconnector {
     inner: Arc<Inner>,
+    faults: UnboundedReceiver<RedisFault>,
     /// Signals that the first attempt has ended.
     tried: Option<mpsc::Sender<()>>,
     /// The state that was logged last.
@@ -262,19 +270,10 @@ struct Reconnector {
 }
 
 impl Reconnector {
-    async fn run(mut self, mut stopped: watch::Receiver<()>) {
-        tokio::select! {
-            // Nothing is ever sent on this channel. It only closes.
-            _ = stopped.changed() => {}
-            () = self.reconnect_forever() => {}
-        }
-    }
-
     async fn reconnect_forever(&mut self) {
         let mut pause = RECONNECT_PAUSES[0];
         loop {
-            let opened = Primary::open(&self.inner.options).await;
-            let why = match opened {
+            let why = match Primary::open(&self.inner.options).await {
                 Ok((primary, _)) => {
                     let since = Instant::now();
                     self.inner.primary.store(Some(Arc::new(primary)));
@@ -293,26 +292,19 @@ impl Reconnector {
         }
     }
 
-    async fn wait_until_lost(&self) -> RedisFault {
+    /// Returns the reason once the breaker has opened. Until then, probes the connection, so that a failure is
+    /// noticed before a request needs it.
+    async fn wait_until_lost(&mut self) -> RedisFault {
         loop {
-            match timeout(PROBE_INTERVAL, self.inner.lost.notified()).await {
-                Ok(()) => {
-                    let why = self.inner.why.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    return why.unwrap_or(RedisFault::SLOW);
-                }
-                Err(_) => self.probe().await,
+            if let Ok(why) = timeout(PROBE_INTERVAL, self.faults.recv()).await {
+                return why.unwrap_or(RedisFault::SLOW);
             }
-        }
-    }
-
-    /// Probes the connection, so that a failure is noticed before a request needs it.
-    async fn probe(&self) {
-        let Some(primary) = self.inner.primary.load_full() else { return };
-        match timeout(self.inner.options.timeout, primary.call(&primary.connection, &Request::probe())).await
-        {
-            Ok(Ok(_)) => primary.slow.store(0, Relaxed),
-            Ok(Err(error)) => self.inner.open_breaker(&primary, error.into()),
-            Err(_) => self.inner.record_timeout(&primary),
+            let Some(primary) = self.inner.primary.load_full() else { continue };
+            match primary.probe(&self.inner.options).await {
+                Ok(Ok(_)) => primary.slow.store(0, Relaxed),
+                Ok(Err(error)) => self.inner.open_breaker(&primary, error.into()),
+                Err(_) => self.inner.record_timeout(&primary),
+            }
         }
     }
 

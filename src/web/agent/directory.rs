@@ -48,10 +48,10 @@ pub(super) struct Directory {
     state: Mutex<DirectoryState>,
     /// Notified after each fetch.
     fetched: watch::Sender<()>,
-    replays: Mutex<Replays>,
 }
 
-/// The cached keys of a directory, and its fetch schedule. Times are seconds since 1970.
+/// The cached keys of a directory, its fetch schedule, and the signatures that were used. Times are seconds
+/// since 1970.
 #[derive(Debug, Default)]
 struct DirectoryState {
     keys: Arc<[AgentKey]>,
@@ -59,6 +59,7 @@ struct DirectoryState {
     next_fetch: i64,
     failures: u32,
     is_fetching: bool,
+    replays: Replays,
 }
 
 /// The keys of a directory that has a signature's key, or the reason why they cannot be used.
@@ -67,9 +68,11 @@ type KnownKeys = Result<Arc<[AgentKey]>, SignatureError>;
 impl Directory {
     /// The directory at [`WELL_KNOWN`] on the host of `url`.
     pub(super) fn new(url: &Url) -> Directory {
-        let url = url.with_target(WELL_KNOWN);
-        let (state, replays) = (Mutex::default(), Mutex::default());
-        Directory { url, state, fetched: watch::Sender::new(()), replays }
+        Directory {
+            url: url.with_target(WELL_KNOWN),
+            state: Mutex::default(),
+            fetched: watch::Sender::new(()),
+        }
     }
 
     /// The host of the directory, with the port unless it is the scheme's default.
@@ -114,8 +117,7 @@ impl Directory {
 
     /// Records a valid signature. Returns an error if it was used before. See [`Replays::record`].
     pub(super) fn record(&self, claim: &Claim, now: Timestamp) -> Result<(), SignatureError> {
-        let mut replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
-        replays.record(&claim.key_id, claim.identity(), claim.expires, now)
+        self.state().replays.record(&claim.key_id, claim.identity(), claim.expires, now)
     }
 
     fn state(&self) -> MutexGuard<'_, DirectoryState> {

@@ -18,7 +18,7 @@ pub enum SignatureId<'a> {
 }
 
 /// Used signatures that have not expired.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Replays {
     /// Expiry times (seconds since 1970), by a hash of key and signature.
     seen: HashMap<[u8; 16], i64>,

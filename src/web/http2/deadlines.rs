@@ -21,7 +21,8 @@ pub(super) struct Deadlines {
     written: u64,
     /// When the client last sent a request or read from a response.
     quiet_since: Instant,
-    stopping_since: Option<Instant>,
+    /// When the server began to stop. After that, the connection waits only briefly for further requests.
+    pub(super) stopping_since: Option<Instant>,
     timeouts: Timeouts,
 }
 
@@ -120,11 +121,6 @@ impl Deadlines {
             self.sending.written += count as u64;
             self.quiet_since = self.quiet_since.max(now.min(self.sending.earned()));
         }
-    }
-
-    /// Records that the server is stopping, so that the connection waits only briefly for further requests.
-    pub(super) fn stopping(&mut self, now: Instant) {
-        self.stopping_since = Some(now);
     }
 }
 
@@ -261,7 +257,7 @@ mod tests {
     fn a_stopping_server_waits_for_open_requests_only() {
         let (mut deadlines, start) = begin();
         let exchange = deadlines.exchange_began(start);
-        deadlines.stopping(start + 2 * SECOND);
+        deadlines.stopping_since = Some(start + 2 * SECOND);
         check(&deadlines, start, 20);
         deadlines.answer_began(exchange, 100, start + 3 * SECOND);
         check(&deadlines, start, 13);

@@ -35,7 +35,7 @@ const SMALL_DATA: u32 = 64;
 
 /// The leaky bucket of one connection.
 pub(super) struct Guard {
-    frames: Frames,
+    pub(super) frames: Frames,
     charged: u32,
     leaked_at: Instant,
     /// Sent bytes that have not been used to pay for a WINDOW_UPDATE yet.
@@ -75,10 +75,6 @@ impl Guard {
 
     pub(super) fn refund_request(&mut self) {
         self.charged = self.charged.saturating_sub(REQUEST_REFUND);
-    }
-
-    pub(super) fn open_block(&self) -> Option<u64> {
-        self.frames.open_block()
     }
 
     fn leak(&mut self, now: Instant) {

@@ -206,15 +206,15 @@ impl Client {
 
     /// Serves the certificate in the cache, if there is a usable one.
     fn use_cached_certificate(&self) {
-        match self.cache.load_certificate().map(|pem| pem.map(|pem| ServerCertificate::parse(&pem, &pem))) {
-            Ok(None) => {}
-            Ok(Some(Ok(certificate))) => {
+        match std::fs::read(&self.cache.certificate).map(|pem| ServerCertificate::parse(&pem, &pem)) {
+            Ok(Ok(certificate)) => {
                 self.current.replace(certificate);
                 tracing::info!("using the cached certificate");
             }
-            Ok(Some(Err(defect))) => {
+            Ok(Err(defect)) => {
                 tracing::warn!(%defect, "the cached certificate cannot be used; will order a new one");
             }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 tracing::warn!(%error, "the cached certificate cannot be read; will order a new one");
             }

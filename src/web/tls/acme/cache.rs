@@ -24,15 +24,6 @@ impl AcmeCache {
         })
     }
 
-    /// The private key and the certificate chain in PEM; `None` if they were never stored.
-    pub fn load_certificate(&self) -> io::Result<Option<Vec<u8>>> {
-        match std::fs::read(&self.certificate) {
-            Ok(pem) => Ok(Some(pem)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// The credentials of the account at this directory; `None` if there is no file or its content cannot be
     /// used.
     pub fn load_account(&self, directory: &str) -> Option<String> {
@@ -88,7 +79,7 @@ mod tests {
         let acme = acme(folder.path());
         let credentials = format!(r#"{{"id":"1","directory":"{DIRECTORY}"}}"#);
         let cache = open(&acme);
-        assert_eq!(cache.load_certificate().expect("readable"), None);
+        assert!(!cache.certificate.exists());
         assert_eq!(cache.load_account(DIRECTORY), None);
         for _ in 0..2 {
             store(&cache.certificate, "pem").expect("it can be written");
@@ -96,7 +87,7 @@ mod tests {
         }
 
         let later = open(&acme);
-        assert_eq!(later.load_certificate().expect("readable").as_deref(), Some(&b"pem"[..]));
+        assert_eq!(std::fs::read(&later.certificate).expect("readable"), b"pem");
         assert_eq!(later.load_account(DIRECTORY), Some(credentials));
         let with = |change: fn(&mut Acme)| {
             let mut changed = acme.clone();
@@ -104,10 +95,10 @@ mod tests {
             open(&changed)
         };
         let other_domain = with(|acme| acme.domains = vec!["example.com".into()]);
-        assert_eq!(other_domain.load_certificate().expect("readable"), None);
+        assert!(!other_domain.certificate.exists());
         assert!(other_domain.load_account(DIRECTORY).is_some());
         let other_directory = with(|acme| acme.directory = "https://other.example.net/".into());
-        assert_eq!(other_directory.load_certificate().expect("readable"), None);
+        assert!(!other_directory.certificate.exists());
         assert_eq!(other_directory.load_account("https://other.example.net/"), None);
         let other_contact = with(|acme| acme.email = "hello@example.com".into());
         assert_eq!(other_contact.load_account(DIRECTORY), None);
