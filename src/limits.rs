@@ -11,6 +11,7 @@
 
 mod bytes;
 mod gcra;
+mod layers;
 mod local;
 mod quota;
 pub mod rate_limiter;

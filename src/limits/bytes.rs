@@ -11,12 +11,12 @@
 //! recovered. The 64 bits of a cell never wrap around, so there is no deadline for clearing cells.
 
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::layers::{Debts, LayerState, Layers};
 use super::quota::{Admission, DecisionCounts};
 use super::rule;
-use super::sketch::{CellTable, Clock, ROWS};
+use super::sketch::{CellTable, ROWS};
 use crate::forms::source::Source;
 
 /// The time in which a budget refills.
@@ -50,7 +50,7 @@ impl Default for ByteOptions {
 
 /// Counts the bytes of forms. All workers of a server share it; other servers have their own.
 pub struct ByteLimiter {
-    state: Option<Mutex<BudgetState>>,
+    layers: Layers<ByteDebts>,
 }
 
 impl ByteLimiter {
@@ -59,24 +59,17 @@ impl ByteLimiter {
     }
 
     fn sized(options: &ByteOptions, source_bits: u32, network_bits: u32) -> ByteLimiter {
-        let state = || BudgetState {
-            clock: Clock::default(),
-            sources: Debts::new(options.source, source_bits),
-            networks: Debts::new(options.network.max(options.source), network_bits),
-            counts: DecisionCounts::default(),
-        };
-        ByteLimiter { state: options.enabled.then(|| Mutex::new(state())) }
+        let network = options.network.max(options.source);
+        let create = || [ByteDebts::new(options.source, source_bits), ByteDebts::new(network, network_bits)];
+        ByteLimiter { layers: Layers::new(options.enabled, create) }
     }
 
     /// Charges `bytes` to `source` and its network at `now`, or refuses them and charges nothing. A form that
     /// is larger than a whole budget counts as a whole budget.
     pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Admission {
-        let Some(mut state) = self.lock() else { return Admission::Allowed };
-        let BudgetState { clock, sources, networks, counts } = &mut *state;
+        let Some(mut state) = self.layers.lock_at(now) else { return Admission::Allowed };
+        let LayerState { sources, networks, counts, .. } = &mut *state;
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let elapsed = clock.advance(now);
-        sources.advance(elapsed);
-        networks.advance(elapsed);
         let account = sources.account(source);
         let network = networks.account(source.network());
         let waits = [sources.wait(&account, bytes), networks.wait(&network, bytes)];
@@ -90,28 +83,25 @@ impl ByteLimiter {
     }
 
     pub fn counts(&self) -> DecisionCounts {
-        self.lock().map(|state| state.counts).unwrap_or_default()
+        self.layers.counts()
     }
-
-    fn lock(&self) -> Option<MutexGuard<'_, BudgetState>> {
-        self.state.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-struct BudgetState {
-    clock: Clock,
-    sources: Debts,
-    networks: Debts,
-    counts: DecisionCounts,
 }
 
 /// The debts, in bytes, of all sources or of all networks.
-struct Debts {
+struct ByteDebts {
     /// Bytes per day.
     budget: u64,
     table: CellTable,
     /// The number of bytes that have been refilled since the limiter's start.
     recovered: u64,
+}
+
+impl Debts for ByteDebts {
+    fn advance(&mut self, elapsed: Duration) {
+        self.table.advance(elapsed);
+        let bytes = elapsed.as_nanos() * u128::from(self.budget) / DAY.as_nanos();
+        self.recovered = u64::try_from(bytes).unwrap_or(u64::MAX);
+    }
 }
 
 /// One key's cells, and its debt at one moment.
@@ -120,16 +110,9 @@ struct DebtEntry {
     debt: u64,
 }
 
-impl Debts {
-    fn new(budget: u64, bits: u32) -> Debts {
-        Debts { budget: budget.clamp(1, MAX_BYTES), table: CellTable::new(bits, DAY), recovered: 0 }
-    }
-
-    /// Sets the time since the limiter's start, which never decreases.
-    fn advance(&mut self, elapsed: Duration) {
-        self.table.advance(elapsed);
-        let bytes = elapsed.as_nanos() * u128::from(self.budget) / DAY.as_nanos();
-        self.recovered = u64::try_from(bytes).unwrap_or(u64::MAX);
+impl ByteDebts {
+    fn new(budget: u64, bits: u32) -> ByteDebts {
+        ByteDebts { budget: budget.clamp(1, MAX_BYTES), table: CellTable::new(bits, DAY), recovered: 0 }
     }
 
     fn account(&self, key: impl Hash) -> DebtEntry {
@@ -249,7 +232,7 @@ mod tests {
 
     #[test]
     fn all_memory_is_released_after_an_idle_day() {
-        let mut debts = Debts::new(1_000, 4);
+        let mut debts = ByteDebts::new(1_000, 4);
         let account = debts.account(7);
         debts.add(&account, 1_000);
         debts.advance(DAY.saturating_sub(Duration::from_secs(1)));
@@ -320,7 +303,7 @@ mod tests {
 
     /// Whether this many bytes would have to wait. Charges nothing.
     fn waits(limiter: &ByteLimiter, source: Source, bytes: u64) -> bool {
-        let state = limiter.lock().unwrap();
+        let state = limiter.layers.lock().unwrap();
         !state.sources.wait(&state.sources.account(source), bytes).is_zero()
     }
 

@@ -1,12 +1,12 @@
 //! Rate limits counted in this process, in bounded memory: a sketch of sources and one of networks.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::layers::{LayerState, Layers};
 use super::quota::{Admission, DecisionCounts, LimitDecision, LimitOptions, QuotaStatuses};
 use super::rule::{self, LimitRule};
-use super::sketch::{Clock, Sketch, SketchEntry};
+use super::sketch::{Sketch, SketchEntry};
 use crate::forms::source::Source;
 
 /// Columns of the sketches, as powers of two: 32 MiB for sources, 8 MiB for networks. The operating system
@@ -16,13 +16,13 @@ const NETWORK_BITS: u32 = 18;
 
 /// Limits requests by counting them in this process. All workers share it.
 pub struct LocalLimiter {
-    state: Option<Mutex<LocalState>>,
+    layers: Layers<Sketch>,
 }
 
 /// Omits the contents: they would reveal which sources have sent requests.
 impl fmt::Debug for LocalLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalLimiter").field("enabled", &self.state.is_some()).finish_non_exhaustive()
+        f.debug_struct("LocalLimiter").field("enabled", &self.layers.lock().is_some()).finish_non_exhaustive()
     }
 }
 
@@ -33,21 +33,15 @@ impl LocalLimiter {
 
     fn sized(options: &LimitOptions, source_bits: u32, network_bits: u32) -> LocalLimiter {
         let rule = LimitRule::new(options);
-        let state = || LocalState {
-            clock: Clock::default(),
-            sources: Sketch::new(rule.source, source_bits),
-            networks: Sketch::new(rule.network, network_bits),
-            counts: DecisionCounts::default(),
-        };
-        LocalLimiter { state: options.enabled.then(|| Mutex::new(state())) }
+        let create = || [Sketch::new(rule.source, source_bits), Sketch::new(rule.network, network_bits)];
+        LocalLimiter { layers: Layers::new(options.enabled, create) }
     }
 
     /// Checks a request from `source` at `now`, and charges it if all quotas allow it.
     pub fn check(&self, source: Source, now: Instant) -> LimitDecision {
-        let Some(mut state) = self.lock() else {
+        let Some(mut state) = self.layers.lock_at(now) else {
             return LimitDecision { admission: Admission::Allowed, statuses: None };
         };
-        state.advance(now);
         let mut entry = state.sources.entry(source);
         let mut network = state.networks.entry(source.network());
         let waits = [state.sources.wait(&entry), state.networks.wait(&network)];
@@ -57,32 +51,30 @@ impl LocalLimiter {
             Admission::Allowed
         });
         state.counts.count(admission);
-        LimitDecision { admission, statuses: Some(state.statuses(&entry, &network)) }
+        LimitDecision { admission, statuses: Some(statuses(&state, &entry, &network)) }
     }
 
     /// Records a decision that Redis made about a request from `source` at `now`, so that later local
     /// decisions take it into account. Charges an allowed request to the source and to its network, unless
     /// their local quotas are exhausted.
     pub fn record_shared(&self, source: Source, admission: Admission, now: Instant) {
-        let Some(mut state) = self.lock() else { return };
+        let Some(mut state) = self.layers.lock_at(now) else { return };
         state.counts.count(admission);
         let Admission::Allowed = admission else { return };
-        state.advance(now);
         state.sources.charge_if_free(source);
         state.networks.charge_if_free(source.network());
     }
 
     /// The status of `source`, without charging a request. `None` if limits are disabled.
     pub fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
-        let mut state = self.lock()?;
-        state.advance(now);
+        let state = self.layers.lock_at(now)?;
         let entry = state.sources.entry(source);
         let network = state.networks.entry(source.network());
-        Some(state.statuses(&entry, &network))
+        Some(statuses(&state, &entry, &network))
     }
 
     pub fn counts(&self) -> DecisionCounts {
-        self.lock().map(|state| state.counts).unwrap_or_default()
+        self.layers.counts()
     }
 
     /// Estimates the number of sources with a debt, to within a few per thousand. Reads a quarter of the
@@ -96,40 +88,21 @@ impl LocalLimiter {
     pub fn sources(&self) -> u64 {
         /// Cells that are read while the lock is held.
         const PIECE: usize = 1 << 14;
-        let Some(row) = self.lock().map(|state| state.sources.row()) else { return 0 };
+        let Some(row) = self.layers.lock().map(|state| state.sources.row()) else { return 0 };
         let owing: usize = (0..row)
             .step_by(PIECE)
-            .filter_map(|from| Some(self.lock()?.sources.owing(from..row.min(from + PIECE))))
+            .filter_map(|from| Some(self.layers.lock()?.sources.owing(from..row.min(from + PIECE))))
             .sum();
         // Linear counting: each source occupies one random cell of the row, and the more sources there are,
         // the more of them share a cell.
         let free = (row - owing).max(1);
         (row as f64 * (row as f64 / free as f64).ln()).round() as u64
     }
-
-    fn lock(&self) -> Option<MutexGuard<'_, LocalState>> {
-        self.state.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
-struct LocalState {
-    clock: Clock,
-    sources: Sketch,
-    networks: Sketch,
-    counts: DecisionCounts,
-}
-
-impl LocalState {
-    fn advance(&mut self, now: Instant) {
-        let elapsed = self.clock.advance(now);
-        self.sources.advance(elapsed);
-        self.networks.advance(elapsed);
-    }
-
-    fn statuses(&self, entry: &SketchEntry, network: &SketchEntry) -> QuotaStatuses {
-        let ([a, b], [c, d]) = (self.sources.statuses(entry), self.networks.statuses(network));
-        [a, b, c, d]
-    }
+fn statuses(state: &LayerState<Sketch>, entry: &SketchEntry, network: &SketchEntry) -> QuotaStatuses {
+    let ([a, b], [c, d]) = (state.sources.statuses(entry), state.networks.statuses(network));
+    [a, b, c, d]
 }
 
 #[cfg(test)]

@@ -18,9 +18,10 @@
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::gcra::{self, WindowQuota};
+use super::layers::Debts;
 use super::quota::QuotaStatus;
 
 /// The number of rows, which is also the number of cells per key.
@@ -29,23 +30,6 @@ pub(super) const ROWS: usize = 4;
 /// The time within which every cell is visited once. It equals the longest window, after which no debt
 /// remains.
 const ROUND: Duration = Duration::from_hours(1);
-
-/// The time since a limiter's first request.
-#[derive(Default)]
-pub(super) struct Clock {
-    start: Option<Instant>,
-    elapsed: Duration,
-}
-
-impl Clock {
-    /// Returns the time from the first request to the latest one. If `now` is earlier than the latest
-    /// request, the request counts as simultaneous with it.
-    pub(super) fn advance(&mut self, now: Instant) -> Duration {
-        let start = *self.start.get_or_insert(now);
-        self.elapsed = self.elapsed.max(now.saturating_duration_since(start));
-        self.elapsed
-    }
-}
 
 /// The cells of a sketch.
 pub(super) struct CellTable {
@@ -100,13 +84,8 @@ pub(super) struct SketchEntry {
     debts: [u32; 2],
 }
 
-impl Sketch {
-    pub(super) fn new(windows: [WindowQuota; 2], bits: u32) -> Sketch {
-        Sketch { windows, table: CellTable::new(bits, ROUND), swept: 0 }
-    }
-
-    /// Sets the time since the limiter's start, which never decreases. Call this before any other method.
-    pub(super) fn advance(&mut self, elapsed: Duration) {
+impl Debts for Sketch {
+    fn advance(&mut self, elapsed: Duration) {
         let count = self.table.cells.len() as u64;
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let target = millis.saturating_mul(count) / (ROUND.as_secs() * 1000);
@@ -120,6 +99,12 @@ impl Sketch {
             }
         }
         self.swept = target;
+    }
+}
+
+impl Sketch {
+    pub(super) fn new(windows: [WindowQuota; 2], bits: u32) -> Sketch {
+        Sketch { windows, table: CellTable::new(bits, ROUND), swept: 0 }
     }
 
     pub(super) fn entry(&self, key: impl Hash) -> SketchEntry {

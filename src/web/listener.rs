@@ -175,7 +175,7 @@ impl Reserve {
     /// Accepts a connection with the help of the spare descriptor, and closes it.
     fn turn_away(&mut self, listener: &Listener) {
         drop(self.0.take());
-        listener.reject_waiting();
+        drop(listener.accept_waiting());
         self.renew();
     }
 

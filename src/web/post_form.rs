@@ -29,47 +29,111 @@ use crate::store::disk::SMALL_BODY_BYTES;
 /// How long refused requests are counted in memory before they are stored.
 const PRESSURE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Responds to a request for a form's endpoint. Refuses methods other than POST.
-pub(super) async fn respond(
-    app: &Arc<AppState>,
-    snapshot: &Snapshot,
-    form: &'static Form,
-    peer: Peer,
-    head: &Parts,
-    body: &mut RequestBody,
-) -> HttpResponse {
-    let now = Instant::now();
-    let options = &snapshot.options;
-    let client = client(peer, &head.headers, &options.trusted_proxies, options.forwarded_header);
-    let source = Source::from(client);
-    let is_post = head.method == Method::POST;
-    let (outcome, statuses) = if is_post {
-        let decision = snapshot.limiter.check(source, now).await;
-        let outcome = match decision.admission {
-            Admission::Allowed => {
-                let sender = Sender { peer, source, rate: rate(decision.statuses.as_ref()) };
-                submit(app, snapshot, form, &sender, head, body).await
-            }
-            Admission::Refused { retry_after, .. } => Err(Refusal::TooMany(whole_seconds(retry_after))),
+/// A request for a form's endpoint.
+pub(super) struct FormRequest<'a> {
+    pub(super) app: &'a Arc<AppState>,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) form: &'static Form,
+    pub(super) peer: Peer,
+    pub(super) head: &'a Parts,
+}
+
+impl FormRequest<'_> {
+    /// Responds to the request. Refuses methods other than POST.
+    pub(super) async fn respond(&self, body: &mut RequestBody) -> HttpResponse {
+        let Self { app, snapshot, form, peer, head } = *self;
+        let now = Instant::now();
+        let options = &snapshot.options;
+        let client = client(peer, &head.headers, &options.trusted_proxies, options.forwarded_header);
+        let source = Source::from(client);
+        let is_post = head.method == Method::POST;
+        let (outcome, statuses) = if is_post {
+            let decision = snapshot.limiter.check(source, now).await;
+            let outcome = match decision.admission {
+                Admission::Allowed => self.submit(source, rate(decision.statuses.as_ref()), body).await,
+                Admission::Refused { retry_after, .. } => Err(Refusal::TooMany(whole_seconds(retry_after))),
+            };
+            (outcome, decision.statuses)
+        } else {
+            (Err(Refusal::Method), snapshot.limiter.status(source, now).await)
         };
-        (outcome, decision.statuses)
-    } else {
-        (Err(Refusal::Method), snapshot.limiter.status(source, now).await)
-    };
-    let (mut response, result) = match outcome {
-        Ok(()) => (accepted(), SubmissionResult::Accepted),
-        Err(refusal) => refusal.into_response(),
-    };
-    if is_post {
-        app.metrics.record_submission(form, result);
+        let (mut response, result) = match outcome {
+            Ok(()) => (accepted(), SubmissionResult::Accepted),
+            Err(refusal) => refusal.into_response(),
+        };
+        if is_post {
+            app.metrics.record_submission(form, result);
+        }
+        if result == SubmissionResult::Limited {
+            record_refusal(app, source, form);
+        }
+        if let Some(statuses) = &statuses {
+            insert_limits(statuses, response.headers_mut());
+        }
+        response
     }
-    if result == SubmissionResult::Limited {
-        record_refusal(app, source, form);
+
+    /// Stores one submission from `source`, whose share of its quota is `rate`. On success, it is on stable
+    /// storage. After an error other than [`Refusal::NotConfirmed`], no part of it is stored.
+    async fn submit(&self, source: Source, rate: Rate, body: &mut RequestBody) -> Result<(), Refusal> {
+        let Self { app, snapshot, form, head, .. } = *self;
+        if !is_json(&head.headers) {
+            return Err(Refusal::MediaType);
+        }
+        let idempotency_key = idempotency_key(&head.headers);
+        // Keep the charge: the parsed fields take as much memory as the body.
+        let (bytes, _charge) = body.read(&head.headers, snapshot.options.timeouts.body).await?;
+        let ParsedForm { entry, extras } =
+            parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
+        if bytes.len() > SMALL_BODY_BYTES && app.disk.is_low() {
+            let request = self.id();
+            tracing::warn!(%request, form = form.name, bytes = bytes.len(), "large submission refused because disk space is low");
+            return Err(Refusal::LowDisk(request));
+        }
+        // Charge the byte limit last: a submission that is refused for another reason must not count.
+        let charged = snapshot.byte_limiter.charge(source, bytes.len(), Instant::now());
+        if let Admission::Refused { retry_after, .. } = charged {
+            return Err(Refusal::OverBudget(whole_seconds(retry_after)));
+        }
+        drop(bytes);
+        let received_at = Timestamp::now();
+        let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
+        let evidence =
+            Evidence::Facts(RequestFacts { rate, origin: origin(head, &snapshot.site.base_url), extras });
+        let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent };
+        let id = app.intake.accept(arrival).await.map_err(|error| {
+            let request = self.id();
+            tracing::error!(%request, form = form.name, %error, "submission could not be stored");
+            Refusal::NotStored(request)
+        })?;
+        if snapshot.options.confirmed_forms.contains(&form.name) {
+            self.wait_for_confirmation(id).await?;
+        }
+        Ok(())
     }
-    if let Some(statuses) = &statuses {
-        insert_limits(statuses, response.headers_mut());
+
+    /// Waits until a channel has confirmed the submission. After the timeout, delivery continues; if the
+    /// client sends the submission again, it is recognised as a repeat, and that request waits again.
+    async fn wait_for_confirmation(&self, id: uuid::Uuid) -> Result<(), Refusal> {
+        let Self { app, snapshot, form, .. } = *self;
+        let confirmed = snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await;
+        if let Ok(true) = confirmed {
+            return Ok(());
+        }
+        let request = self.id();
+        if let Err(error) = confirmed {
+            tracing::error!(%request, form = form.name, %id, %error, "cannot determine whether a submission was delivered; delivery continues");
+        } else {
+            tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; delivery continues");
+        }
+        Err(Refusal::NotConfirmed(request))
     }
-    response
+
+    /// The id of the request, for the log and for errors.
+    fn id(&self) -> RequestId {
+        let lines = request_id::lines(&self.head.headers);
+        RequestId::of(self.peer, lines, &self.snapshot.options.trusted_proxies)
+    }
 }
 
 /// Rounds up, so that a client that waits for this time is accepted.
@@ -77,67 +141,11 @@ fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-struct Sender {
-    peer: Peer,
-    source: Source,
-    rate: Rate,
-}
-
 /// How much of its own quota the source has used. The network's quota does not count, because other sources
 /// share it.
 fn rate(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
     Rate::of(own.map(|standing| (standing.remaining, standing.quota)))
-}
-
-/// Stores one submission. On success, it is on stable storage. After an error other than
-/// [`Refusal::NotConfirmed`], no part of it is stored.
-async fn submit(
-    app: &AppState,
-    snapshot: &Snapshot,
-    form: &'static Form,
-    sender: &Sender,
-    head: &Parts,
-    body: &mut RequestBody,
-) -> Result<(), Refusal> {
-    if !is_json(&head.headers) {
-        return Err(Refusal::MediaType);
-    }
-    let idempotency_key = idempotency_key(&head.headers);
-    // Keep the charge: the parsed fields take as much memory as the body.
-    let (bytes, _charge) = body.read(&head.headers, snapshot.options.timeouts.body).await?;
-    let ParsedForm { entry, extras } =
-        parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
-    let request =
-        || RequestId::of(sender.peer, request_id::lines(&head.headers), &snapshot.options.trusted_proxies);
-    if bytes.len() > SMALL_BODY_BYTES && app.disk.is_low() {
-        let request = request();
-        tracing::warn!(%request, form = form.name, bytes = bytes.len(), "large submission refused because disk space is low");
-        return Err(Refusal::LowDisk(request));
-    }
-    // Charge the byte limit last: a submission that is refused for another reason must not count.
-    let charged = snapshot.byte_limiter.charge(sender.source, bytes.len(), Instant::now());
-    if let Admission::Refused { retry_after, .. } = charged {
-        return Err(Refusal::OverBudget(whole_seconds(retry_after)));
-    }
-    drop(bytes);
-    let received_at = Timestamp::now();
-    let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
-    let evidence = Evidence::Facts(RequestFacts {
-        rate: sender.rate,
-        origin: origin(head, &snapshot.site.base_url),
-        extras,
-    });
-    let arrival = Arrival { entry, idempotency_key, source: sender.source, received_at, evidence, agent };
-    let id = app.intake.accept(arrival).await.map_err(|error| {
-        let request = request();
-        tracing::error!(%request, form = form.name, %error, "submission could not be stored");
-        Refusal::NotStored(request)
-    })?;
-    if snapshot.options.confirmed_forms.contains(&form.name) {
-        wait_for_confirmation(app, snapshot, form, id, request).await?;
-    }
-    Ok(())
 }
 
 /// The origin of the form according to the browser.
@@ -159,28 +167,6 @@ fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
             let _ = app.store_refusals().await;
         });
     }
-}
-
-/// Waits until a channel has confirmed the submission. After the timeout, delivery continues; if the client
-/// sends the submission again, it is recognised as a repeat, and that request waits again.
-async fn wait_for_confirmation(
-    app: &AppState,
-    snapshot: &Snapshot,
-    form: &'static Form,
-    id: uuid::Uuid,
-    request: impl Fn() -> RequestId,
-) -> Result<(), Refusal> {
-    let confirmed = snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await;
-    if let Ok(true) = confirmed {
-        return Ok(());
-    }
-    let request = request();
-    if let Err(error) = confirmed {
-        tracing::error!(%request, form = form.name, %id, %error, "cannot determine whether a submission was delivered; delivery continues");
-    } else {
-        tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; delivery continues");
-    }
-    Err(Refusal::NotConfirmed(request))
 }
 
 /// Identifies a submission that a client may send again (draft-ietf-httpapi-idempotency-key-header).

@@ -12,12 +12,13 @@ use hyper::body::Incoming;
 use super::access_log::ServedRequest;
 use super::body::RequestBody;
 use super::metrics::{Class, RequestLabels};
+use super::post_form::FormRequest;
 use super::request_id::{self, RequestId, X_REQUEST_ID};
 use super::response::{HttpResponse, bad_request, secure};
 use super::slot::Slot;
 use super::socket::{Peer, Scheme};
 use super::state::{AppState, Snapshot};
-use super::{access_log, ambiguity, get_page, post_form, slot, tls};
+use super::{access_log, ambiguity, get_page, slot, tls};
 use crate::forms::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
@@ -94,7 +95,10 @@ async fn route(
     };
     match form_at(&path) {
         // Boxed, because otherwise the future of every request would be as large as this one.
-        Some(form) => (Box::pin(post_form::respond(app, snapshot, form, peer, head, body)).await, FORM),
+        Some(form) => {
+            let request = FormRequest { app, snapshot, form, peer, head };
+            (Box::pin(request.respond(body)).await, FORM)
+        }
         // Pages, their Markdown twins, machine-readable resources and assets.
         None => get_page::respond(&snapshot.site, &path, head),
     }

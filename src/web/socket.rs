@@ -187,11 +187,6 @@ impl Listener {
     pub(super) fn accept_waiting(&self) -> Option<(TcpStream, Peer)> {
         accept(self.0.get_ref()).ok()
     }
-
-    /// Accepts a connection from the queue, if there is one, and closes it at once.
-    pub(super) fn reject_waiting(&self) {
-        let _ = rustix::net::accept(&self.0);
-    }
 }
 
 fn accept(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {

@@ -292,8 +292,8 @@ impl Reconnector {
         }
     }
 
-    /// Returns the reason once the breaker has opened. Until then, probes the connection, so that a failure is
-    /// noticed before a request needs it.
+    /// Returns the reason once the breaker has opened. Until then, probes the connection, so that a failure
+    /// is noticed before a request needs it.
     async fn wait_until_lost(&mut self) -> RedisFault {
         loop {
             if let Ok(why) = timeout(PROBE_INTERVAL, self.faults.recv()).await {

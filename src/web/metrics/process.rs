@@ -22,31 +22,22 @@ pub(super) fn report(out: &mut Exposition) {
     if let Some(bytes) = resident_memory() {
         out.single("process_resident_memory_bytes", bytes);
     }
-    let Some(times) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| Times::parse(&text)) else {
-        return;
-    };
-    out.single("process_cpu_seconds_total", times.cpu);
+    let times = fs::read_to_string("/proc/self/stat").ok().and_then(|text| times(&text));
+    let Some((cpu, began)) = times else { return };
+    out.single("process_cpu_seconds_total", cpu);
     if let Some(booted) = fs::read_to_string("/proc/stat").ok().and_then(|text| booted(&text)) {
-        out.single("process_start_time_seconds", booted + times.began);
+        out.single("process_start_time_seconds", booted + began);
     }
 }
 
-/// The CPU time of the process, and its start time after boot, in seconds.
-#[derive(Debug, PartialEq)]
-struct Times {
-    cpu: f64,
-    began: f64,
-}
-
-impl Times {
-    /// Parses `/proc/self/stat` (`proc_pid_stat(5)`).
-    fn parse(stat: &str) -> Option<Self> {
-        // The command name, in parentheses, may contain spaces and parentheses; the following fields do not.
-        let rest = stat.rsplit_once(") ")?.1;
-        // `rest` begins with the third field.
-        let field = |number: usize| rest.split(' ').nth(number - 3)?.parse::<f64>().ok();
-        Some(Self { cpu: (field(14)? + field(15)?) / TICKS_A_SECOND, began: field(22)? / TICKS_A_SECOND })
-    }
+/// Parses the CPU time of the process and its start time after boot, in seconds, in `/proc/self/stat`
+/// (`proc_pid_stat(5)`).
+fn times(stat: &str) -> Option<(f64, f64)> {
+    // The command name, in parentheses, may contain spaces and parentheses; the following fields do not.
+    let rest = stat.rsplit_once(") ")?.1;
+    // `rest` begins with the third field.
+    let field = |number: usize| rest.split(' ').nth(number - 3)?.parse::<f64>().ok();
+    Some(((field(14)? + field(15)?) / TICKS_A_SECOND, field(22)? / TICKS_A_SECOND))
 }
 
 /// The resident memory of this process in bytes; `None` if it cannot be read. The file stays open, because it
@@ -78,8 +69,8 @@ mod tests {
     #[test]
     fn proc_files_are_parsed() {
         let stat = "4711 (a) b (c)) S 1 1 1 0 -1 4194560 9 8 7 6 150 50 0 0 20 0 3 0 1234 99 88";
-        assert_eq!(Times::parse(stat), Some(Times { cpu: 2.0, began: 12.34 }));
-        assert_eq!(Times::parse("4711 (a) S 1 1"), None);
+        assert_eq!(times(stat), Some((2.0, 12.34)));
+        assert_eq!(times("4711 (a) S 1 1"), None);
         assert_eq!(size("Name:\ta\nVmRSS:\t   24576 kB\nThreads:\t1\n", "VmRSS"), Some(24576 * 1024));
         assert_eq!(size("Name:\ta\n", "VmRSS"), None);
         assert_eq!(booted("cpu 1 2\nbtime 1700000000\nprocesses 1\n"), Some(1_700_000_000.0));

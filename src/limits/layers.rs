@@ -1,0 +1,57 @@
+//! The state of a limiter: the debts of all sources and of all networks, and the counts of its decisions.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::quota::DecisionCounts;
+
+/// The debts of any number of keys.
+pub(super) trait Debts {
+    /// Sets the time since the limiter's first request, which never decreases. Call this before any other
+    /// method.
+    fn advance(&mut self, elapsed: Duration);
+}
+
+/// The state of a limiter, which all workers share. Empty if the limiter is disabled.
+pub(super) struct Layers<T>(Option<Mutex<LayerState<T>>>);
+
+pub(super) struct LayerState<T> {
+    first_request: Option<Instant>,
+    /// The time from the first request to the latest one.
+    elapsed: Duration,
+    pub(super) sources: T,
+    pub(super) networks: T,
+    pub(super) counts: DecisionCounts,
+}
+
+impl<T: Debts> Layers<T> {
+    /// `create` returns the debts of sources and those of networks, all zero.
+    pub(super) fn new(is_enabled: bool, create: impl FnOnce() -> [T; 2]) -> Self {
+        Self(is_enabled.then(|| {
+            let ([sources, networks], counts) = (create(), DecisionCounts::default());
+            let elapsed = Duration::ZERO;
+            Mutex::new(LayerState { first_request: None, elapsed, sources, networks, counts })
+        }))
+    }
+
+    /// Locks the state as of the latest request. `None` if the limiter is disabled.
+    pub(super) fn lock(&self) -> Option<MutexGuard<'_, LayerState<T>>> {
+        self.0.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Locks the state and advances it to `now`. If `now` is earlier than the latest request, it counts as
+    /// the time of that request.
+    pub(super) fn lock_at(&self, now: Instant) -> Option<MutexGuard<'_, LayerState<T>>> {
+        let mut guard = self.lock()?;
+        let state = &mut *guard;
+        let first = *state.first_request.get_or_insert(now);
+        state.elapsed = state.elapsed.max(now.saturating_duration_since(first));
+        state.sources.advance(state.elapsed);
+        state.networks.advance(state.elapsed);
+        Some(guard)
+    }
+
+    pub(super) fn counts(&self) -> DecisionCounts {
+        self.lock().map(|state| state.counts).unwrap_or_default()
+    }
+}
