@@ -46,9 +46,8 @@ pub(super) async fn respond(
         took: began.elapsed(),
     };
     access_log::record(app, &snapshot, &served, || {
-        response.headers().get(X_REQUEST_ID).cloned().map(RequestId).unwrap_or_else(|| {
-            RequestId::of(peer, request_id::lines(&head.headers), &snapshot.options.trusted_proxies)
-        })
+        let new = || RequestId::of(peer, request_id::lines(&head.headers), &snapshot.options.trusted_proxies);
+        response.headers().get(X_REQUEST_ID).cloned().map_or_else(new, RequestId)
     });
     // Discard an unread body, so that a client that is still sending it receives the response. Do not wait
     // for a client that is itself waiting for 100 Continue (RFC 9110 §10.1.1), or that was already too slow.
