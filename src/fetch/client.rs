@@ -185,8 +185,8 @@ impl FetchClient {
     async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
-        let permitted = address::permitted(url.host(), &found, self.allow_private)?;
-        let candidates = candidates(&permitted);
+        address::check(url.host(), &found, self.allow_private)?;
+        let candidates = candidates(&found);
         let share = self.timeouts.connect / u32::try_from(candidates.len()).unwrap_or(1).max(1);
         let mut failure = "the name has no address".to_owned();
         for address in candidates {

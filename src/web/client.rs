@@ -66,8 +66,8 @@ pub fn client(peer: Peer, headers: &HeaderMap, proxies: &[Network], header: Forw
 pub fn forwarded(headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> Option<IpAddr> {
     let mut client = None;
     // Lines with the same name form one list, in order (RFC 9110 §5.3).
-    let lines: Vec<&[u8]> = headers.get_all(header.name()).iter().map(http::HeaderValue::as_bytes).collect();
-    for mut rest in lines.into_iter().rev() {
+    for line in headers.get_all(header.name()).iter().rev() {
+        let mut rest = line.as_bytes();
         while !rest.is_empty() {
             let begin = header.last_member(rest);
             let member = rest[begin..].trim_ascii();
