@@ -67,7 +67,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     }
     // Mail servers check the records of the sender's domain.
     let senders = channels.iter().filter_map(|channel| match &channel.kind {
-        TransportOptions::Smtp(smtp) => smtp.from.rsplit_once('@').map(|(_, domain)| domain),
+        TransportOptions::Smtp(smtp) => Some(smtp.addresses.domain()),
         _ => None,
     });
     let senders: BTreeSet<&str> = senders.collect();
@@ -209,7 +209,7 @@ fn describe_outcome(kind: &TransportOptions, outcome: &Outcome, took: Duration) 
 /// Where the operator finds a test message.
 fn destination(kind: &TransportOptions) -> String {
     match kind {
-        TransportOptions::Smtp(smtp) => format!("in the mailbox of {}", smtp.to.join(", ")),
+        TransportOptions::Smtp(smtp) => format!("in the mailbox of {}", smtp.addresses.to.join(", ")),
         TransportOptions::Webhook(_) => "at the receiver of the webhook".to_owned(),
         TransportOptions::Maildir(maildir) => format!("in {}", maildir.path.join("new").display()),
     }

@@ -6,6 +6,7 @@ use secrecy::SecretString;
 
 use super::reader::{Reader, key};
 use super::value::{self, ParseResult, Raw};
+use crate::deliver::mail::MailAddresses;
 use crate::deliver::maildir::MaildirOptions;
 use crate::deliver::smtp::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
 use crate::deliver::webhook::{self, SigningKey, WebhookBody, WebhookOptions};
@@ -79,7 +80,7 @@ fn smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpOption
     let username = r.get(key("username").example("\"desk@example.com\""), "", "", value::text);
     let password = key("password").example("\"secret\"").secret();
     let password = r.get(password, "", "better in the environment", value::optional(secret));
-    let (from, from_name, to) = correspondents(r, defaults.email, defaults.title);
+    let addresses = mail_addresses(r, defaults.email, defaults.title);
     let extra_roots =
         pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder).map(|(_, roots)| roots);
     r.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
@@ -97,17 +98,8 @@ fn smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpOption
         .filter(|_| !username.is_empty())
         .map(|password| SmtpLogin { username, password: SecretString::from(password) });
     let deadlines = SmtpDeadlines::default();
-    (!host.is_empty()).then_some(SmtpOptions {
-        host,
-        port,
-        tls,
-        login,
-        from,
-        from_name,
-        to,
-        extra_roots,
-        deadlines,
-    })
+    let addresses = addresses.filter(|_| !host.is_empty())?;
+    Some(SmtpOptions { host, port, tls, login, addresses, extra_roots, deadlines })
 }
 
 fn webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<WebhookOptions> {
@@ -152,13 +144,13 @@ fn maildir(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<Maildir
     );
     // Mail in a Maildir stays on this machine, so its sender needs no public address.
     let email = if defaults.email.is_empty() { "frontdesk@localhost" } else { defaults.email };
-    let (from, from_name, to) = correspondents(r, email, defaults.title);
+    let addresses = mail_addresses(r, email, defaults.title);
     r.refuse_if(path.is_none(), "path", "is missing: the folder of the Maildir");
-    Some(MaildirOptions { path: path?, from, from_name, to })
+    Some(MaildirOptions { path: path?, addresses: addresses? })
 }
 
 /// Reads the sender's address and name, and the recipients.
-fn correspondents(r: &mut Reader<'_>, operator: &str, title: &str) -> (String, String, Vec<String>) {
+fn mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Option<MailAddresses> {
     let from = r.get(
         key("from").example("\"desk@example.com\""),
         "",
@@ -169,13 +161,11 @@ fn correspondents(r: &mut Reader<'_>, operator: &str, title: &str) -> (String, S
     let from_name = r.get("from_name", "", "the site's title if empty", value::text);
     let from_name = if from_name.is_empty() { title.to_owned() } else { from_name };
     let to = r.get(key("to").example("[\"team@example.com\"]"), "[]", "`from` if empty", addresses);
-    r.refuse_if(
-        from.is_empty(),
-        "from",
-        "is missing, and so is `operator.email`: the address that mail is sent from",
-    );
+    let missing = "is missing, and so is `operator.email`: the address that mail is sent from";
+    r.refuse_if(from.is_empty(), "from", missing);
     let to = if to.is_empty() { vec![from.clone()] } else { to };
-    (from, from_name, to)
+    let addresses = MailAddresses::new(&from, &from_name, &to);
+    addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()
 }
 
 /// Reads a PEM file with the certificates of a private authority. Also returns its bytes, because the Redis

@@ -41,7 +41,7 @@ impl ChannelOptions {
         match &self.kind {
             TransportOptions::Smtp(smtp) => {
                 let username = smtp.login.as_ref().map_or("", |login| login.username.as_str());
-                let recipients = u32::try_from(smtp.to.len()).unwrap_or(u32::MAX);
+                let recipients = u32::try_from(smtp.addresses.to.len()).unwrap_or(u32::MAX);
                 DailyQuota { account: format!("{username}@{}", smtp.host), recipients }
             }
             TransportOptions::Webhook(webhook) => DailyQuota { account: webhook.url.place(), recipients: 1 },
@@ -85,7 +85,7 @@ impl Channel {
         match kind {
             TransportOptions::Smtp(options) => Channel::Smtp(Smtp::new(options.clone())),
             TransportOptions::Webhook(options) => Channel::Webhook(Webhook::new(options.clone())),
-            TransportOptions::Maildir(options) => Channel::Maildir(Maildir::new(options.clone())),
+            TransportOptions::Maildir(options) => Channel::Maildir(Maildir(options.clone())),
         }
     }
 

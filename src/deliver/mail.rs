@@ -35,7 +35,7 @@ pub struct MailAddresses {
     pub(super) from: String,
     from_name: String,
     /// The recipients' addresses, at least one.
-    pub(super) to: Vec<String>,
+    pub(crate) to: Vec<String>,
 }
 
 impl MailAddresses {

@@ -26,31 +26,17 @@ pub struct MaildirOptions {
     /// The Maildir. A delivery creates it if it is missing, but its parent folders are only created at the
     /// start.
     pub path: PathBuf,
-    pub from: String,
-    pub from_name: String,
-    /// The recipients in the message header.
-    pub to: Vec<String>,
+    /// For the message header.
+    pub addresses: MailAddresses,
 }
 
-pub struct Maildir {
-    path: PathBuf,
-    addresses: Result<MailAddresses, String>,
-}
+pub struct Maildir(pub MaildirOptions);
 
 impl Maildir {
-    /// Prepares the channel without writing. If the options are invalid, each attempt fails with the reason.
-    pub fn new(options: MaildirOptions) -> Maildir {
-        let addresses = MailAddresses::new(&options.from, &options.from_name, &options.to);
-        Maildir { path: options.path, addresses }
-    }
-
     /// Delivers one notification on a blocking thread.
     pub async fn send(&self, notice: &Notification) -> Outcome {
-        let addresses = match &self.addresses {
-            Ok(addresses) => addresses,
-            Err(sentence) => return Outcome::failed(Cause::Channel, sentence.as_str()),
-        };
-        let path = self.path.clone();
+        let MaildirOptions { path, addresses } = &self.0;
+        let path = path.clone();
         let name = name(notice, addresses.domain());
         let message = mail::compose(addresses, notice);
         let look = notice.may_be_there;

@@ -353,6 +353,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::deliver::mail::MailAddresses;
     use crate::deliver::{ChannelOptions, TransportOptions, maildir};
     use crate::forms::source::RefusedRequests;
     use crate::forms::{CONTACT, parse};
@@ -522,9 +523,7 @@ mod tests {
     fn channel_options(name: &str, path: &Path) -> ChannelOptions {
         let options = maildir::MaildirOptions {
             path: path.to_owned(),
-            from: "desk@example.com".to_owned(),
-            from_name: String::new(),
-            to: vec!["team@example.com".to_owned()],
+            addresses: MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).unwrap(),
         };
         ChannelOptions {
             has_daily_quota: false,

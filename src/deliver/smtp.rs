@@ -36,10 +36,8 @@ pub struct SmtpOptions {
     pub tls: SmtpTls,
     /// With `None`, the client does not log in.
     pub login: Option<SmtpLogin>,
-    /// The sender's address. The server must permit it.
-    pub from: String,
-    pub from_name: String,
-    pub to: Vec<String>,
+    /// The server must permit the sender's address.
+    pub addresses: MailAddresses,
     /// Certificate authorities that are trusted in addition to the public ones.
     pub extra_roots: Option<ExtraRoots>,
     pub deadlines: SmtpDeadlines,
@@ -94,35 +92,27 @@ impl Default for SmtpDeadlines {
 
 pub struct Smtp {
     options: Box<SmtpOptions>,
-    /// Prepared from the options, or the reason why they are invalid.
-    ready: Result<Box<Ready>, String>,
+    /// The trusted roots, or the reason why TLS cannot be set up.
+    trust: Result<Box<TrustedRoots>, String>,
     idle: Mutex<Vec<SmtpSession>>,
 }
 
-struct Ready {
-    addresses: MailAddresses,
-    trust: TrustedRoots,
-}
-
 impl Smtp {
-    /// Prepares the channel without connecting. If the options are invalid, each attempt fails with the
-    /// reason.
+    /// Prepares the channel without connecting. If TLS cannot be set up, each attempt fails with the reason.
     pub fn new(options: SmtpOptions) -> Smtp {
-        let addresses = MailAddresses::new(&options.from, &options.from_name, &options.to);
-        let ready =
-            addresses.and_then(|addresses| Ok(Box::new(Ready { addresses, trust: load_roots(&options)? })));
-        Smtp { options: Box::new(options), ready, idle: Mutex::default() }
+        let trust = load_roots(&options).map(Box::new);
+        Smtp { options: Box::new(options), trust, idle: Mutex::default() }
     }
 
     /// Sends one notification. Replaces an idle connection once if it turns out to be closed.
     pub async fn send(&self, notice: &Notification) -> Outcome {
-        let ready = match &self.ready {
-            Ok(ready) => ready,
+        let trust = match &self.trust {
+            Ok(trust) => trust,
             Err(sentence) => return Outcome::failed(Cause::Channel, sentence.as_str()),
         };
-        let message = mail::compose(&ready.addresses, notice);
+        let message = mail::compose(&self.options.addresses, notice);
         let limit = self.options.deadlines.attempt;
-        let Ok((outcome, done)) = tokio::time::timeout(limit, self.attempt(ready, &message)).await else {
+        let Ok((outcome, done)) = tokio::time::timeout(limit, self.attempt(trust, &message)).await else {
             let sentence = format!("the attempt with {} took longer than {limit:?}", self.server());
             return Outcome::failed(Cause::Unclear, sentence);
         };
@@ -133,17 +123,17 @@ impl Smtp {
     }
 
     /// Returns the outcome, and the connection if the caller must close it.
-    async fn attempt(&self, ready: &Ready, message: &[u8]) -> (Outcome, Option<SmtpSession>) {
-        let deadlines = self.options.deadlines;
+    async fn attempt(&self, trust: &TrustedRoots, message: &[u8]) -> (Outcome, Option<SmtpSession>) {
+        let SmtpOptions { addresses, deadlines, .. } = &*self.options;
         if let Some(mut session) = self.take_idle() {
-            match session.transmit(&ready.addresses, message, deadlines).await {
+            match session.transmit(addresses, message, *deadlines).await {
                 Err(error) if error.may_be_stale() => {}
                 result => return self.conclude(session, result),
             }
         }
-        match SmtpSession::open(&self.options, &ready.trust, ready.addresses.domain()).await {
+        match SmtpSession::open(&self.options, trust).await {
             Ok(mut session) => {
-                let result = session.transmit(&ready.addresses, message, deadlines).await;
+                let result = session.transmit(addresses, message, *deadlines).await;
                 self.conclude(session, result)
             }
             Err(error) => (error.outcome(&self.server()), None),

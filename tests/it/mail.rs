@@ -15,14 +15,15 @@ const MESSAGES: usize = 20;
 fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut server = OpenSmtpd::start(folder.path());
+    let addresses =
+        MailAddresses::new("desk@example.com", "Example Company", &["team@example.com".to_owned()]);
+    let addresses = addresses.expect("they are addresses");
     let smtp = Smtp::new(SmtpOptions {
         host: server.address.ip().to_string(),
         port: server.address.port(),
         tls: SmtpTls::None,
         login: None,
-        from: "desk@example.com".to_owned(),
-        from_name: "Example Company".to_owned(),
-        to: vec!["team@example.com".to_owned()],
+        addresses: addresses.clone(),
         extra_roots: None,
         deadlines: SmtpDeadlines::default(),
     });
@@ -46,9 +47,6 @@ fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
         }
     });
 
-    let addresses =
-        MailAddresses::new("desk@example.com", "Example Company", &["team@example.com".to_owned()]);
-    let addresses = addresses.expect("they are addresses");
     let arrived = server.messages(MESSAGES);
     assert_eq!(arrived.len(), MESSAGES);
     for notice in &notices {

@@ -92,14 +92,22 @@ fn invalid_addresses_are_neither_sender_nor_recipient() {
         MailAddresses::new(from, "", &to).expect("valid addresses");
     };
     new("desk@example.com", &["team@example.com"]);
-    for (from, to) in [
-        ("desk", &["team@example.com"][..]),
-        ("desk@example.com>\r\nRCPT TO:<x@example.org", &["team@example.com"]),
-        ("desk@example.com", &[]),
-        ("desk@example.com", &["team@example.com", "team@example.com\r\nDATA"]),
+    for (from, to, fault) in [
+        ("desk", &["team@example.com"][..], "`from` is not an e-mail address."),
+        (
+            "desk@example.com>\r\nRCPT TO:<x@example.org",
+            &["team@example.com"],
+            "`from` is not an e-mail address.",
+        ),
+        ("desk@example.com", &[], "`to` has no recipient."),
+        (
+            "desk@example.com",
+            &["team@example.com", "team@example.com\r\nDATA"],
+            "`to`: number 2 is not an e-mail address.",
+        ),
     ] {
         let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
-        assert!(MailAddresses::new(from, "", &to).is_err(), "{from} {to:?}");
+        assert_eq!(MailAddresses::new(from, "", &to).unwrap_err(), fault, "{from} {to:?}");
     }
 }
 

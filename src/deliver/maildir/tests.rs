@@ -15,9 +15,8 @@ async fn a_notice_becomes_a_file_for_its_owner_only() {
     assert_eq!(send(&path, &notice()).await, Outcome::Delivered(format!("{NAME} is in new/")));
 
     let file = path.join("new").join(NAME);
-    let addresses =
-        MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).expect("addresses");
-    assert_eq!(fs::read(&file).expect("the file exists"), mail::compose(&addresses, &notice()));
+    let message = mail::compose(&addresses("desk@example.com"), &notice());
+    assert_eq!(fs::read(&file).expect("the file exists"), message);
     let mode = |path: &Path| fs::metadata(path).expect("the file exists").permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o600);
     for made in ["", "tmp", "new", "cur"] {
@@ -88,7 +87,7 @@ async fn a_failed_write_counts_against_the_channel_and_leaves_no_file() {
     // If a name is too long for the file system, the first write fails.
     let path = folder.path().join("long");
     let from = format!("desk@{}example.com", "a23456789.".repeat(20));
-    let maildir = Maildir::new(MaildirOptions { from, ..options(&path) });
+    let maildir = Maildir(MaildirOptions { addresses: addresses(&from), ..options(&path) });
     check_failure(&maildir.send(&notice()).await, "cannot write");
     assert_eq!(files(&path.join("new")).len() + files(&path.join("tmp")).len(), 0);
 }
@@ -120,24 +119,16 @@ fn an_address_literal_makes_a_name_without_colons() {
     assert!(name.ends_with(".[IPv6\\0722001\\072db8\\072\\0721]"), "{name}");
 }
 
-#[tokio::test]
-async fn unusable_options_are_reported() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let maildir = Maildir::new(MaildirOptions { to: Vec::new(), ..options(folder.path()) });
-    check_failure(&maildir.send(&notice()).await, "`to` has no recipient.");
+fn addresses(from: &str) -> MailAddresses {
+    MailAddresses::new(from, "", &["team@example.com".to_owned()]).expect("addresses")
 }
 
 fn options(path: &Path) -> MaildirOptions {
-    MaildirOptions {
-        path: path.to_owned(),
-        from: "desk@example.com".to_owned(),
-        from_name: String::new(),
-        to: vec!["team@example.com".to_owned()],
-    }
+    MaildirOptions { path: path.to_owned(), addresses: addresses("desk@example.com") }
 }
 
 async fn send(path: &Path, notice: &Notification) -> Outcome {
-    Maildir::new(options(path)).send(notice).await
+    Maildir(options(path)).send(notice).await
 }
 
 fn notice() -> Notification {

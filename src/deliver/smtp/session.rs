@@ -46,11 +46,7 @@ pub struct SmtpSession {
 
 impl SmtpSession {
     /// Connects, sets up TLS and logs in, as the options require.
-    pub async fn open(
-        options: &SmtpOptions,
-        trust: &TrustedRoots,
-        hello: &str,
-    ) -> Result<SmtpSession, SmtpError> {
+    pub async fn open(options: &SmtpOptions, trust: &TrustedRoots) -> Result<SmtpSession, SmtpError> {
         let deadlines = options.deadlines;
         let stream = connect(options).await?;
         let peer =
@@ -66,7 +62,7 @@ impl SmtpSession {
             Box::new(LineStream::new(stream, peer, spoken))
         };
 
-        let hello = ClientId::Domain(hello.to_owned());
+        let hello = ClientId::Domain(options.addresses.domain().to_owned());
         let greeting = AsyncSmtpConnection::connect_with_transport(stream, &hello);
         let mut connection =
             with_timeout(deadlines.command, SmtpPhase::Greeting, greeting).await.map_err(|error| {

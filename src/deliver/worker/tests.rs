@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
+use crate::deliver::mail::MailAddresses;
 use crate::deliver::{ChannelOptions, TransportOptions, maildir};
 use crate::forms::{CONTACT, parse};
 use crate::intake::Arrival;
@@ -146,9 +147,12 @@ impl Fixture {
                 concurrency: 4,
                 kind: TransportOptions::Maildir(maildir::MaildirOptions {
                     path: fresh.folder.path().join(name),
-                    from: "desk@example.com".to_owned(),
-                    from_name: "Desk".to_owned(),
-                    to: vec!["team@example.com".to_owned()],
+                    addresses: MailAddresses::new(
+                        "desk@example.com",
+                        "Desk",
+                        &["team@example.com".to_owned()],
+                    )
+                    .unwrap(),
                 }),
             })
             .collect();
