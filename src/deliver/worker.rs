@@ -70,7 +70,7 @@ pub struct DeliveryWorker {
     stop: watch::Sender<bool>,
     options: watch::Sender<WorkerOptions>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    confirmations: Confirmations,
+    pub confirmations: Confirmations,
 }
 
 impl DeliveryWorker {
@@ -103,10 +103,6 @@ impl DeliveryWorker {
         };
         let thread = std::thread::Builder::new().name("deliveries".into()).spawn(run)?;
         Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
-    }
-
-    pub fn confirmations(&self) -> Confirmations {
-        self.confirmations.clone()
     }
 
     /// Applies new options, except that the database cannot change. Attempts in progress may finish within

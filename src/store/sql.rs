@@ -111,14 +111,10 @@ impl dyn Sql + '_ {
         Ok(found)
     }
 
-    /// Executes a statement on the rows in which a column has one of these values, and returns the number of
-    /// affected rows. `statement` ends with the column's name.
-    pub(super) fn execute_in(&self, statement: &str, keys: &[[u8; 16]]) -> Result<usize, StoreError> {
-        self.execute_with_in(statement, &[], keys)
-    }
-
-    /// Like `execute_in`, with values for the statement's own parameters, which are numbered from 1.
-    pub(super) fn execute_with_in(
+    /// Executes a statement on the rows in which a column has one of the values `keys`, and returns the
+    /// number of affected rows. `statement` ends with the column's name; `values` are for its own parameters,
+    /// which are numbered from 1.
+    pub(super) fn execute_in(
         &self,
         statement: &str,
         values: &[Value<'_>],

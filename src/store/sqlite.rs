@@ -263,10 +263,15 @@ pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connectio
     Ok((connection, secret))
 }
 
-/// Opens a database of the current or an earlier layout read-only, and returns its layout.
+/// Opens a database of the current or an earlier layout read-only, and returns its layout. Without a running
+/// server, this works only if the database's log can be created beside it.
 pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
-    open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY_TIMEOUT)
-        .map_err(|error| cannot_open(path, error))
+    open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY_TIMEOUT).map_err(|error| match error {
+        StoreError::Database { code, reason } if code & 0xff == ffi::SQLITE_CANTOPEN => {
+            StoreError::io(path, std::io::Error::new(std::io::ErrorKind::PermissionDenied, reason))
+        }
+        error => error,
+    })
 }
 
 fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<(Connection, i64), StoreError> {
@@ -283,17 +288,6 @@ fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<(Co
 
 fn expect_current(layout: i64, path: &Path) -> Result<(), StoreError> {
     if layout < LAYOUT { Err(StoreError::TooOld(DatabaseUrl::from(path))) } else { Ok(()) }
-}
-
-/// Converts an error on opening. Without a running server, a database can be read only if its log can be
-/// created beside it.
-fn cannot_open(path: &Path, error: StoreError) -> StoreError {
-    match error {
-        StoreError::Database { code, reason } if code & 0xff == rusqlite::ffi::SQLITE_CANTOPEN => {
-            StoreError::io(path, std::io::Error::new(std::io::ErrorKind::PermissionDenied, reason))
-        }
-        error => error,
-    }
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {

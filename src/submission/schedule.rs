@@ -89,7 +89,8 @@ pub(crate) fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-fn later(now: Timestamp, delay: Duration) -> Timestamp {
+/// Adds a delay to a time, up to the latest time that can be represented.
+pub(crate) fn later(now: Timestamp, delay: Duration) -> Timestamp {
     now.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 

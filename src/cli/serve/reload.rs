@@ -247,7 +247,7 @@ pub(super) fn snapshot(
         kept(|before, now| before.has_same_keys("agents.", now) && before.agents.origin == now.agents.origin);
     Snapshot {
         site: Arc::new(site),
-        confirmations: worker.confirmations(),
+        confirmations: worker.confirmations.clone(),
         limiter: limiter.map_or_else(
             || Arc::new(RateLimiter::new(&config.limits.requests, config.limits.shared.as_ref())),
             |state| state.limiter.clone(),

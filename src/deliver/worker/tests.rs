@@ -89,7 +89,7 @@ fn waiting_for_a_confirmation_ends_at_the_timeout() {
     fixture.runtime.block_on(given_up);
     assert_eq!(early.lock().len(), 0, "the registration of a disconnected client has been removed");
     let worker = fixture.start();
-    let confirmations = worker.confirmations();
+    let confirmations = worker.confirmations.clone();
     assert!(
         fixture.runtime.block_on(confirmations.wait(&fixture.store, id, Duration::from_secs(20))).unwrap()
     );

@@ -52,19 +52,8 @@ const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activit
 enum CommitError {
     /// Nothing was stored.
     Failed(StoreError),
-    /// Another replica had locked or inserted the same rows. Nothing was stored; a retry may succeed.
-    Again(StoreError),
     /// The server did not report the outcome of the commit.
     Unknown(StoreError),
-}
-
-impl From<StoreError> for CommitError {
-    fn from(error: StoreError) -> CommitError {
-        match error {
-            StoreError::Locked => CommitError::Again(error),
-            error => CommitError::Failed(error),
-        }
-    }
 }
 
 impl PostgresWriter {
@@ -99,7 +88,7 @@ impl PostgresWriter {
                 break;
             }
             let outcome = if jobs.is_empty() {
-                self.change(changes, unresolved).map_err(CommitError::from)
+                self.change(changes, unresolved).map_err(CommitError::Failed)
             } else {
                 self.accept(jobs, &ids, unresolved)
             };
@@ -113,8 +102,9 @@ impl PostgresWriter {
                     self.reconnect()?;
                     is_new = true;
                 }
+                // Another replica had locked or inserted the same rows: a retry may succeed.
+                Err(CommitError::Failed(error @ StoreError::Locked)) => last = error,
                 Err(CommitError::Failed(error)) => return Err(error),
-                Err(CommitError::Again(error)) => last = error,
                 Err(CommitError::Unknown(error)) => match self.resolve_commit(&ids) {
                     Ok(true) => return Ok(ids),
                     Ok(false) => last = error,
@@ -228,7 +218,7 @@ impl PostgresWriter {
             error @ StoreError::Unreachable { .. } => CommitError::Unknown(error),
             // An earlier try was committed.
             StoreError::Postgres(code) if code == "23505" => CommitError::Unknown(StoreError::Locked),
-            error => error.into(),
+            error => CommitError::Failed(error),
         })
     }
 

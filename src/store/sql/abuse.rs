@@ -64,7 +64,7 @@ pub(super) fn days(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> {
 /// Removes the rows of these sources. Looks up each day separately, because the key begins with the day.
 pub(super) fn forget_sources(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
     for day in days {
-        tx.execute_with_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;
+        tx.execute_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;
     }
     Ok(())
 }

@@ -185,7 +185,7 @@ impl Transaction<'_> {
         let rows = tx.query(&later, values![channel, from.as_millisecond(), now.as_millisecond()])?;
         let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
         ids.sort_unstable();
-        let count = tx.execute_with_in(
+        let count = tx.execute_in(
             "UPDATE delivery SET due_at = ?1, failures = CASE WHEN failures > 1 AND (blame = 'channel' OR
                  (SELECT received_at FROM submission WHERE id = delivery.submission) > ?3) THEN failures - 1 ELSE failures END
              WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame IN ('channel', 'unclear') AND submission",
@@ -313,16 +313,18 @@ fn claim_in(
         }
     }
     let mut next = NextDue { first: next_due(tx, channel, false)?, retry: next_due(tx, channel, true)? };
-    let mut is_waiting = false;
+    let mut is_paced = false;
     if let Some(pace) = pace {
         pace.save_if_changed(transaction)?;
         if pace.may_begin() == 0 && next.first.is_some_and(|at| at <= now) {
             // Do not claim for frequent networks before their pace allows it.
             next.first = next_not_frequent(tx, channel)?.into_iter().chain([pace.next()]).min();
-            is_waiting = true;
+            is_paced = true;
         }
     }
-    Ok(Claims { claimed, is_off: false, is_paused: is_paused(tx, channel)?, is_paced: is_waiting, next })
+    let is_paused =
+        tx.exists("SELECT 1 FROM channel WHERE name = ?1 AND paused_at IS NOT NULL", values![channel])?;
+    Ok(Claims { claimed, is_off: false, is_paused, is_paced, next })
 }
 
 /// Makes deliveries due that were scheduled, before the clock was set back, for a time later than any
@@ -452,11 +454,9 @@ fn due_first(
     }
     found.sort_by_key(|(class, place, turn, _)| (*class, *place, *turn));
     let by_rank = found.into_iter().map(|(_, _, _, due)| due);
-    let mut found = Vec::new();
     let oldest = turns(want, OLDEST_EVERY);
-    if oldest > 0 {
-        found = by_due_time(tx, channel, false, now, oldest, "ASC")?;
-    }
+    let mut found =
+        if oldest > 0 { by_due_time(tx, channel, false, now, oldest, "ASC")? } else { Vec::new() };
     let is_oldest = |other: &DueDelivery| found.iter().any(|oldest| oldest.submission == other.submission);
     let rest: Vec<DueDelivery> = by_rank.filter(|other| !is_oldest(other)).collect();
     found.extend(rest);
@@ -497,16 +497,14 @@ fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, S
          ORDER BY due_at LIMIT 1",
         by_turn(tx)
     );
-    let mut next: Option<Timestamp> = None;
+    let mut next: Option<i64> = None;
     for form in waiting_forms(tx, channel)? {
         for rank in QUIET_RANKS.into_iter().flatten() {
-            if let Some(row) = tx.row(&due, values![channel, form, rank])? {
-                let at = rows::time(row.get(0)?)?;
-                next = Some(next.map_or(at, |next| next.min(at)));
-            }
+            let found = tx.row(&due, values![channel, form, rank])?;
+            next = next.into_iter().chain(found.map(|row| row.get(0)).transpose()?).min();
         }
     }
-    Ok(next)
+    next.map(rows::time).transpose()
 }
 
 /// The ranks of submissions from networks that are not frequent.
@@ -554,7 +552,7 @@ impl FrequentPace {
             )?;
             tx.sql.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
         }
-        let latest = later(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
+        let latest = schedule::later(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
         // A time further ahead was written before the clock was set back.
         let rested = tx.remembered(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
         // A message to more recipients uses up the whole burst, but can still be sent.
@@ -571,7 +569,7 @@ impl FrequentPace {
 
     /// Counts a message.
     fn count(&mut self) {
-        self.rested = later(self.rested, self.step);
+        self.rested = schedule::later(self.rested, self.step);
         self.is_changed = true;
     }
 
@@ -584,10 +582,6 @@ impl FrequentPace {
     fn save_if_changed(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
         if self.is_changed { tx.remember(&self.name, self.rested) } else { Ok(()) }
     }
-}
-
-fn later(at: Timestamp, by: Duration) -> Timestamp {
-    at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
 /// One in this many attempts, on average, is for the delivery that has been due for longest, regardless of
@@ -680,17 +674,15 @@ fn begin(
     lease: Duration,
 ) -> Result<Option<Claimed>, StoreError> {
     let number = found.attempts.saturating_add(1);
-    let key = (found.submission.as_bytes(), &found.channel);
     tx.execute(
         "INSERT INTO attempt (submission, channel, number, began_at) VALUES (?1, ?2, ?3, ?4)",
-        values![key.0, key.1, number, now.as_millisecond()],
+        values![found.submission, found.channel, number, now.as_millisecond()],
     )?;
-    tx.execute("UPDATE delivery SET state = 'sending', due_at = ?3, attempts = ?4 WHERE submission = ?1 AND channel = ?2", values![key.0, key.1, now.as_millisecond().saturating_add(millis(lease)), number])?;
+    let lease_ends = schedule::later(now, lease).as_millisecond();
+    tx.execute("UPDATE delivery SET state = 'sending', due_at = ?3, attempts = ?4 WHERE submission = ?1 AND channel = ?2", values![found.submission, found.channel, lease_ends, number])?;
     let lease = Lease { submission: found.submission, channel: found.channel, number };
-    let row = tx.one(
-        &format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"),
-        values![lease.submission.as_bytes()],
-    )?;
+    let row =
+        tx.one(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![lease.submission])?;
     let outcome = match rows::submission(&row) {
         Ok(submission) if submission.sealed.is_none() => {
             return Ok(Some(Claimed { lease, submission, failures: found.failures, is_retry: again }));
@@ -715,20 +707,23 @@ fn interrupt(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option
         NextStep::Delivered | NextStep::Parked => None,
     };
     let due_at = again.map(Timestamp::as_millisecond);
-    let key = (found.submission.as_bytes(), &found.channel);
     let row = tx.one(
-        "UPDATE delivery SET interrupted = ?3,
-             due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL \
-             THEN CAST(?4 AS bigint) END,
-             state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
-                          WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END
-         WHERE submission = ?1 AND channel = ?2
-         RETURNING state = 'waiting'",
-        values![key.0, key.1, interrupted, due_at],
+        &format!(
+            "UPDATE delivery SET {REQUEUED}, interrupted = ?3 WHERE submission = ?1 AND channel = ?2
+             RETURNING state = 'waiting'"
+        ),
+        values![found.submission, found.channel, interrupted, due_at],
     )?;
     let waits: bool = row.get(0)?;
     Ok(again.filter(|_| waits))
 }
+
+/// Assigns a delivery of the submission `?1` the due time `?4`, or parks it if that is null. It is held if its
+/// submission was held meanwhile.
+const REQUEUED: &str = "
+    due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
+    state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
+                 WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END";
 
 /// Records the outcome of an attempt and the next step of its delivery. Returns whether all of the
 /// submission's deliveries have arrived.
@@ -755,18 +750,17 @@ fn record(
         }
     };
     keep_as_it_is(tx, lease.submission)?;
-    let key = (lease.submission.as_bytes(), &lease.channel, lease.number);
     tx.execute(
         "UPDATE attempt SET ended_at = ?4, delivered = ?5, answer = ?6
          WHERE submission = ?1 AND channel = ?2 AND number = ?3",
-        values![key.0, key.1, key.2, now.as_millisecond(), delivered, answer],
+        values![lease.submission, lease.channel, lease.number, now.as_millisecond(), delivered, answer],
     )?;
     match verdict {
         NextStep::Delivered => {
             tx.execute(
                 "UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL
                  WHERE submission = ?1 AND channel = ?2",
-                values![key.0, key.1],
+                values![lease.submission, lease.channel],
             )?;
         }
         NextStep::RetryAt(_) | NextStep::Parked => {
@@ -775,17 +769,19 @@ fn record(
                 _ => None,
             };
             tx.execute(
-                "UPDATE delivery SET interrupted = 0, blame = ?5, failures = failures + 1,
-                     due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL \
-                     THEN CAST(?4 AS bigint) END,
-                     state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
-                                  WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END
-                 WHERE submission = ?1 AND channel = ?2 AND state = 'sending' AND attempts = ?3",
-                values![key.0, key.1, key.2, due_at, blame],
+                &format!(
+                    "UPDATE delivery SET {REQUEUED}, interrupted = 0, blame = ?5, failures = failures + 1
+                     WHERE submission = ?1 AND channel = ?2 AND state = 'sending' AND attempts = ?3"
+                ),
+                values![lease.submission, lease.channel, lease.number, due_at, blame],
             )?;
         }
     }
-    is_settled(tx, lease.submission)
+    tx.exists(
+        "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL
+         AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')",
+        values![lease.submission],
+    )
 }
 
 /// Locks a submission, so that it is neither held nor released before the end of this transaction. Without
@@ -798,24 +794,10 @@ fn keep_as_it_is(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a submission has no unfinished deliveries.
-fn is_settled(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
-    tx.exists(
-        "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')",
-        values![id],
-    )
-}
-
 /// After an outage, one failure of a delivery is forgiven even if its content may have been the cause,
 /// provided that the submission is younger than this. An outage may affect only a part of the receiver, but
 /// content that always fails must eventually be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
-
-/// Whether a channel is paused.
-fn is_paused(tx: &dyn Sql, channel: &str) -> Result<bool, StoreError> {
-    tx.exists("SELECT 1 FROM channel WHERE name = ?1 AND paused_at IS NOT NULL", values![channel])
-}
 
 /// Whether a channel is switched off. A new target switches it on again.
 fn is_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool, StoreError> {

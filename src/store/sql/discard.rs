@@ -268,6 +268,7 @@ impl Transaction<'_> {
              AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.submission = submission.id \
              AND d.state <> 'delivered')
              AND id",
+            &[],
             &ids,
         )?;
         // If the step was full, the next one continues after the last removed submission.

@@ -120,7 +120,7 @@ pub(super) fn remove(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreErro
     }
     // Delete from the intake first: this waits for a row that is being processed, and the second statement
     // then finds it in the other table. Deliveries and attempts are removed with their submission.
-    erased.submissions = tx.execute_in("DELETE FROM intake WHERE id", ids)?
-        + tx.execute_in("DELETE FROM submission WHERE id", ids)?;
+    erased.submissions = tx.execute_in("DELETE FROM intake WHERE id", &[], ids)?
+        + tx.execute_in("DELETE FROM submission WHERE id", &[], ids)?;
     Ok(erased)
 }

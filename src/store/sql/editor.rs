@@ -84,7 +84,7 @@ impl Editor {
         }
         let process = "UPDATE intake SET error = NULL WHERE error IS NOT NULL AND id";
         for ids in selected.set_aside.chunks(rows::MAX_ROWS) {
-            commit(&|tx| tx.execute_in(process, ids))?;
+            commit(&|tx| tx.execute_in(process, &[], ids))?;
         }
         for (channel, untried) in &selected.deliveries {
             for untried in untried.chunks(rows::MAX_ROWS) {
@@ -193,7 +193,7 @@ impl Editor {
             let ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<_>, _>>()?;
             let Some(last) = ids.last() else { return Ok(()) };
             after = *last;
-            self.step(|tx| tx.execute_in("DELETE FROM repeat WHERE id", &ids))?;
+            self.step(|tx| tx.execute_in("DELETE FROM repeat WHERE id", &[], &ids))?;
         }
     }
 
@@ -398,7 +398,7 @@ fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) ->
             unchanged.push(submission);
         }
     }
-    tx.execute_with_in(
+    tx.execute_in(
         "UPDATE delivery SET state = 'waiting', due_at = ?1, failures = 0, interrupted = 0
          WHERE channel = ?2 AND submission",
         values![now.as_millisecond(), channel],

@@ -65,7 +65,7 @@ impl Transaction<'_> {
             values.extend([Value::Text(form), Value::Blob(network), Value::Integer(*rested)]);
         }
         let changed: Vec<Hash> = changed.iter().copied().collect();
-        self.sql.execute_in("DELETE FROM network_rate WHERE network", &changed)?;
+        self.sql.execute_in("DELETE FROM network_rate WHERE network", &[], &changed)?;
         self.sql.insert("network_rate (form, network, rested)", 3, &values)?;
         for (form, rate) in forms {
             self.sql.execute(

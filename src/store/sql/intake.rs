@@ -297,11 +297,8 @@ impl Transaction<'_> {
 
     /// Records which submission each request repeated: pairs of the request's id and the submission's id.
     pub fn insert_repeats(&self, repeats: &[(Uuid, Uuid)]) -> Result<(), StoreError> {
-        let values: Vec<Value<'_>> = repeats
-            .iter()
-            .flat_map(|(id, original)| [id, original])
-            .map(|id| Value::Blob(id.as_bytes()))
-            .collect();
+        let values: Vec<Value<'_>> =
+            repeats.iter().flat_map(|(id, original)| [id.bind(), original.bind()]).collect();
         self.sql.insert("repeat (id, submission)", 2, &values)
     }
 
@@ -310,7 +307,7 @@ impl Transaction<'_> {
     /// and `latest` is the time by the database's clock, both in milliseconds.
     pub fn finish_pending(&self, ids: &[[u8; 16]], newest: i64, latest: i64) -> Result<(), StoreError> {
         let tx = self.sql;
-        tx.execute_in("DELETE FROM intake WHERE id", ids)?;
+        tx.execute_in("DELETE FROM intake WHERE id", &[], ids)?;
         let most = i64::try_from(2 * ids.len() + 16).unwrap_or(i64::MAX);
         // Do not wait for rows that another replica is removing.
         let lock = tx.dialect().lock_free_rows();
@@ -555,6 +552,6 @@ pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
 /// again since stays, because a visitor has received a 200 for it.
 pub(crate) fn remove_unresolved(tx: &dyn Sql, unresolved: &[UnresolvedCommit]) -> Result<(), StoreError> {
     let ids: Vec<[u8; 16]> = unresolved.iter().map(|commit| commit.id.into_bytes()).collect();
-    tx.execute_in("DELETE FROM intake WHERE id", &ids)?;
-    tx.execute_in("DELETE FROM submission WHERE repeats = 0 AND id", &ids).map(drop)
+    tx.execute_in("DELETE FROM intake WHERE id", &[], &ids)?;
+    tx.execute_in("DELETE FROM submission WHERE repeats = 0 AND id", &[], &ids).map(drop)
 }
