@@ -38,17 +38,15 @@ impl ChannelOptions {
     }
 
     fn quota(&self) -> DailyQuota {
-        match &self.kind {
+        let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => {
                 let username = smtp.login.as_ref().map_or("", |login| login.username.as_str());
-                let recipients = u32::try_from(smtp.addresses.to.len()).unwrap_or(u32::MAX);
-                DailyQuota { account: format!("{username}@{}", smtp.host), recipients }
+                (format!("{username}@{}", smtp.host), smtp.addresses.to.len())
             }
-            TransportOptions::Webhook(webhook) => DailyQuota { account: webhook.url.place(), recipients: 1 },
-            TransportOptions::Maildir(maildir) => {
-                DailyQuota { account: maildir.path.display().to_string(), recipients: 1 }
-            }
-        }
+            TransportOptions::Webhook(webhook) => (webhook.url.place(), 1),
+            TransportOptions::Maildir(maildir) => (maildir.path.display().to_string(), 1),
+        };
+        DailyQuota { account, recipients: u32::try_from(recipients).unwrap_or(u32::MAX) }
     }
 }
 

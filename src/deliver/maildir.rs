@@ -142,19 +142,14 @@ fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, String> 
             opened => break (path.clone(), opened.map_err(io_error("write", &path))?),
         }
     };
-    let written = file.write_all(message).and_then(|()| file.sync_all()).map_err(io_error("write", &path));
-    if written.is_err() {
-        let _ = fs::remove_file(&path);
-    }
-    written.map(|()| path)
+    let written = file.write_all(message).and_then(|()| file.sync_all());
+    written.inspect_err(|_| drop(fs::remove_file(&path))).map_err(io_error("write", &path))?;
+    Ok(path)
 }
 
 fn move_into(written: &Path, target: &Path) -> Result<(), String> {
-    let moved = fs::rename(written, target).map_err(io_error("move the message to", target));
-    if moved.is_err() {
-        let _ = fs::remove_file(written);
-    }
-    moved
+    let moved = fs::rename(written, target).inspect_err(|_| drop(fs::remove_file(written)));
+    moved.map_err(io_error("move the message to", target))
 }
 
 /// Removes the files that interrupted attempts for this message left behind. Ignores errors.

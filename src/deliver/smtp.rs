@@ -4,7 +4,7 @@
 //! for a while and reused. Certificates are always verified, and if TLS is configured, no message is sent
 //! without it.
 
-mod error;
+pub mod error;
 mod session;
 
 use std::fmt;

@@ -53,19 +53,20 @@ impl Lock {
     ///
     /// Creates the lock file for this user only. Its folder must exist.
     pub fn try_take(database: &Path) -> io::Result<Option<Lock>> {
-        let database = std::path::absolute(database)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(with_suffix(&database, "-lock"))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock::File { _file: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        let file = open_locked(&with_suffix(&std::path::absolute(database)?, "-lock"))?;
+        Ok(file.map(|file| Lock::File { _file: file }))
+    }
+}
+
+/// Opens and locks a file without waiting; `None` if another process has it locked. Creates the file for this
+/// user only.
+pub(super) fn open_locked(path: &Path) -> io::Result<Option<File>> {
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 

@@ -68,16 +68,6 @@ impl Dialect {
             Dialect::Postgres => format!("json_array_elements({table}.reasons)"),
         }
     }
-
-    /// A query that returns whether this replica may process the intake, for the rest of the transaction. A
-    /// replica that hangs or is cut off loses its turn after five seconds. `None` for SQLite, which has only
-    /// one processor.
-    pub(super) fn intake_turn(self) -> Option<&'static str> {
-        let lock =
-            "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
-             set_config('idle_in_transaction_session_timeout', '5s', true)";
-        (self == Dialect::Postgres).then_some(lock)
-    }
 }
 
 impl dyn Sql + '_ {

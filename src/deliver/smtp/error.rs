@@ -2,54 +2,39 @@
 //! schedule.
 
 use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use lettre::transport::smtp;
 
 use crate::forms::text::visible;
+use crate::submission::named_enum;
 use crate::submission::outcome::{Cause, Outcome};
 
 /// Maximum length of a quoted reply, in characters. It leaves room for the command and the server within
 /// [`crate::submission::outcome::MAX_ANSWER_CHARS`].
 const MAX_REPLY_CHARS: usize = 200;
 
-/// A step of an SMTP session (RFC 5321 §3), in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SmtpPhase {
-    /// The DNS lookup and the TCP connection.
-    Connect,
-    /// The handshake of implicit TLS (RFC 8314).
-    Tls,
-    /// The server's first reply.
-    Greeting,
-    Ehlo,
-    /// The STARTTLS command, the handshake, and the second EHLO (RFC 3207).
-    StartTls,
-    /// The login (RFC 4954).
-    Auth,
-    Mail,
-    Rcpt,
-    Data,
-    /// The message and the final dot. Without a reply, the client cannot know whether the server accepted the
-    /// message.
-    Message,
-}
-
-impl fmt::Display for SmtpPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SmtpPhase::Connect => "connecting",
-            SmtpPhase::Tls => "the TLS handshake",
-            SmtpPhase::Greeting => "the greeting",
-            SmtpPhase::Ehlo => "EHLO",
-            SmtpPhase::StartTls => "STARTTLS",
-            SmtpPhase::Auth => "AUTH",
-            SmtpPhase::Mail => "MAIL",
-            SmtpPhase::Rcpt => "RCPT",
-            SmtpPhase::Data => "DATA",
-            SmtpPhase::Message => "the message",
-        })
+named_enum! {
+    /// A step of an SMTP session (RFC 5321 §3), in order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SmtpPhase {
+        /// The DNS lookup and the TCP connection.
+        Connect = "connecting",
+        /// The handshake of implicit TLS (RFC 8314).
+        Tls = "the TLS handshake",
+        /// The server's first reply.
+        Greeting = "the greeting",
+        Ehlo = "EHLO",
+        /// The STARTTLS command, the handshake, and the second EHLO (RFC 3207).
+        StartTls = "STARTTLS",
+        /// The login (RFC 4954).
+        Auth = "AUTH",
+        Mail = "MAIL",
+        Rcpt = "RCPT",
+        Data = "DATA",
+        /// The message and the final dot. Without a reply, the client cannot know whether the server accepted
+        /// the message.
+        Message = "the message",
     }
 }
 
@@ -137,12 +122,8 @@ impl SmtpError {
 /// same message later: 5.4.5 when a daily quota is exhausted (Gmail).
 fn cause_of_refusal(text: &str) -> Cause {
     let code = text.split_whitespace().next().unwrap_or_default();
-    let mut numbers = code.split('.').map(|number| number.parse::<u16>().ok());
-    let (class, subject, detail) =
-        (numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten());
-    if !matches!(class, Some(4 | 5)) || numbers.next().is_some() {
-        return Cause::Refused;
-    }
+    let numbers: Vec<Option<u16>> = code.split('.').map(|number| number.parse().ok()).collect();
+    let [Some(4 | 5), subject, detail] = numbers[..] else { return Cause::Refused };
     match (subject, detail) {
         // The mailbox is disabled; network, routing, congestion or quotas; for Exchange Online, the daily
         // recipient limit or the tenant's threshold is exceeded.
@@ -167,17 +148,7 @@ mod tests {
 
     #[test]
     fn errors_before_the_message_count_against_the_channel_or_defer() {
-        for phase in [
-            SmtpPhase::Connect,
-            SmtpPhase::Tls,
-            SmtpPhase::Greeting,
-            SmtpPhase::Ehlo,
-            SmtpPhase::StartTls,
-            SmtpPhase::Auth,
-            SmtpPhase::Mail,
-            SmtpPhase::Rcpt,
-            SmtpPhase::Data,
-        ] {
+        for phase in SmtpPhase::ALL.into_iter().filter(|phase| *phase != SmtpPhase::Message) {
             for code in [500, 535, 550, 554] {
                 check(phase, code, Cause::Channel);
             }

@@ -216,9 +216,13 @@ pub fn is_taken(channels: &[Route], form: &str) -> bool {
 
 impl Transaction<'_> {
     /// Tries to take this replica's turn to process the intake in this transaction, and returns whether it
-    /// succeeded.
+    /// succeeded. A replica that hangs or is cut off loses its turn after five seconds. A file has only one
+    /// processor.
     pub fn try_intake_turn(&self) -> Result<bool, StoreError> {
-        self.sql.dialect().intake_turn().map_or(Ok(true), |turn| self.sql.one(turn, &[])?.get(0))
+        let lock =
+            "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
+             set_config('idle_in_transaction_session_timeout', '5s', true)";
+        if self.sql.dialect() == Dialect::Sqlite { Ok(true) } else { self.sql.one(lock, &[])?.get(0) }
     }
 
     /// Reads up to `most` of the oldest rows of the intake with ids in a range, except those that are set

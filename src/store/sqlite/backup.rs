@@ -7,11 +7,10 @@
 //! A backup contains a digest of all its rows, because SQLite's own check does not detect a flipped bit in a
 //! text.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use rusqlite::backup::StepResult;
@@ -23,7 +22,7 @@ use super::files::{self, absolute, file_id, with_suffix};
 use super::{connect, open_any};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
-use crate::store::lock::Lock;
+use crate::store::lock::{self, Lock};
 
 /// The row of `meta` that holds a backup's digest. An inbox in use has none.
 const DIGEST: &str = "backup-digest";
@@ -173,7 +172,8 @@ fn copy(source: &Path, partial: &Partial) -> Result<Contents> {
     connection.pragma_update(None, "synchronous", "off")?;
     connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
     connection.execute("DELETE FROM meta WHERE name = ?1", [DIGEST])?;
-    let to = partial.path.to_str().ok_or_else(|| not_text(&partial.path))?;
+    let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
+    let to = partial.path.to_str().ok_or_else(|| StoreError::io(&partial.path, not_text()))?;
     connection.execute("VACUUM INTO ?1", [to])?;
     drop(connection);
     drop(snapshot);
@@ -401,19 +401,8 @@ impl Partial {
         let path = with_suffix(target, suffix);
         let io = |error| StoreError::io(&path, error);
         loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(&path)
-                .map_err(io)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(BackupError::UnderWay(target.to_owned())),
-                Err(TryLockError::Error(error)) => return Err(io(error).into()),
-            }
+            let file = lock::open_locked(&path).map_err(io)?;
+            let file = file.ok_or_else(|| BackupError::UnderWay(target.to_owned()))?;
             // The previous owner may have renamed or removed the file between our open and our lock.
             let ours = file.metadata().map_err(io)?;
             if !file_id(&path).is_ok_and(|found| found == (ours.dev(), ours.ino())) {
@@ -485,12 +474,6 @@ fn is_there(path: &Path) -> Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(StoreError::io(path, error).into()),
     }
-}
-
-/// The error for a path that is not UTF-8.
-fn not_text(path: &Path) -> StoreError {
-    let error = io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
-    StoreError::Io { path: path.to_owned(), error: Arc::new(error) }
 }
 
 #[cfg(test)]
