@@ -121,6 +121,11 @@ impl Store {
         &self.writer.events
     }
 
+    /// Blocks until submissions have been accepted since the last call, or until the timeout.
+    pub fn wait_for_accepted(&self, timeout: Duration) {
+        let _ = postgres::connection::wait(self.events().accepted.notified(), timeout);
+    }
+
     /// Whether submissions are being accepted right now.
     pub fn is_busy(&self) -> bool {
         self.writer.submissions.is_busy()

@@ -8,8 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::notification::{Notification, Topic};
 use crate::store::disk::{MinFree, Shortage};
-use crate::store::{ChannelState, DatabaseUrl, Filter, Flood, InboxReader, StoreError};
-use crate::submission::Status;
+use crate::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use crate::submission::delivery::DeliveryState;
 
 /// The problems that need the operator's attention. Holds counts and channel names, but nothing that visitors
@@ -45,10 +44,11 @@ impl Digest {
         min_free: MinFree,
         now: Timestamp,
     ) -> Result<Digest, StoreError> {
+        let queue = inbox.queue()?;
         Ok(Digest {
             shortage: Shortage::at(place, min_free),
-            held: inbox.count(&Filter { status: Some(Status::Held), ..Filter::default() })?,
-            set_aside: inbox.queue()?.set_aside,
+            held: queue.held,
+            set_aside: queue.set_aside,
             channels: inbox.channels()?,
             overdue: inbox.overdue(now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN))?,
             failing: inbox.failing(MANY_FAILURES)?,

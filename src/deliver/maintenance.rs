@@ -161,7 +161,8 @@ impl Maintenance {
     }
 
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
-        let Some(before) = expires_before(now, self.options.retention) else { return Ok(0) };
+        let before = self.options.retention.and_then(|age| now.checked_sub(age).ok());
+        let Some(before) = before else { return Ok(0) };
         let (mut removed, mut after) = (0, Some(Uuid::nil()));
         while let Some(last) = after {
             let expired = self.store.change(move |tx| tx.expire(before, last)).await?;
@@ -176,13 +177,10 @@ impl Maintenance {
 
     /// Removes submissions that have been held for too long, and returns their number.
     async fn remove_held(&self, now: Timestamp) -> Result<usize, StoreError> {
-        let Some(before) = expires_before(now, self.options.retention_held) else { return Ok(0) };
+        let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
+        let Some(before) = before else { return Ok(0) };
         let mut removed = 0;
-        loop {
-            let more = self.store.change(move |tx| tx.expire_held(before)).await?;
-            if more == 0 {
-                break;
-            }
+        while let more @ 1.. = self.store.change(move |tx| tx.expire_held(before)).await? {
             removed += more;
         }
         if removed > 0 {
@@ -278,11 +276,6 @@ impl Maintenance {
         tracing::warn!("flood notification not accepted by any channel; will retry");
         Ok(Some(FLOOD_RETRY))
     }
-}
-
-/// Everything older than the returned time has expired. `None` if nothing ever expires.
-fn expires_before(now: Timestamp, retention: Option<Duration>) -> Option<Timestamp> {
-    now.checked_sub(retention?).ok()
 }
 
 /// Compares the system clock with the monotonic clock, so that a clock that was set forward by mistake, or is

@@ -78,7 +78,7 @@ impl Processor {
         messages: Arc<Repeats>,
     ) -> Result<Processor, StoreError> {
         let counts = Arc::new(Counts::default());
-        store.events().accepted.notify();
+        store.events().accepted.notify_one();
         let is_stopping = Arc::new(AtomicBool::new(false));
         let work = ProcessorThread {
             is_stopping: is_stopping.clone(),
@@ -99,7 +99,7 @@ impl Processor {
     /// processes the rest.
     pub fn stop(&self) {
         self.is_stopping.store(true, Relaxed);
-        self.store.events().accepted.notify();
+        self.store.events().accepted.notify_one();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the intake processor had failed before it was stopped");
@@ -127,7 +127,7 @@ impl ProcessorThread {
         let look_every = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
         loop {
             let pause = if self.is_flooded { look_every.min(FLOOD_CHECK_INTERVAL) } else { look_every };
-            self.store.events().accepted.wait(pause);
+            self.store.wait_for_accepted(pause);
             if !self.is_stopping.load(Relaxed) {
                 thread::sleep(BATCH_DELAY);
             }
@@ -140,7 +140,7 @@ impl ProcessorThread {
                 Err(error) => {
                     tracing::warn!(%error, "the intake could not be processed; will retry");
                     thread::sleep(RETRY_DELAY);
-                    self.store.events().accepted.notify();
+                    self.store.events().accepted.notify_one();
                 }
             }
         }
@@ -186,7 +186,7 @@ impl ProcessorThread {
             if released > 0 {
                 self.store.events().queued.notify_one();
                 // Release the rest after processing the submissions that have arrived meanwhile.
-                self.store.events().accepted.notify();
+                self.store.events().accepted.notify_one();
             } else if self.released > 0 {
                 let released = std::mem::take(&mut self.released);
                 tracing::info!(released, "the flood has ended: released the submissions held during it");

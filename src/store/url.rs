@@ -24,15 +24,9 @@ impl DatabaseUrl {
     }
 }
 
-impl<P: AsRef<Path> + ?Sized> From<&P> for DatabaseUrl {
-    fn from(path: &P) -> DatabaseUrl {
+impl<P: AsRef<Path>> From<P> for DatabaseUrl {
+    fn from(path: P) -> DatabaseUrl {
         DatabaseUrl::Sqlite(path.as_ref().to_owned())
-    }
-}
-
-impl From<PathBuf> for DatabaseUrl {
-    fn from(path: PathBuf) -> DatabaseUrl {
-        DatabaseUrl::Sqlite(path)
     }
 }
 

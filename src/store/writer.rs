@@ -1,9 +1,8 @@
 //! The thread that writes: commits all waiting requests together, then reports the outcome to each caller.
 
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
@@ -22,36 +21,13 @@ use super::{postgres, sqlite};
 #[derive(Default)]
 pub struct Events {
     /// Submissions were accepted.
-    pub accepted: WakeUp,
+    pub accepted: Notify,
     /// A batch of the intake was processed.
     pub processed: watch::Sender<()>,
     /// Deliveries may have been queued.
     pub queued: Notify,
     /// Submissions are held because of a flood.
     pub flooded: Notify,
-}
-
-/// Wakes one thread. A wake-up before the thread waits is not lost.
-#[derive(Default)]
-pub struct WakeUp {
-    is_set: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl WakeUp {
-    /// Wakes the thread.
-    pub fn notify(&self) {
-        *self.is_set.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits until there has been a wake-up since the last call, or until the timeout.
-    pub fn wait(&self, timeout: Duration) {
-        let is_set = self.is_set.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_timeout_while(is_set, timeout, |is_set| !*is_set);
-        let (mut is_set, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        *is_set = false;
-    }
 }
 
 /// The writer threads and their queues.
@@ -224,7 +200,7 @@ impl WriterThread {
                 change.answer(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
             }
             if outcome.is_ok() && !batch.jobs.is_empty() {
-                self.events.accepted.notify();
+                self.events.accepted.notify_one();
             }
             for (at, answer) in batch.answers.into_iter().enumerate() {
                 // The caller may have stopped waiting.

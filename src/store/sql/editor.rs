@@ -337,12 +337,8 @@ pub(crate) struct Selected {
     channels: Vec<String>,
 }
 
-/// A delivery to be retried, unless an attempt has begun since.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Untried {
-    submission: [u8; 16],
-    attempts: u32,
-}
+/// A delivery to be retried, unless an attempt has begun since: its submission and its number of attempts.
+type Untried = ([u8; 16], u32);
 
 impl Selected {
     /// Selects everything that a retry affects: parked and waiting deliveries, submissions that could not be
@@ -367,15 +363,9 @@ impl Selected {
             deliveries.push_str(&format!(" AND channel = ?{}", values.len()));
         }
         for row in sql.query(&deliveries, &bound(&values))? {
-            let untried = Untried { submission: row.get(0)?, attempts: row.get(2)? };
-            match found.deliveries.get_mut(row.text(1)?) {
-                Some(others) => others.push(untried),
-                None => drop(found.deliveries.insert(row.get(1)?, vec![untried])),
-            }
+            found.deliveries.entry(row.get(1)?).or_default().push((row.get(0)?, row.get(2)?));
         }
-        for deliveries in found.deliveries.values_mut() {
-            deliveries.sort_unstable_by_key(|untried| untried.submission);
-        }
+        found.deliveries.values_mut().for_each(|deliveries| deliveries.sort_unstable());
         found.channels = found.deliveries.keys().chain(&retry.channel).cloned().collect();
         Ok(found)
     }
@@ -386,16 +376,15 @@ const RETRIED: &str = "'parked', 'waiting'";
 
 /// Makes those of a channel's deliveries due that have not been attempted since they were selected.
 fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) -> Result<usize, StoreError> {
-    let ids: Vec<_> = untried.iter().map(|untried| untried.submission).collect();
+    let ids: Vec<_> = untried.iter().map(|(submission, _)| *submission).collect();
     let select = format!(
         "SELECT channel, attempts, submission FROM delivery WHERE state IN ({RETRIED}) AND submission"
     );
     let mut unchanged = Vec::with_capacity(ids.len());
     for row in tx.query_in(&select, &ids, tx.dialect().lock())? {
-        let (attempts, submission): (u32, [u8; 16]) = (row.get(1)?, row.get(2)?);
-        let found = untried.binary_search_by_key(&submission, |untried| untried.submission).ok();
-        if row.text(0)? == channel && found.is_some_and(|at| untried[at].attempts == attempts) {
-            unchanged.push(submission);
+        let found: Untried = (row.get(2)?, row.get(1)?);
+        if row.text(0)? == channel && untried.binary_search(&found).is_ok() {
+            unchanged.push(found.0);
         }
     }
     tx.execute_in(
