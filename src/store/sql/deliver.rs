@@ -718,8 +718,8 @@ fn interrupt(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option
     Ok(again.filter(|_| waits))
 }
 
-/// Assigns a delivery of the submission `?1` the due time `?4`, or parks it if that is null. It is held if its
-/// submission was held meanwhile.
+/// Assigns a delivery of the submission `?1` the due time `?4`, or parks it if that is null. The delivery is
+/// held instead if its submission was held meanwhile.
 const REQUEUED: &str = "
     due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
     state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
