@@ -84,6 +84,7 @@ CREATE TABLE delivery (
 CREATE INDEX delivery_first ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 CREATE INDEX delivery_turn ON delivery (channel, form, rank, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 CREATE INDEX delivery_again ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures > 0;
+CREATE INDEX delivery_again_turn ON delivery (channel, rank, due_at) WHERE due_at IS NOT NULL AND failures > 0;
 CREATE INDEX delivery_parked ON delivery (channel) WHERE state = 'parked';
 CREATE INDEX delivery_sending ON delivery (channel) WHERE state = 'sending';
 -- What has waited longest is found at once, however much is delivered or waits.

@@ -63,6 +63,8 @@ pub enum HealthChange {
         /// may have been the cause, and they would only fail again.
         after_outage: bool,
     },
+    /// A receiver that lately deferred messages has accepted one, so those that it deferred may be next.
+    Accepting,
     /// The channel is switched off until the operator switches it on.
     Off,
 }
@@ -215,6 +217,8 @@ struct Pause {
     cause: Cause,
     /// Number of attempts that may start before the next pause.
     probes: usize,
+    /// Whether an earlier pause has ended without a success since.
+    was_in_vain: bool,
     /// Whether the operator is informed of the pause. Short pauses after temporary refusals are not reported.
     is_reported: bool,
 }
@@ -222,7 +226,13 @@ struct Pause {
 impl Pause {
     /// The first pause, or the one that follows `last`.
     fn after(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
+        // A receiver that limits its rate accepts a message after the time that it asked for. If it does not,
+        // the content may be the cause: a receiver may limit requests by an address in the content.
+        let was_in_vain = last.is_some_and(|last| last.was_in_vain || now >= last.until);
         let (first, longest, max_retry_after, probes) = match cause {
+            Cause::Deferred if was_in_vain => {
+                (FIRST_DEFERRAL, LONGEST_DEFERRAL, MAX_UNCLEAR_RETRY_AFTER, PROBES)
+            }
             Cause::Deferred => (FIRST_DEFERRAL, LONGEST_DEFERRAL, MAX_RETRY_AFTER, PROBES),
             Cause::Unclear => (FIRST_PAUSE, FIRST_PAUSE, MAX_UNCLEAR_RETRY_AFTER, PROBES),
             _ => (FIRST_PAUSE, LONGEST_PAUSE, MAX_RETRY_AFTER, 1),
@@ -239,6 +249,7 @@ impl Pause {
             length,
             cause,
             probes,
+            was_in_vain,
             is_reported,
         }
     }
@@ -381,7 +392,7 @@ impl ChannelHealth {
             self.is_paused_elsewhere = false;
             return HealthChange::Resumed { after_outage: true };
         }
-        HealthChange::None
+        if is_delivered && !self.gap.is_zero() { HealthChange::Accepting } else { HealthChange::None }
     }
 }
 
@@ -571,7 +582,7 @@ mod tests {
         assert_eq!(channel.capacity(now), Capacity { any: 4, retries: 4 });
         channel.begin(false);
         assert_eq!(channel.capacity(now), Capacity { any: 3, retries: 3 });
-        assert_eq!(channel.end(false, &fine(), now), HealthChange::None);
+        assert_eq!(channel.end(false, &fine(), now), HealthChange::Accepting);
         let mut gaps = Vec::new();
         while let Some(ends) = channel.wakes_at(now) {
             assert_eq!(channel.capacity(now), Capacity::default());

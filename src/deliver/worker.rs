@@ -449,6 +449,9 @@ impl WorkerLoop {
                 tracing::info!(channel = name, "the channel works again");
                 self.store.resume(name, after_outage, now).await.map(drop)
             }
+            HealthChange::Accepting => {
+                self.store.change(move |tx| tx.bring_deferred_forward(&name, now)).await
+            }
             HealthChange::Off => {
                 tracing::error!(
                     channel = name,

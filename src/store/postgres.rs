@@ -23,13 +23,14 @@ use super::url::DatabaseUrl;
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../migrations/postgres/inbox.sql");
 /// Migrations, each from one layout to the next, starting at layout 1.
-const UPGRADES: [&str; 3] = [
+const UPGRADES: [&str; 4] = [
     include_str!("../../migrations/postgres/upgrade_to_2.sql"),
     include_str!("../../migrations/postgres/upgrade_to_3.sql"),
     include_str!("../../migrations/postgres/upgrade_to_4.sql"),
+    include_str!("../../migrations/postgres/upgrade_to_5.sql"),
 ];
 /// The current layout.
-const LAYOUT: i64 = 4;
+const LAYOUT: i64 = 5;
 /// The oldest layout whose program can use a database of the current layout, during a rolling update.
 const READABLE_FROM: i64 = 3;
 

@@ -183,18 +183,31 @@ impl Transaction<'_> {
             rows::MAX_ROWS
         );
         let rows = tx.query(&later, values![channel, from.as_millisecond(), now.as_millisecond()])?;
-        let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
-        ids.sort_unstable();
-        let count = tx.execute_in(
-            "UPDATE delivery SET due_at = ?1, failures = CASE WHEN failures > 1 AND (blame = 'channel' OR
-                 (SELECT received_at FROM submission WHERE id = delivery.submission) > ?3) THEN failures - 1 ELSE failures END
-             WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame IN ('channel', 'unclear') AND submission",
-            values![now.as_millisecond(), channel, now.as_millisecond() - millis(FORGIVENESS_AGE)],
-            &ids,
-        )?;
+        let count = make_due(tx, channel, &rows, now)?;
         let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
         let from = last.map(|row| rows::time(row.get(1)?)).transpose()?;
         Ok((count, from))
+    }
+
+    /// After a receiver that defers messages has accepted one, makes deliveries due that it deferred earlier:
+    /// up to [`NEXT_DEFERRED`] of the lowest rank. They need not wait for their scheduled times, because the
+    /// receiver accepts messages at its own rate. Retries of frequent networks keep their times.
+    pub fn bring_deferred_forward(&self, channel: &str, now: Timestamp) -> Result<(), StoreError> {
+        let (tx, now) = (self.sql, self.to_database_time(now));
+        let deferred = format!(
+            "SELECT submission FROM {}
+             WHERE channel = ?1 AND rank >= ?3 AND rank < ?4 AND due_at > ?2 AND state = 'waiting' AND blame = 'channel' AND {}
+             ORDER BY rank, due_at LIMIT {NEXT_DEFERRED}",
+            tx.dialect().indexed("delivery", "delivery_again_turn"),
+            condition(true)
+        );
+        for ranks in QUIET_RANKS {
+            let rows = tx.query(&deferred, values![channel, now.as_millisecond(), ranks.start, ranks.end])?;
+            if !rows.is_empty() {
+                return make_due(tx, channel, &rows, now).map(drop);
+            }
+        }
+        Ok(())
     }
 
     /// Switches a channel off until its target changes or the operator retries one of its deliveries.
@@ -252,6 +265,23 @@ impl Transaction<'_> {
     }
 }
 
+/// The number of deferred deliveries that become due when a receiver accepts a message.
+const NEXT_DEFERRED: usize = 2;
+
+/// Makes the waiting retries in `rows`, whose first column is the submission, due at `now`, and stops
+/// counting attempts that failed only because of the channel. Returns their number.
+fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result<usize, StoreError> {
+    let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+    ids.sort_unstable();
+    tx.execute_in(
+        "UPDATE delivery SET due_at = ?1, failures = CASE WHEN failures > 1 AND (blame = 'channel' OR
+             (SELECT received_at FROM submission WHERE id = delivery.submission) > ?3) THEN failures - 1 ELSE failures END
+         WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame IN ('channel', 'unclear') AND submission",
+        values![now.as_millisecond(), channel, now.as_millisecond() - millis(FORGIVENESS_AGE)],
+        &ids,
+    )
+}
+
 /// The lowest rank of a suspicious submission.
 pub const SUSPICIOUS_RANK: i64 = 64;
 /// The lowest rank of a submission whose network has used up its daily allowance. Other ranks are lower: a
@@ -287,7 +317,7 @@ fn claim_in(
     let most = places + under_way.len();
     let is_free = |found: &DueDelivery| !found.is_among(under_way);
     let first = if places > 0 { due_first(tx, want, may_begin, now, most)? } else { Vec::new() };
-    let retries = if most_retries > 0 { due_again(tx, channel, now, most)? } else { Vec::new() };
+    let retries = if most_retries > 0 { due_again(tx, want, now, most)? } else { Vec::new() };
     let mut first = first.into_iter().filter(is_free).peekable();
     let mut retries = retries.into_iter().filter(is_free).take(most_retries).peekable();
     // First attempts precede retries, unless the retry has a better class. Sometimes a retry comes first, so
@@ -609,24 +639,44 @@ fn mix(attempt: usize, salt: u64, below: usize) -> usize {
 /// The salt for the form that comes first. Other salts are the intervals above.
 const FORM_TURN: u64 = 1;
 
-/// Due retries, by class and rank, chosen from the [`LOOK_AT`] that have been due for longest and as many
-/// that became due last.
+/// Due retries, in the order of [`DueDelivery::class`], rank and due time.
 fn due_again(
     tx: &dyn Sql,
-    channel: &str,
+    want: &ClaimRequest,
     now: Timestamp,
     most: usize,
 ) -> Result<Vec<DueDelivery>, StoreError> {
-    let look_at = most.max(LOOK_AT);
-    let mut found = by_due_time(tx, channel, true, now, look_at, "ASC")?;
-    if found.len() == look_at {
-        for late in by_due_time(tx, channel, true, now, look_at, "DESC")? {
-            if !found.iter().any(|other| other.submission == late.submission) {
-                found.push(late);
+    let channel = &want.target.name;
+    let mut found: Vec<DueDelivery> = Vec::new();
+    let due = format!(
+        "SELECT {DELIVERY} FROM {}
+         WHERE channel = ?1 AND rank >= ?4 AND rank < ?5 AND due_at <= ?2 AND {}
+         ORDER BY rank, due_at LIMIT ?3 {}",
+        tx.dialect().indexed("delivery", "delivery_again_turn"),
+        condition(true),
+        tx.dialect().lock_free_rows()
+    );
+    let [quiet, quiet_suspicious] = QUIET_RANKS;
+    let frequent = FREQUENT_RANK..SUSPICIOUS_RANK;
+    let frequent_suspicious = SUSPICIOUS_RANK + FREQUENT_RANK..2 * SUSPICIOUS_RANK;
+    for ranks in [quiet, quiet_suspicious, frequent, frequent_suspicious] {
+        if found.len() >= most {
+            break;
+        }
+        let mut of_class = Vec::new();
+        // There are few quiet retries, but those of frequent networks could block each other.
+        if ranks.start == FREQUENT_RANK {
+            of_class = by_due_time(tx, channel, true, now, turns(want, OLDEST_EVERY), "ASC")?;
+        }
+        for row in tx.query(&due, values![channel, now.as_millisecond(), most, ranks.start, ranks.end])? {
+            of_class.push(DueDelivery::new(&row)?);
+        }
+        for retry in of_class {
+            if !found.iter().any(|other| other.submission == retry.submission) {
+                found.push(retry);
             }
         }
     }
-    found.sort_by_key(|found| (found.class(), found.rank));
     Ok(found)
 }
 
@@ -646,10 +696,6 @@ fn by_due_time(
     );
     tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(DueDelivery::new).collect()
 }
-
-/// How many retries are sorted by rank, from either end of the due times. The bound is fair: the schedule
-/// spreads due times, so each retry is among them when it becomes due, and again later.
-const LOOK_AT: usize = 64;
 
 /// When the next first attempt or, with `again`, the next retry is due; `None` if there is none.
 fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp>, StoreError> {

@@ -352,9 +352,11 @@ impl Transaction<'_> {
                 is_suspicious: row.get(5)?,
                 source: row.get(7)?,
                 is_deliverable: !is_taken(channels, row.text(8)?)
-                    || reach.delivered.contains(&id)
+                    || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
                     // A release inserts the deliveries that a held submission does not have.
-                    || !row.get::<bool>(9)? && (hold != HoldCause::None || reach.pending.contains(&id)),
+                    || !row.get::<bool>(9)?
+                        && (hold != HoldCause::None
+                            || !reach.stuck.contains(&id) && reach.pending.contains(&id)),
             };
             let content = contents.get(&row.get::<Hash>(10)?).copied().unwrap_or_default();
             let newest = originals.entry(content).or_insert(original);
@@ -475,6 +477,9 @@ fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Resul
 struct Reach {
     delivered: BTreeSet<[u8; 16]>,
     pending: BTreeSet<[u8; 16]>,
+    /// Submissions that a configured channel has parked or will try only later. A repeat does not rely on
+    /// their other channels, because people may read only that one.
+    stuck: BTreeSet<[u8; 16]>,
 }
 
 /// A repeat cannot rely on a delivery that is due later than this, because a new submission would be sent at
@@ -504,8 +509,9 @@ impl Reach {
                         .is_some_and(|due_at| due_at.saturating_sub(millis(SOON)) > now);
             if state == "delivered" {
                 reach.delivered.insert(row.get(3)?);
-            } else if state != "parked" && !is_far && channels.iter().any(|channel| channel.name == name) {
-                reach.pending.insert(row.get(3)?);
+            } else if channels.iter().any(|channel| channel.name == name) {
+                let found = if state == "parked" || is_far { &mut reach.stuck } else { &mut reach.pending };
+                found.insert(row.get(3)?);
             }
         }
         Ok(reach)

@@ -74,6 +74,7 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
         for n in 0..450 {
             store.keep(contact(&format!("number {n}"))).await.unwrap();
         }
+        store.keep(contact("number 1")).await.unwrap();
         let claims = store.claim(vec![want], Vec::new(), at(0), Duration::from_mins(3)).await.unwrap();
         for claimed in claims.into_iter().flat_map(|claims| claims.claimed) {
             let failed = Outcome::failed(Cause::Channel, "451 \u{1f600}");
@@ -82,7 +83,6 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
         store.pause("box".to_owned(), "451".to_owned(), at(2)).await.unwrap();
         let refused = RefusedRequests { source: None, form: "contact", count: 3 };
         store.record_refusals(vec![refused], at(3)).await.unwrap();
-        store.keep(contact("number 1")).await.unwrap();
         store.keep(contact("to be set aside")).await.unwrap().id()
     });
     store.close();

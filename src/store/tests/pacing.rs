@@ -11,6 +11,7 @@ use crate::submission::outcome::{Cause, Outcome};
 use crate::submission::schedule::{self, NextStep};
 
 mod attacks;
+mod retries;
 
 const LEASE: Duration = Duration::from_mins(3);
 const SECOND: Duration = Duration::from_secs(1);
@@ -98,6 +99,9 @@ impl Channel {
                 }
                 HealthChange::Resumed { after_outage } => {
                     runtime.block_on(store.resume("box".to_owned(), after_outage, now)).unwrap();
+                }
+                HealthChange::Accepting => {
+                    runtime.block_on(store.change(move |tx| tx.bring_deferred_forward("box", now))).unwrap();
                 }
                 HealthChange::None | HealthChange::Off => {}
             }

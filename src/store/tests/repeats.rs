@@ -183,3 +183,24 @@ fn a_repeat_that_is_held_counts_as_held_since_then() {
     fixture.keep_again(&later(&hostile(), DAY), first);
     assert_eq!((expire(DAY * 30), expire(DAY * 30 + MILLISECOND)), (0, 1));
 }
+
+/// The archive has an attacker's copy of a request, but the mail server refused it or defers it for hours.
+#[test]
+fn a_copy_that_only_an_archive_has_does_not_absorb_a_visitors_request() {
+    for is_parked in [true, false] {
+        let fixture = Fixture::with_channels(&["archive", "mail"], &[]);
+        let copy = fixture.keep_new(&waitlist("CEO@bigcorp.example"));
+        let archived = &fixture.claim("archive", evening())[0];
+        fixture.record(archived, &Outcome::delivered("kept"), NextStep::Delivered, evening());
+        let mailed = &fixture.claim("mail", evening())[0];
+        if is_parked {
+            fixture.record(mailed, &Outcome::failed(Cause::Refused, "554"), NextStep::Parked, evening());
+        } else {
+            let later = NextStep::RetryAt(evening() + Duration::from_hours(5));
+            fixture.record(mailed, &Outcome::failed(Cause::Deferred, "451"), later, evening());
+        }
+        let id = fixture.keep_new(&Arrival { received_at: evening(), ..honest() });
+        assert_ne!(id, copy);
+        assert_eq!(fixture.sent("mail"), [id]);
+    }
+}

@@ -615,6 +615,10 @@ impl World {
                     (_, from) = tx.bring_forward(&target.name, later, clock).unwrap();
                 }
             }
+            HealthChange::Accepting => {
+                let tx = transaction(&self.database, &self.secret);
+                tx.bring_deferred_forward(&target.name, clock).unwrap();
+            }
             HealthChange::Off => {
                 transaction(&self.database, &self.secret).switch_off(&target, "410", clock).unwrap();
             }
