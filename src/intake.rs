@@ -90,7 +90,7 @@ impl Arrival {
     /// Prepares the submission's row in the table `intake`. If there is an encryption key and no channel
     /// accepts the form, the submission is screened now and then encrypted, because the processor could not
     /// read it.
-    fn accepting(
+    fn prepare_row(
         self,
         options: &IntakeOptions,
         channels: &[Route],
@@ -164,7 +164,7 @@ impl Intake {
     /// is cancelled before either, the submission may have been stored.
     pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         let accepting =
-            arrival.accepting(&self.options.load(), &self.store.channels.load(), &self.messages)?;
+            arrival.prepare_row(&self.options.load(), &self.store.channels.load(), &self.messages)?;
         self.store.append(accepting).await
     }
 
@@ -189,7 +189,7 @@ impl Intake {
 impl Arrival {
     /// The row for the table `intake`, given these configured channels.
     pub(crate) fn into_row(self, options: &IntakeOptions, channels: &[Route]) -> Accepting {
-        self.accepting(options, channels, &Repeats::new(Instant::now())).unwrap()
+        self.prepare_row(options, channels, &Repeats::new(Instant::now())).unwrap()
     }
 
     /// The same arrival, as if screening had held it for these reasons with 60 points each.

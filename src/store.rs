@@ -32,7 +32,7 @@ use uuid::Uuid;
 use crate::forms::source::RefusedRequests;
 use crate::submission::delivery::{ClaimRequest, Claims, Lease, Route};
 pub use error::StoreError;
-pub use fingerprint::{Hash, of_day};
+pub use fingerprint::{Hash, with_day_prefix};
 pub use postgres::server::Server;
 pub use sql::abuse::{Abuse, AgentCount, RefusedSource, SignalCount};
 pub use sql::copy::{Copied, CopyError, copy_inbox, migrate};
@@ -123,7 +123,7 @@ impl Store {
 
     /// Blocks until submissions have been accepted since the last call, or until the timeout.
     pub fn wait_for_accepted(&self, timeout: Duration) {
-        let _ = postgres::connection::wait(self.events().accepted.notified(), timeout);
+        let _ = postgres::connection::block_on_with_timeout(self.events().accepted.notified(), timeout);
     }
 
     /// Whether submissions are being accepted right now.
@@ -141,7 +141,7 @@ impl Store {
     pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
         let mut processed = self.events().processed.subscribe();
         loop {
-            if let Some(accepted) = self.change(move |tx| tx.fate(id)).await? {
+            if let Some(accepted) = self.change(move |tx| tx.find_outcome(id)).await? {
                 return Ok(accepted);
             }
             // Another replica may have processed it. This replica's processor wakes the loop each time it has

@@ -33,11 +33,11 @@ impl ChannelOptions {
 
     /// The channel's name, forms and daily quota, which the store needs to create deliveries.
     pub fn route(&self) -> Route {
-        let quota = self.has_daily_quota.then(|| self.quota());
+        let quota = self.has_daily_quota.then(|| self.daily_quota());
         Route { name: self.name.clone(), forms: self.forms.clone(), quota }
     }
 
-    fn quota(&self) -> DailyQuota {
+    fn daily_quota(&self) -> DailyQuota {
         let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => {
                 let username = smtp.login.as_ref().map_or("", |login| login.username.as_str());

@@ -46,7 +46,7 @@ impl Digest {
     ) -> Result<Digest, StoreError> {
         let queue = inbox.queue()?;
         Ok(Digest {
-            shortage: Shortage::at(place, min_free),
+            shortage: Shortage::check(place, min_free),
             held: queue.held,
             set_aside: queue.set_aside,
             channels: inbox.channels()?,
@@ -124,7 +124,7 @@ impl Digest {
 
     /// The channels in the order in which to try them: healthy ones first. Omits channels that are switched
     /// off.
-    pub fn order<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    pub fn channels_to_try<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let severity = |name: &str| {
             let known = self.channels.iter().find(|channel| channel.name == name);
             known.map_or(0, |channel| match &channel.obstacle {
@@ -256,7 +256,7 @@ mod tests {
             ],
             ..Digest::default()
         };
-        let order = digest.order(["crm", "mail", "new", "old", "team"].into_iter());
+        let order = digest.channels_to_try(["crm", "mail", "new", "old", "team"].into_iter());
         assert_eq!(order, ["new", "team", "mail", "crm"]);
     }
 

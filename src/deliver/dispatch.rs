@@ -225,7 +225,7 @@ struct Pause {
 
 impl Pause {
     /// The first pause, or the one that follows `last`.
-    fn after(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
+    fn following(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
         // A receiver that limits its rate accepts a message after the time that it asked for. If it does not,
         // the content may be the cause: a receiver may limit requests by an address in the content.
         let was_in_vain = last.is_some_and(|last| last.was_in_vain || now >= last.until);
@@ -337,15 +337,17 @@ impl ChannelHealth {
                 self.set_enabled(false);
                 HealthChange::Off
             }
-            Some(cause @ (Cause::Channel | Cause::Unclear | Cause::Deferred)) => self.fail(cause, asked, now),
+            Some(cause @ (Cause::Channel | Cause::Unclear | Cause::Deferred)) => {
+                self.record_failure(cause, asked, now)
+            }
             // A refusal of one notification also shows that the channel works.
-            Some(Cause::Notification | Cause::Refused) => self.succeed(false, now),
-            None => self.succeed(true, now),
+            Some(Cause::Notification | Cause::Refused) => self.record_success(false, now),
+            None => self.record_success(true, now),
         }
     }
 
     /// Handles a failure that the channel may have caused.
-    fn fail(&mut self, cause: Cause, asked: Option<Duration>, now: Duration) -> HealthChange {
+    fn record_failure(&mut self, cause: Cause, asked: Option<Duration>, now: Duration) -> HealthChange {
         let last = match self.health {
             HealthState::Paused(last) => Some(last),
             _ => None,
@@ -368,14 +370,14 @@ impl ChannelHealth {
         if cause == Cause::Deferred && last.is_none() {
             self.gap = (self.gap * 2).clamp(FIRST_DEFERRAL, LONGEST_GAP);
         }
-        let pause = Pause::after(last, cause, asked, now);
+        let pause = Pause::following(last, cause, asked, now);
         self.health = HealthState::Paused(pause);
         let was_reported = last.is_some_and(|last| last.is_reported);
         if pause.is_reported && !was_reported { HealthChange::Paused } else { HealthChange::None }
     }
 
     /// Handles a success, or a refusal of one notification by a working channel.
-    fn succeed(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
+    fn record_success(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
         self.failures = 0;
         if is_delivered {
             self.gap = self.gap * 7 / 8;
@@ -727,7 +729,7 @@ mod tests {
         assert_eq!(dispatcher.idle_time(START, MIN_CLAIM_INTERVAL * 9), None);
         let paused = &mut dispatcher.channels[1].1;
         paused.end(false, &Outcome::Delivered(String::new()), START);
-        paused.health = HealthState::Paused(Pause::after(None, Cause::Channel, None, START));
+        paused.health = HealthState::Paused(Pause::following(None, Cause::Channel, None, START));
         assert_eq!(dispatcher.idle_time(START, START), Some(MIN_CLAIM_INTERVAL));
         let soon = FIRST_PAUSE.saturating_sub(MIN_CLAIM_INTERVAL / 2);
         assert_eq!(

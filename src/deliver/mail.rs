@@ -63,8 +63,8 @@ impl MailAddresses {
 
 /// Composes the message. It ends in CRLF, and no line is longer than 998 octets (RFC 5322 §2.1.1).
 pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
-    let text = plain_text(notice).replace('\n', "\r\n");
-    let html = html(notice).replace('\n', "\r\n");
+    let text = plain_text_body(notice).replace('\n', "\r\n");
+    let html = html_body(notice).replace('\n', "\r\n");
 
     // The boundary is a hash of the content, so a sender cannot forge it. `=_` never occurs in
     // quoted-printable text (RFC 2045 §6.7).
@@ -86,7 +86,7 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     }
     let mut bytes = Vec::new();
     message
-        .header("Subject", unstructured(&subject(&notice.title)))
+        .header("Subject", unstructured_header(&subject_line(&notice.title)))
         .date(Date::new(notice.created_at.as_second()))
         .message_id(MessageId::new(message_id(notice, addresses.domain())))
         .header("Auto-Submitted", Raw::new("auto-generated"))
@@ -108,7 +108,7 @@ fn reply_to(notice: &Notification) -> Option<&str> {
 }
 
 /// The title on one line, limited to [`MAX_SUBJECT_CHARS`].
-fn subject(title: &str) -> String {
+fn subject_line(title: &str) -> String {
     let title = visible(title.trim());
     if title.chars().count() <= MAX_SUBJECT_CHARS {
         return title;
@@ -118,7 +118,7 @@ fn subject(title: &str) -> String {
 
 /// An unstructured header. Encodes all text except short printable ASCII. Also encodes text that looks like
 /// an encoded word, because a mail program would decode it.
-fn unstructured(text: &str) -> HeaderType<'static> {
+fn unstructured_header(text: &str) -> HeaderType<'static> {
     let is_plain = text.len() <= 60
         && text.bytes().all(|b| (b' '..=b'~').contains(&b))
         && !text.contains("=?")
@@ -150,7 +150,7 @@ fn encoded_words(text: &str) -> String {
 }
 
 /// The field's label, or its name if the form no longer has the field.
-fn label(notice: &Notification, name: &str) -> String {
+fn field_label(notice: &Notification, name: &str) -> String {
     let form = notice.form.as_deref().and_then(Form::named);
     let field = form.and_then(|form| form.all_fields().find(|field| field.name == name));
     field.map_or_else(|| visible(name), |field| field.label.to_owned())
@@ -158,7 +158,7 @@ fn label(notice: &Notification, name: &str) -> String {
 
 /// The message as plain text. Blocks are indented, so that a visitor's text cannot imitate lines that the
 /// server writes.
-fn plain_text(notice: &Notification) -> String {
+fn plain_text_body(notice: &Notification) -> String {
     let mut text = String::new();
     for sentence in &notice.words {
         let _ = writeln!(text, "{}", visible(sentence));
@@ -167,7 +167,7 @@ fn plain_text(notice: &Notification) -> String {
         text.push('\n');
     }
     for (name, value) in &notice.fields {
-        let label = label(notice, name);
+        let label = field_label(notice, name);
         let value = visible_lines(value);
         if value.contains('\n') || value.chars().count() > MAX_LINE_CHARS {
             let _ = writeln!(text, "{label}:\n");
@@ -188,9 +188,9 @@ fn plain_text(notice: &Notification) -> String {
 
 /// The message as HTML, without styles, scripts and external resources. `bdi` isolates the writing direction
 /// of each value.
-fn html(notice: &Notification) -> String {
+fn html_body(notice: &Notification) -> String {
     let mut html = String::from("<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n");
-    let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape_html(&subject(&notice.title)));
+    let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape_html(&subject_line(&notice.title)));
     for sentence in &notice.words {
         let _ = writeln!(html, "<p><bdi>{}</bdi></p>", escape_html(&visible(sentence)));
     }
@@ -198,8 +198,11 @@ fn html(notice: &Notification) -> String {
         html.push_str("<dl>\n");
         for (name, value) in &notice.fields {
             let value = escape_html(&visible_lines(value)).replace('\n', "<br>\n");
-            let _ =
-                writeln!(html, "<dt>{}</dt>\n<dd><bdi>{value}</bdi></dd>", escape_html(&label(notice, name)));
+            let _ = writeln!(
+                html,
+                "<dt>{}</dt>\n<dd><bdi>{value}</bdi></dd>",
+                escape_html(&field_label(notice, name))
+            );
         }
         html.push_str("</dl>\n");
     }

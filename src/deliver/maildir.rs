@@ -37,10 +37,10 @@ impl Maildir {
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let MaildirOptions { path, addresses } = &self.0;
         let path = path.clone();
-        let name = name(notice, addresses.domain());
+        let name = message_file_name(notice, addresses.domain());
         let message = mail::compose(addresses, notice);
         let look = notice.may_be_there;
-        let work = tokio::task::spawn_blocking(move || deliver(&path, &name, &message, look));
+        let work = tokio::task::spawn_blocking(move || deliver_to_maildir(&path, &name, &message, look));
         match tokio::time::timeout(DEADLINE, work).await {
             Ok(Ok(Ok(delivered))) => Outcome::delivered(delivered),
             Ok(Ok(Err(error))) => Outcome::failed(Cause::Channel, error),
@@ -52,14 +52,14 @@ impl Maildir {
 
 /// The file name: time, unique part and origin. The origin is the sender's domain rather than the host name,
 /// because a container's host name changes at every start.
-fn name(notice: &Notification, domain: &str) -> String {
+fn message_file_name(notice: &Notification, domain: &str) -> String {
     // An address literal may contain a colon, which would end the unique name in a Maildir.
     let domain = domain.replace(':', "\\072").replace('/', "\\057");
     format!("{}.{}-{}.{domain}", notice.created_at.as_second(), notice.id, notice.topic.name())
 }
 
 /// Returns a function that describes the error of a failed operation on `path`.
-fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> String {
+fn describe_io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> String {
     let path = path.display();
     move |error| match error.kind() {
         io::ErrorKind::StorageFull => format!("the disk is full: cannot {doing} {path}"),
@@ -70,22 +70,22 @@ fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Strin
 
 /// Delivers the message, and describes the result or the error. If `look` is set, searches for an existing
 /// copy first, which takes time proportional to the number of messages.
-fn deliver(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
+fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
-        create_folder(folder).map_err(io_error("create the folder", folder))?;
+        create_folder(folder).map_err(describe_io_error("create the folder", folder))?;
     }
     for folder in [&new, &cur].into_iter().filter(|_| look) {
-        if contains_message(folder, name).map_err(io_error("look into", folder))? {
+        if contains_message(folder, name).map_err(describe_io_error("look into", folder))? {
             // The attempt that delivered the message may have ended before it synced the folder.
-            sync_folder(folder).map_err(io_error("sync", folder))?;
+            sync_folder(folder).map_err(describe_io_error("sync", folder))?;
             return Ok(format!("{name} was already there"));
         }
     }
 
-    let written = write_new(&tmp, name, message)?;
+    let written = write_temporary_file(&tmp, name, message)?;
     move_into(&written, &new.join(name))?;
-    sync_folder(&new).map_err(io_error("sync", &new))?;
+    sync_folder(&new).map_err(describe_io_error("sync", &new))?;
     remove_temporary_files(&tmp, name);
     Ok(format!("{name} is in new/"))
 }
@@ -131,7 +131,7 @@ fn contains_message(folder: &Path, name: &str) -> io::Result<bool> {
 
 /// Writes and syncs a new file, and returns its path. Skips the names of files that interrupted attempts left
 /// behind, because another process may still be writing them.
-fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, String> {
+fn write_temporary_file(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, String> {
     let mut number = 0;
     let (path, mut file) = loop {
         let path = tmp.join(format!("{name}.{number}"));
@@ -139,17 +139,17 @@ fn write_new(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, String> 
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MAX_TEMPORARY_FILES => {
                 number += 1;
             }
-            opened => break (path.clone(), opened.map_err(io_error("write", &path))?),
+            opened => break (path.clone(), opened.map_err(describe_io_error("write", &path))?),
         }
     };
     let written = file.write_all(message).and_then(|()| file.sync_all());
-    written.inspect_err(|_| drop(fs::remove_file(&path))).map_err(io_error("write", &path))?;
+    written.inspect_err(|_| drop(fs::remove_file(&path))).map_err(describe_io_error("write", &path))?;
     Ok(path)
 }
 
 fn move_into(written: &Path, target: &Path) -> Result<(), String> {
     let moved = fs::rename(written, target).inspect_err(|_| drop(fs::remove_file(written)));
-    moved.map_err(io_error("move the message to", target))
+    moved.map_err(describe_io_error("move the message to", target))
 }
 
 /// Removes the files that interrupted attempts for this message left behind. Ignores errors.

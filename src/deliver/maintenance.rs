@@ -82,11 +82,11 @@ impl Maintenance {
             let done = async {
                 if is_time && clock.runs_evenly(Instant::now(), now) {
                     log_is_stale |= self.remove_expired(now).await? > 0;
-                    log_is_stale |= self.remove_held(now).await? > 0;
+                    log_is_stale |= self.remove_long_held(now).await? > 0;
                 }
                 if is_time {
                     log_is_stale |= self.seal_settled().await? > 0;
-                    forget_pressure(&self.store, now).await?;
+                    remove_old_refusal_counts(&self.store, now).await?;
                 }
                 if log_is_stale {
                     log_is_stale = !self.store.truncate_wal().await?;
@@ -125,7 +125,7 @@ impl Maintenance {
     }
 
     /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries.
-    async fn read<T: Send + 'static>(
+    async fn query_inbox<T: Send + 'static>(
         &self,
         query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -134,19 +134,19 @@ impl Maintenance {
         result.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Like [`Maintenance::read`], but returns an empty result if the inbox does not exist yet.
-    async fn read_if_any<T: Default + Send + 'static>(
+    /// Like [`Maintenance::query_inbox`], but returns an empty result if the inbox does not exist yet.
+    async fn query_inbox_if_any<T: Default + Send + 'static>(
         &self,
         query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        match self.read(query).await {
+        match self.query_inbox(query).await {
             Err(StoreError::Missing(_)) => Ok(T::default()),
             result => result,
         }
     }
 
     async fn warn_about_removed_channels(&self) {
-        let Ok(mut removed) = self.read(InboxReader::channels).await else { return };
+        let Ok(mut removed) = self.query_inbox(InboxReader::channels).await else { return };
         removed.retain(|known| !self.channels.iter().any(|(name, _)| *name == known.name));
         for channel in removed {
             let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
@@ -176,7 +176,7 @@ impl Maintenance {
     }
 
     /// Removes submissions that have been held for too long, and returns their number.
-    async fn remove_held(&self, now: Timestamp) -> Result<usize, StoreError> {
+    async fn remove_long_held(&self, now: Timestamp) -> Result<usize, StoreError> {
         let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };
         let mut removed = 0;
@@ -198,7 +198,7 @@ impl Maintenance {
         let mut sealed = 0;
         loop {
             let channels = channels.clone();
-            let settled = self.read_if_any(move |inbox| inbox.to_be_sealed(&channels, BATCH)).await?;
+            let settled = self.query_inbox_if_any(move |inbox| inbox.to_be_sealed(&channels, BATCH)).await?;
             let (count, before) = (settled.len(), sealed);
             for submission in settled {
                 sealed += usize::from(seal_submission(&self.store, recipient, &submission).await?);
@@ -212,8 +212,8 @@ impl Maintenance {
     /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it.
     async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
         let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
-        let done = || self.store.change(move |tx| tx.remember(DIGEST_KEY, due));
-        match self.store.change(|tx| tx.remembered(DIGEST_KEY)).await? {
+        let done = || self.store.change(move |tx| tx.store_time(DIGEST_KEY, due));
+        match self.store.change(|tx| tx.stored_time(DIGEST_KEY)).await? {
             Some(last) if last >= due => return Ok(()),
             // The clock was set back, or the inbox is new: start with the next digest.
             Some(last) if last > now => return done().await,
@@ -221,12 +221,12 @@ impl Maintenance {
             Some(_) => {}
         }
         let (at, min_free) = (self.place.clone(), self.options.min_free);
-        let digest = self.read(move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
+        let digest = self.query_inbox(move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
         if digest.is_empty() || self.channels.is_empty() {
             return done().await;
         }
         let notice = digest.notification(now);
-        let order = digest.order(self.channels.iter().map(|(name, _)| name.as_str()));
+        let order = digest.channels_to_try(self.channels.iter().map(|(name, _)| name.as_str()));
         if order.is_empty() {
             tracing::warn!(
                 "the inbox needs attention, but every channel is switched off; see `frontdesk inbox digest`"
@@ -234,7 +234,7 @@ impl Maintenance {
             return done().await;
         }
         let find = |name| self.channels.iter().find(|(other, _)| other == name);
-        if let Some(channel) = send_to_one(order.into_iter().filter_map(find), &notice).await {
+        if let Some(channel) = send_through_first_working(order.into_iter().filter_map(find), &notice).await {
             tracing::info!(channel, "sent the digest to the team");
             return done().await;
         }
@@ -245,12 +245,12 @@ impl Maintenance {
     /// Notifies the team that submissions are being held because of a flood, at most once an hour. Returns
     /// the time until the next check, or `None` if no submission is held because of a flood.
     async fn send_flood_notification(&self, now: Timestamp) -> Result<Option<Duration>, StoreError> {
-        let floods = self.read_if_any(InboxReader::floods).await?;
+        let floods = self.query_inbox_if_any(InboxReader::floods).await?;
         if floods.is_empty() {
             return Ok(None);
         }
         // Ignore a time in the future: the clock has been set back since then.
-        let last = self.store.change(|tx| tx.remembered(FLOOD_KEY)).await?.filter(|last| *last <= now);
+        let last = self.store.change(|tx| tx.stored_time(FLOOD_KEY)).await?.filter(|last| *last <= now);
         let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
         if let Some(wait) =
             since.and_then(|since| FLOOD_INTERVAL.checked_sub(since)).filter(|wait| !wait.is_zero())
@@ -265,12 +265,12 @@ impl Maintenance {
             "form quota exceeded: submissions from networks that have sent several are held until the flood ends"
         );
         let notice = digest::flood_notification(&floods, now);
-        let channel = send_to_one(&self.channels, &notice).await;
+        let channel = send_through_first_working(&self.channels, &notice).await;
         if let Some(channel) = channel {
             tracing::info!(channel, "sent the flood notification to the team");
         }
         if channel.is_some() || self.channels.is_empty() {
-            self.store.change(move |tx| tx.remember(FLOOD_KEY, now)).await?;
+            self.store.change(move |tx| tx.store_time(FLOOD_KEY, now)).await?;
             return Ok(Some(FLOOD_INTERVAL));
         }
         tracing::warn!("flood notification not accepted by any channel; will retry");
@@ -304,7 +304,7 @@ fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
 }
 
 /// Removes the counts of refused requests that are older than [`REFUSAL_DAYS`] days.
-async fn forget_pressure(store: &Store, now: Timestamp) -> Result<(), StoreError> {
+async fn remove_old_refusal_counts(store: &Store, now: Timestamp) -> Result<(), StoreError> {
     let Ok(before) = now.checked_sub(Duration::from_hours(24) * (REFUSAL_DAYS - 1)) else {
         return Ok(());
     };
@@ -326,7 +326,7 @@ pub(super) async fn seal_submission(
 
 /// Sends a notification through the first channel that accepts it. Returns that channel's name, or `None` if
 /// all channels failed.
-async fn send_to_one<'a>(
+async fn send_through_first_working<'a>(
     channels: impl IntoIterator<Item = &'a (String, Rc<Channel>)>,
     notice: &Notification,
 ) -> Option<&'a str> {
@@ -419,7 +419,8 @@ mod tests {
                 MaintenanceOptions { retention, retention_held, ..MaintenanceOptions::default() };
             let maintenance = maintain(maintenance, &options, &store);
             let removed = runtime.block_on(async {
-                maintenance.remove_expired(now).await.unwrap() + maintenance.remove_held(now).await.unwrap()
+                maintenance.remove_expired(now).await.unwrap()
+                    + maintenance.remove_long_held(now).await.unwrap()
             });
             (removed, InboxReader::open(&options.url).unwrap().queue().unwrap().held)
         };
@@ -475,7 +476,7 @@ mod tests {
         let refused =
             || InboxReader::open(&options.url).unwrap().abuse(Timestamp::UNIX_EPOCH, 0).unwrap().refused;
         assert_eq!(refused(), 505);
-        runtime.block_on(forget_pressure(&store, now)).unwrap();
+        runtime.block_on(remove_old_refusal_counts(&store, now)).unwrap();
         assert_eq!(refused(), 5);
     }
 

@@ -22,7 +22,7 @@ named_enum! {
 
 impl Topic {
     /// The `type` member of a webhook's JSON.
-    pub fn event(self) -> String {
+    pub fn event_type(self) -> String {
         format!("{}.created", self.name())
     }
 }
@@ -51,7 +51,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    pub fn of(submission: &Submission) -> Notification {
+    pub fn from_submission(submission: &Submission) -> Notification {
         let form = &submission.form;
         let get = |name| submission.get(name).map(str::trim).filter(|value| !value.is_empty());
         let name = match (get("name"), get("firstname"), get("lastname")) {
@@ -68,8 +68,8 @@ impl Notification {
             created_at: submission.received_at,
             form: Some(form.clone()),
             is_suspicious,
-            title: format!("{mark}{}: {sender}", capitalised(form)),
-            words: words(submission),
+            title: format!("{mark}{}: {sender}", capitalize_first_letter(form)),
+            words: context_sentences(submission),
             fields: submission.fields.clone(),
             may_be_there: false,
         }
@@ -87,7 +87,7 @@ impl Notification {
 }
 
 /// Context for the team: which agent sent the submission, why it is suspicious, and whether it was held.
-fn words(submission: &Submission) -> Vec<String> {
+fn context_sentences(submission: &Submission) -> Vec<String> {
     let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
     let withheld = submission.screening.as_ref().filter(|screening| screening.withheld);
     let is_flood = |reason: &ScreeningReason| reason.signal == Signal::FormRate;
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Notification {
     }
 }
 
-fn capitalised(word: &str) -> String {
+fn capitalize_first_letter(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
@@ -156,6 +156,6 @@ mod tests {
             source: String::new(),
             repeats: 0,
         };
-        assert_eq!(Notification::of(&submission).words, expected);
+        assert_eq!(Notification::from_submission(&submission).words, expected);
     }
 }

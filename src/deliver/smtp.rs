@@ -112,8 +112,9 @@ impl Smtp {
         };
         let message = mail::compose(&self.options.addresses, notice);
         let limit = self.options.deadlines.attempt;
-        let Ok((outcome, done)) = tokio::time::timeout(limit, self.attempt(trust, &message)).await else {
-            let sentence = format!("the attempt with {} took longer than {limit:?}", self.server());
+        let Ok((outcome, done)) = tokio::time::timeout(limit, self.transmit_message(trust, &message)).await
+        else {
+            let sentence = format!("the attempt with {} took longer than {limit:?}", self.server_address());
             return Outcome::failed(Cause::Unclear, sentence);
         };
         if let Some(session) = done {
@@ -123,34 +124,34 @@ impl Smtp {
     }
 
     /// Returns the outcome, and the connection if the caller must close it.
-    async fn attempt(&self, trust: &TrustedRoots, message: &[u8]) -> (Outcome, Option<SmtpSession>) {
+    async fn transmit_message(&self, trust: &TrustedRoots, message: &[u8]) -> (Outcome, Option<SmtpSession>) {
         let SmtpOptions { addresses, deadlines, .. } = &*self.options;
         if let Some(mut session) = self.take_idle() {
             match session.transmit(addresses, message, *deadlines).await {
                 Err(error) if error.may_be_stale() => {}
-                result => return self.conclude(session, result),
+                result => return self.finish_transmission(session, result),
             }
         }
         match SmtpSession::open(&self.options, trust).await {
             Ok(mut session) => {
                 let result = session.transmit(addresses, message, *deadlines).await;
-                self.conclude(session, result)
+                self.finish_transmission(session, result)
             }
-            Err(error) => (error.outcome(&self.server()), None),
+            Err(error) => (error.outcome(&self.server_address()), None),
         }
     }
 
     /// Converts the result of a transmission. Returns the outcome, and the connection if the caller must
     /// close it.
-    fn conclude(
+    fn finish_transmission(
         &self,
         session: SmtpSession,
         result: Result<String, SmtpError>,
     ) -> (Outcome, Option<SmtpSession>) {
         match result {
-            Ok(answer) => (Outcome::delivered(reply_text(&answer)), self.keep(session)),
-            Err(error) if error.breaks_connection() => (error.outcome(&self.server()), None),
-            Err(error) => (error.outcome(&self.server()), Some(session)),
+            Ok(answer) => (Outcome::delivered(reply_text(&answer)), self.keep_idle(session)),
+            Err(error) if error.breaks_connection() => (error.outcome(&self.server_address()), None),
+            Err(error) => (error.outcome(&self.server_address()), Some(session)),
         }
     }
 
@@ -162,7 +163,7 @@ impl Smtp {
     }
 
     /// Keeps the connection for reuse, or returns it if the caller must close it.
-    fn keep(&self, session: SmtpSession) -> Option<SmtpSession> {
+    fn keep_idle(&self, session: SmtpSession) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if session.sent >= MAX_MESSAGES || idle.len() >= MAX_IDLE {
             return Some(session);
@@ -171,7 +172,7 @@ impl Smtp {
         None
     }
 
-    fn server(&self) -> String {
+    fn server_address(&self) -> String {
         format!("{}:{}", self.options.host, self.options.port)
     }
 }

@@ -59,10 +59,14 @@ pub struct Webhook {
 
 impl Webhook {
     pub fn new(options: WebhookOptions) -> Webhook {
-        Webhook::with(options, NameResolver::System, Timestamp::now)
+        Webhook::with_resolver_and_clock(options, NameResolver::System, Timestamp::now)
     }
 
-    fn with(options: WebhookOptions, resolver: NameResolver, clock: fn() -> Timestamp) -> Webhook {
+    fn with_resolver_and_clock(
+        options: WebhookOptions,
+        resolver: NameResolver,
+        clock: fn() -> Timestamp,
+    ) -> Webhook {
         let WebhookOptions { allow_private, extra_roots, deadlines, .. } = &options;
         let client = FetchClient::new(resolver, *allow_private, extra_roots.as_ref(), *deadlines);
         Webhook { options: Box::new(options), client, clock }

@@ -96,7 +96,7 @@ impl DeliveryWorker {
             let confirmations = confirmations.clone();
             move || {
                 let work = WorkerLoop::new(latest, store, confirmations, stopping);
-                LocalSet::new().block_on(&runtime, work.run(&changed));
+                LocalSet::new().block_on(&runtime, work.run_until_stopped(&changed));
                 // A stalled DNS lookup or disk must not prevent the process from ending.
                 runtime.shutdown_background();
             }
@@ -165,7 +165,7 @@ impl Confirmations {
         }
     }
 
-    fn confirm(&self, id: Uuid) {
+    fn notify_waiting(&self, id: Uuid) {
         for waiting in self.lock().remove(&id).unwrap_or_default() {
             let _ = waiting.send(());
         }
@@ -201,7 +201,7 @@ struct FinishedAttempt {
     outcome: Outcome,
 }
 
-fn dispatcher(options: &WorkerOptions) -> Dispatcher {
+fn new_dispatcher(options: &WorkerOptions) -> Dispatcher {
     let target = |channel: &ChannelOptions| ChannelTarget {
         name: channel.name.clone(),
         destination: channel.destination(),
@@ -246,7 +246,7 @@ impl WorkerLoop {
     ) -> WorkerLoop {
         let options = latest.borrow_and_update().clone();
         WorkerLoop {
-            dispatcher: dispatcher(&options),
+            dispatcher: new_dispatcher(&options),
             channels: open_channels(&options),
             options,
             latest,
@@ -263,7 +263,7 @@ impl WorkerLoop {
         }
     }
 
-    async fn run(mut self, changed: &Notify) {
+    async fn run_until_stopped(mut self, changed: &Notify) {
         let mut stopping = self.stopping.clone();
         let _lock = tokio::select! {
             lock = self.take_over() => lock,
@@ -271,12 +271,12 @@ impl WorkerLoop {
         };
         loop {
             let end = self.deliver(changed).await;
-            self.finish().await;
+            self.finish_attempts().await;
             if let StopReason::Stopped = end {
                 return;
             }
             self.options = self.latest.borrow_and_update().clone();
-            self.dispatcher = dispatcher(&self.options);
+            self.dispatcher = new_dispatcher(&self.options);
             self.channels = open_channels(&self.options);
             // Aborted attempts are still recorded as started. This makes the next claim requeue them.
             self.store_fails = true;
@@ -307,23 +307,23 @@ impl WorkerLoop {
                 // Ignore notifications while no channel has capacity. Both sources remember them.
                 () = self.store.events().queued.notified(), if idle.is_none() => {}
                 () = changed.notified(), if idle.is_none() => {}
-                Some(ended) = self.attempts.join_next() => self.end(ended.ok()).await,
+                Some(ended) = self.attempts.join_next() => self.end_attempt(ended.ok()).await,
                 () = tokio::time::sleep(sleep) => {}
                 _ = stopping.wait_for(|stop| *stop) => break StopReason::Stopped,
                 Ok(()) = latest.changed() => break StopReason::Reconfigured,
             }
             while let Some(ended) = self.attempts.try_join_next() {
-                self.end(ended.ok()).await;
+                self.end_attempt(ended.ok()).await;
             }
         }
     }
 
     /// Waits for the attempts in progress, for at most `grace`, and then aborts them.
-    async fn finish(&mut self) {
+    async fn finish_attempts(&mut self) {
         let grace = self.options.grace;
         let finish = async {
             while let Some(ended) = self.attempts.join_next().await {
-                self.end(ended.ok()).await;
+                self.end_attempt(ended.ok()).await;
             }
         };
         if tokio::time::timeout(grace, finish).await.is_err() {
@@ -368,7 +368,8 @@ impl WorkerLoop {
         self.asked = Some(Instant::now());
         let wants = self.dispatcher.claim_requests(self.started.elapsed());
         let now = Timestamp::now();
-        if self.was_set_back(now) && self.store.change(move |tx| tx.clamp_due_times(now)).await.is_err() {
+        if self.was_clock_set_back(now) && self.store.change(move |tx| tx.clamp_due_times(now)).await.is_err()
+        {
             return STORE_RETRY;
         }
         let under_way = self.dispatcher.under_way.clone();
@@ -383,7 +384,8 @@ impl WorkerLoop {
         match self.store.claim(wants, under_way, now, LEASE).await {
             Ok(claims) => {
                 self.store_fails = false;
-                let sleeps = claims.into_iter().enumerate().map(|(index, claims)| self.begin(index, claims));
+                let sleeps =
+                    claims.into_iter().enumerate().map(|(index, claims)| self.begin_attempts(index, claims));
                 sleeps.flatten().min().unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
             }
             Err(error) => {
@@ -397,7 +399,7 @@ impl WorkerLoop {
     }
 
     /// Whether the system clock has been set back since the last call.
-    fn was_set_back(&mut self, now: Timestamp) -> bool {
+    fn was_clock_set_back(&mut self, now: Timestamp) -> bool {
         let should_show = self.clock.0 + self.clock.1.elapsed();
         self.clock = (now, Instant::now());
         now + MOST_DRIFT < should_show
@@ -405,7 +407,7 @@ impl WorkerLoop {
 
     /// Starts the attempts that were claimed for a channel. Returns the time until the channel's next
     /// attempt, or `None` if there is nothing to wait for.
-    fn begin(&mut self, index: usize, claims: Claims) -> Option<Duration> {
+    fn begin_attempts(&mut self, index: usize, claims: Claims) -> Option<Duration> {
         if !claims.is_paced {
             self.paced.remove(&index);
         } else if self.paced.insert(index) {
@@ -430,7 +432,7 @@ impl WorkerLoop {
     }
 
     /// Ends an attempt, and records any change of its channel's health.
-    async fn end(&mut self, ended: Option<FinishedAttempt>) {
+    async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome }) = ended else { return };
         let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
         let answer = match outcome {
@@ -473,7 +475,7 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
     loop {
         let taken = {
             let place = place.clone();
-            tokio::task::spawn_blocking(move || Lock::of(&place)).await
+            tokio::task::spawn_blocking(move || Lock::try_acquire(&place)).await
         };
         match taken {
             Ok(Ok(Some(lock))) => return lock,
@@ -515,7 +517,8 @@ async fn deliver_submission(
     seal: Option<(Recipient, Rc<Notify>)>,
 ) -> FinishedAttempt {
     let Claimed { lease, submission, failures, is_retry } = claimed;
-    let notice = Notification { may_be_there: lease.number > 1, ..Notification::of(&submission) };
+    let notice =
+        Notification { may_be_there: lease.number > 1, ..Notification::from_submission(&submission) };
     let outcome = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await.unwrap_or_else(|_| {
         Outcome::failed(
             Cause::Unclear,
@@ -534,7 +537,7 @@ async fn deliver_submission(
         match store.change(move |tx| tx.record(&ended.0, &ended.1, verdict, now)).await {
             Ok(settled) => {
                 if verdict == schedule::NextStep::Delivered {
-                    confirmations.confirm(id);
+                    confirmations.notify_waiting(id);
                 }
                 if let Some((recipient, sealed)) = seal.filter(|_| settled) {
                     match maintenance::seal_submission(&store, &recipient, &submission).await {

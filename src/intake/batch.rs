@@ -62,23 +62,23 @@ pub(crate) fn process(
     if !tx.try_intake_turn()? {
         return Ok(None);
     }
-    let (rows, has_more) = tx.pending(most, ids)?;
+    let (rows, has_more) = tx.read_pending(most, ids)?;
     if rows.is_empty() {
         return Ok(Some(Processed::default()));
     }
     let BatchConfig { options, channels } = &config();
-    let read = |row| Screened::read(row, options, channels, screener);
+    let read = |row| Screened::parse_and_screen(row, options, channels, screener);
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let window = i64::try_from(options.duplicate_window.as_millis()).unwrap_or(i64::MAX);
     // Cap due times at the database's clock: otherwise a replica whose own clock is ahead would delay
     // deliveries.
-    let latest = tx.clock()?.map_or(i64::MAX, Timestamp::as_millisecond);
+    let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
     let forms: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.form.as_str()).collect();
     let networks: BTreeSet<Hash> = candidates.iter().map(|candidate| candidate.network).collect();
-    let (forms, networks) = tx.rates(&forms, networks)?;
+    let (forms, networks) = tx.read_rates(&forms, networks)?;
     let mut rates = Rates { forms, networks, ..Rates::new(options.form_quota, latest) };
-    let known = known(tx, &candidates, window, channels)?;
+    let known = find_known(tx, &candidates, window, channels)?;
     let decision = duplicates::decide(&candidates, known, window, &mut rates);
     let (mut new, mut repeats) = (Vec::new(), Vec::new());
     for (screened, fate) in batch.iter().zip(&decision.fates) {
@@ -88,14 +88,14 @@ pub(crate) fn process(
                 if *reuses_key {
                     tracing::info!(%id, "stored a submission whose Idempotency-Key was used before with different content");
                 }
-                new.push(screened.submission(*hold, *rank));
+                new.push(screened.to_new_submission(*hold, *rank));
             }
             Fate::Repeat(original) => repeats.push((id, *original)),
         }
     }
     let deliveries = tx.insert_submissions(&new, channels, latest)?;
     tx.insert_repeats(&repeats)?;
-    apply(tx, &decision, channels, latest)?;
+    apply_decision(tx, &decision, channels, latest)?;
     tx.write_rates(&rates.forms, &rates.networks, &rates.changed)?;
     let newest = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
     let ids: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
@@ -132,7 +132,7 @@ impl Screener {
 
     /// Returns the verdict on a submission. Calls `judge` only the first time, until
     /// [`Screener::forget_verdicts`].
-    fn verdict(
+    fn verdict_once(
         &self,
         id: Uuid,
         judge: impl FnOnce() -> ScreeningVerdict,
@@ -158,7 +158,7 @@ struct Screened {
 
 impl Screened {
     /// Parses a row of the intake and screens it, unless it was screened when it was accepted.
-    fn read(
+    fn parse_and_screen(
         row: PendingRow,
         options: &IntakeOptions,
         channels: &[Route],
@@ -172,7 +172,7 @@ impl Screened {
             (evidence, Some(form)) => {
                 let entry = Entry::restored(form, row.fields()?);
                 let agent = row.agent()?;
-                screener.verdict(row.id, || {
+                screener.verdict_once(row.id, || {
                     evidence.judge(
                         &entry,
                         row.source,
@@ -203,14 +203,14 @@ impl Screened {
     }
 
     /// The row of a submission that is not a repeat.
-    fn submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
+    fn to_new_submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
         let mut verdict = self.verdict.clone();
         if hold == HoldCause::Flood {
             verdict = verdict.in_flood();
         }
         NewSubmission {
             row: &self.row,
-            content: stored_content(&self.candidate, store::day(self.candidate.received_at)),
+            content: stored_content_hash(&self.candidate, store::day(self.candidate.received_at)),
             hold,
             rank,
             held_because: (hold != HoldCause::None).then(|| verdict.because()),
@@ -226,12 +226,12 @@ const OUT_OF_ORDER: i64 = 60_000;
 
 /// The hash under which a candidate's content is stored if it was received on this day, counted from
 /// 1970-01-01.
-fn stored_content(candidate: &Candidate, day: i64) -> Hash {
-    if candidate.is_lasting { candidate.content } else { store::of_day(candidate.content, day) }
+fn stored_content_hash(candidate: &Candidate, day: i64) -> Hash {
+    if candidate.is_lasting { candidate.content } else { store::with_day_prefix(candidate.content, day) }
 }
 
 /// Looks up the submissions that the candidates may repeat.
-fn known(
+fn find_known(
     tx: &Transaction<'_>,
     candidates: &[Candidate],
     window: i64,
@@ -241,17 +241,17 @@ fn known(
     for candidate in candidates {
         let at = candidate.received_at;
         let days = store::day(at.saturating_sub(window))..=store::day(at.saturating_add(OUT_OF_ORDER));
-        contents.extend(days.map(|day| (stored_content(candidate, day), candidate.content)));
+        contents.extend(days.map(|day| (stored_content_hash(candidate, day), candidate.content)));
     }
     let now = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
     let mut keys: Vec<Hash> = candidates.iter().filter_map(|candidate| candidate.key).collect();
     keys.sort_unstable();
     keys.dedup();
-    Ok(Known { contents: tx.originals(&contents, channels, now)?, keys: tx.key_uses(&keys)? })
+    Ok(Known { contents: tx.find_originals(&contents, channels, now)?, keys: tx.key_uses(&keys)? })
 }
 
 /// Writes the decisions about earlier submissions.
-fn apply(
+fn apply_decision(
     tx: &Transaction<'_>,
     decision: &Decision,
     channels: &[Route],
@@ -266,7 +266,7 @@ fn apply(
         } else {
             tx.release_at(*id, eased.at.min(latest), channels)?;
         }
-        tx.mark(*id, eased.is_suspicious)?;
+        tx.set_suspicious(*id, eased.is_suspicious)?;
         if eased.was_uncounted {
             tx.set_rank(*id, eased.rank)?;
         } else {

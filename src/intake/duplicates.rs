@@ -132,12 +132,12 @@ fn decide_one(
     let mut counted = None;
     if let Some(original) = original.filter(|original| is_repeat(candidate, original)) {
         if original.hold == HoldCause::None || candidate.is_held {
-            repeat(candidate, original, rates, decision);
+            count_repeat(candidate, original, rates, decision);
             return Fate::Repeat(original.id);
         }
         let load = rates.count(&candidate.form, candidate.network, candidate.received_at);
         if !load.is_flood || candidate.source == original.source {
-            ease(candidate, original, load, decision);
+            ease_hold(candidate, original, load, decision);
             return Fate::Repeat(original.id);
         }
         counted = Some(load);
@@ -161,7 +161,7 @@ fn decide_one(
 }
 
 /// Counts a repeat that does not change the original's hold.
-fn repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
+fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
     if original.hold == HoldCause::None {
         // A repeat by the original's own source, such as a double click, uses up no allowance.
@@ -179,7 +179,7 @@ fn repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decisio
 }
 
 /// Counts a repeat that releases the original, or leaves it held until a flood ends.
-fn ease(candidate: &Candidate, original: &mut Original, load: flood::Load, decision: &mut Decision) {
+fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
     // A submission held only by a flood must not become suspicious because of a later copy.
     let was_clean = original.hold == HoldCause::Flood && !original.is_suspicious;

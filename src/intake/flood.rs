@@ -39,7 +39,7 @@ fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
     let windows = [(&mut rate.minute, MINUTE, quota.per_minute), (&mut rate.hour, HOUR, quota.per_hour)];
     let after = windows.map(|(restored, window, quota)| {
         let step = window / i64::from(quota.max(1));
-        let debt = debt(*restored, now, window);
+        let debt = remaining_debt(*restored, now, window);
         (restored, now + debt + step, debt + step <= window)
     });
     let fits = after.iter().all(|(_, _, fits)| *fits);
@@ -90,13 +90,13 @@ pub(crate) struct Rates {
 
 /// How far `until` lies ahead of `now`, `most` at most. A time that lies much further ahead was written by a
 /// wrong clock, or before a clock was set back, and counts as zero.
-fn debt(until: i64, now: i64, most: i64) -> i64 {
+fn remaining_debt(until: i64, now: i64, most: i64) -> i64 {
     let debt = until.saturating_sub(now);
     if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
 }
 
 /// The number of submissions in a network's debt, if each counts for `step`.
-fn submissions(debt: i64, step: i64) -> i64 {
+fn submissions_in_debt(debt: i64, step: i64) -> i64 {
     (debt + step - 1) / step
 }
 
@@ -118,13 +118,13 @@ impl Rates {
     /// Counts a request for its network, but not against the form's quota, because a repeat is not delivered
     /// separately.
     pub(crate) fn count_for_network(&mut self, form: &str, network: Hash, received_at: i64) -> NetworkLoad {
-        let now = self.time_of(received_at);
+        let now = self.microseconds_by_database_clock(received_at);
         self.changed.insert(network);
         let mut count = |form: &str, step: i64, most: i64| {
             let rested = self.networks.entry((form.to_owned(), network)).or_default();
-            let debt = debt(*rested, now, most);
+            let debt = remaining_debt(*rested, now, most);
             *rested = now + (debt + step).min(most);
-            submissions(debt, step)
+            submissions_in_debt(debt, step)
         };
         let before = count(form, COUNTS_FOR, COUNTS_AT_MOST);
         let is_frequent = count(ALLOWANCE, DAY, DAILY_ALLOWANCE * DAY) >= DAILY_ALLOWANCE;
@@ -135,7 +135,7 @@ impl Rates {
     /// `received_at` is in milliseconds.
     pub(crate) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
         let network = self.count_for_network(form, network, received_at);
-        let now = self.time_of(received_at);
+        let now = self.microseconds_by_database_clock(received_at);
         let is_over = self
             .quota
             .is_some_and(|quota| !count_in_quota(self.forms.entry(form.to_owned()).or_default(), quota, now));
@@ -143,7 +143,7 @@ impl Rates {
     }
 
     /// When a submission counts as received, in microseconds.
-    fn time_of(&self, received_at: i64) -> i64 {
+    fn microseconds_by_database_clock(&self, received_at: i64) -> i64 {
         received_at.min(self.latest).saturating_mul(1000)
     }
 }

@@ -90,7 +90,8 @@ impl Processor {
             counts: counts.clone(),
             announced_at: None,
         };
-        let thread = thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run());
+        let thread =
+            thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run_until_stopped());
         let thread = thread.map_err(|error| StoreError::io("inbox-intake".as_ref(), error))?;
         Ok(Processor { store, counts, is_stopping, thread: Mutex::new(Some(thread)) })
     }
@@ -123,7 +124,7 @@ struct ProcessorThread {
 }
 
 impl ProcessorThread {
-    fn run(mut self) {
+    fn run_until_stopped(mut self) {
         let look_every = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
         loop {
             let pause = if self.is_flooded { look_every.min(FLOOD_CHECK_INTERVAL) } else { look_every };
@@ -133,7 +134,7 @@ impl ProcessorThread {
             }
             // Read the flag first: this pass processes everything that was accepted before the stop.
             let is_last = self.is_stopping.load(Relaxed);
-            match self.drain().and_then(|()| self.end_floods()) {
+            match self.process_all().and_then(|()| self.release_ended_floods()) {
                 _ if is_last => return,
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,
@@ -147,13 +148,13 @@ impl ProcessorThread {
     }
 
     /// Processes batches until the intake is empty.
-    fn drain(&mut self) -> Result<(), StoreError> {
+    fn process_all(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
             while self.store.is_busy() && began.elapsed() < MAX_PAUSE && !self.is_stopping.load(Relaxed) {
                 thread::sleep(BUSY_CHECK_INTERVAL);
             }
-            let processed = self.process()?;
+            let processed = self.process_batch()?;
             if processed.is_none() {
                 thread::sleep(TURN_RETRY_DELAY);
             }
@@ -165,7 +166,7 @@ impl ProcessorThread {
     }
 
     /// Releases submissions that were held because of a flood that has ended.
-    fn end_floods(&mut self) -> Result<(), StoreError> {
+    fn release_ended_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
             let (quiet, channels) = (self.options.load().flood_ends_after, self.store.channels.load_full());
             let (released, is_flooded) = self.store.change_blocking(move |tx| {
@@ -196,7 +197,7 @@ impl ProcessorThread {
     }
 
     /// Processes a batch. Returns `None` while another replica is processing one.
-    fn process(&mut self) -> Result<Option<Processed>, StoreError> {
+    fn process_batch(&mut self) -> Result<Option<Processed>, StoreError> {
         match self.process_up_to(BATCH, Uuid::nil()..=Uuid::max()) {
             Err(error) if error.is_caused_by_row() => {}
             outcome => return outcome,

@@ -53,7 +53,7 @@ pub struct Space {
 
 impl Space {
     /// Samples the file system that contains `path`.
-    pub fn of(path: &Path) -> io::Result<Space> {
+    pub fn sample(path: &Path) -> io::Result<Space> {
         let found = rustix::fs::statvfs(path)?;
         Ok(Space {
             free: found.f_bavail.saturating_mul(found.f_frsize),
@@ -72,12 +72,12 @@ pub struct Shortage {
 impl Shortage {
     /// Samples the inbox's disk. Returns `None` if there is no shortage, if the file system cannot be
     /// sampled, or if the inbox is on a PostgreSQL server.
-    pub fn at(place: &DatabaseUrl, min_free: MinFree) -> Option<Shortage> {
-        let space = Space::of(place.file()?.parent()?).ok()?;
-        Shortage::of(space, min_free)
+    pub fn check(place: &DatabaseUrl, min_free: MinFree) -> Option<Shortage> {
+        let space = Space::sample(place.file()?.parent()?).ok()?;
+        Shortage::from_space(space, min_free)
     }
 
-    fn of(space: Space, min_free: MinFree) -> Option<Shortage> {
+    fn from_space(space: Space, min_free: MinFree) -> Option<Shortage> {
         let reserve = min_free.bytes(space.size);
         (space.free < reserve.saturating_mul(2)).then_some(Shortage { space, reserve })
     }
@@ -87,7 +87,7 @@ impl Shortage {
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shortage { space, reserve } = *self;
-        let [free, size, reserve_text] = [space.free, space.size, reserve].map(in_units);
+        let [free, size, reserve_text] = [space.free, space.size, reserve].map(format_bytes);
         let kib = SMALL_BODY_BYTES / 1024;
         write!(f, "Only {free} of {size} is free on the inbox's disk. ")?;
         if space.free < reserve {
@@ -105,7 +105,7 @@ impl fmt::Display for Shortage {
 }
 
 /// Formats a number of bytes with one decimal and the largest unit below it.
-fn in_units(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, name)) => {
@@ -160,7 +160,7 @@ impl DiskMonitor {
 
     /// Replaces the reserve, with effect from the next sample.
     pub fn reconfigure(&self, min_free: MinFree) {
-        self.state().min_free = min_free;
+        self.lock_state().min_free = min_free;
     }
 
     /// Whether less than the reserve was free at the last sample. Stays true until the free space exceeds the
@@ -171,22 +171,22 @@ impl DiskMonitor {
 
     /// The last sample, and the reserve in bytes. `None` if the file system could not be sampled.
     pub fn last(&self) -> Option<(Space, u64)> {
-        self.state().last
+        self.lock_state().last
     }
 
     /// Samples the file system once, and stores the result.
     fn sample(&self) {
-        match Space::of(&self.folder) {
-            Ok(space) => self.note(space),
+        match Space::sample(&self.folder) {
+            Ok(space) => self.record_sample(space),
             // For example, the folder was removed: the writer logs that and refuses submissions.
-            Err(_) => self.state().last = None,
+            Err(_) => self.lock_state().last = None,
         }
     }
 
     /// Stores a sample, and logs when free space falls below the reserve or recovers.
-    fn note(&self, space: Space) {
+    fn record_sample(&self, space: Space) {
         let reserve = {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             let reserve = state.min_free.bytes(space.size);
             state.last = (space.size > 0).then_some((space, reserve));
             reserve
@@ -213,7 +213,7 @@ impl DiskMonitor {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, MonitorState> {
+    fn lock_state(&self) -> MutexGuard<'_, MonitorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!((monitor.is_low(), monitor.last()), (false, None));
         let check = |free: u64, is_low: bool| {
             let space = Space { free, size: 10_000 };
-            monitor.note(space);
+            monitor.record_sample(space);
             assert_eq!((monitor.is_low(), monitor.last()), (is_low, Some((space, 1600))), "{free}");
         };
         check(1600, false);
@@ -255,7 +255,7 @@ mod tests {
         check(1600, false);
         check(0, true);
         monitor.reconfigure(MinFree::Off);
-        monitor.note(Space { free: 0, size: 10_000 });
+        monitor.record_sample(Space { free: 0, size: 10_000 });
         assert!(!monitor.is_low());
     }
 
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_shortage_is_reported_before_submissions_are_refused() {
-        let shortage = |free| Shortage::of(Space { free, size: 100 * GIB }, MinFree::Auto);
+        let shortage = |free| Shortage::from_space(Space { free, size: 100 * GIB }, MinFree::Auto);
         assert_eq!(shortage(2 * GIB), None);
         let near = shortage(2 * GIB - 1).unwrap().to_string();
         assert_eq!(
@@ -285,7 +285,7 @@ mod tests {
             "Only 300.0 MiB of 100.0 GiB is free on the inbox's disk. Submissions of more than 4 KiB are refused until 1.0 GiB is \
              free (store.min_free)."
         );
-        assert_eq!(Shortage::of(Space { free: 0, size: GIB }, MinFree::Off), None);
+        assert_eq!(Shortage::from_space(Space { free: 0, size: GIB }, MinFree::Off), None);
     }
 
     #[test]
@@ -293,18 +293,18 @@ mod tests {
         for (bytes, text) in
             [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1535, "1.4 KiB"), (3 << 40, "3.0 TiB")]
         {
-            assert_eq!(in_units(bytes), text);
+            assert_eq!(format_bytes(bytes), text);
         }
-        assert_eq!(in_units(u64::MAX), "16777215.9 TiB");
+        assert_eq!(format_bytes(u64::MAX), "16777215.9 TiB");
     }
 
     #[test]
     fn an_inbox_on_a_server_has_no_shortage_of_its_own() {
         let server = crate::store::Server::parse("postgres://db.example.com/frontdesk").unwrap();
-        assert_eq!(Shortage::at(&DatabaseUrl::Postgres(server), MinFree::Bytes(u64::MAX)), None);
+        assert_eq!(Shortage::check(&DatabaseUrl::Postgres(server), MinFree::Bytes(u64::MAX)), None);
         let folder = tempfile::tempdir().unwrap();
         let place = DatabaseUrl::Sqlite(folder.path().join("inbox.sqlite"));
-        assert!(Shortage::at(&place, MinFree::Bytes(u64::MAX)).is_some());
-        assert_eq!(Shortage::at(&place, MinFree::Off), None);
+        assert!(Shortage::check(&place, MinFree::Bytes(u64::MAX)).is_some());
+        assert_eq!(Shortage::check(&place, MinFree::Off), None);
     }
 }

@@ -27,9 +27,11 @@ pub(crate) enum Lock {
 impl Lock {
     /// Tries to take an inbox's lock; `None` if another process holds it. With PostgreSQL it is a
     /// session-level advisory lock.
-    pub fn of(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
+    pub fn try_acquire(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
         match place {
-            DatabaseUrl::Sqlite(path) => Lock::try_take(path).map_err(|error| StoreError::io(path, error)),
+            DatabaseUrl::Sqlite(path) => {
+                Lock::try_lock_file(path).map_err(|error| StoreError::io(path, error))
+            }
             DatabaseUrl::Postgres(server) => {
                 let link = PgConnection::open(server, BRIEF)?;
                 let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
@@ -52,7 +54,7 @@ impl Lock {
     /// holds it.
     ///
     /// Creates the lock file for this user only. Its folder must exist.
-    pub fn try_take(database: &Path) -> io::Result<Option<Lock>> {
+    pub fn try_lock_file(database: &Path) -> io::Result<Option<Lock>> {
         let file = open_locked(&with_suffix(&std::path::absolute(database)?, "-lock"))?;
         Ok(file.map(|file| Lock::File { _file: file }))
     }
@@ -80,11 +82,11 @@ mod tests {
     fn one_at_a_time_has_the_inbox() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("inbox.sqlite");
-        let lock = Lock::try_take(&database).unwrap().unwrap();
-        assert!(Lock::try_take(&database).unwrap().is_none());
-        assert!(Lock::try_take(&folder.path().join("other.sqlite")).unwrap().is_some());
+        let lock = Lock::try_lock_file(&database).unwrap().unwrap();
+        assert!(Lock::try_lock_file(&database).unwrap().is_none());
+        assert!(Lock::try_lock_file(&folder.path().join("other.sqlite")).unwrap().is_some());
         drop(lock);
-        assert!(Lock::try_take(&database).unwrap().is_some());
+        assert!(Lock::try_lock_file(&database).unwrap().is_some());
         let metadata = std::fs::metadata(folder.path().join("inbox.sqlite-lock")).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
     }
@@ -92,7 +94,7 @@ mod tests {
     #[test]
     fn a_missing_folder_is_an_error_and_is_not_created() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Lock::try_take(&folder.path().join("data/inbox.sqlite")).map(drop).unwrap_err();
+        let error = Lock::try_lock_file(&folder.path().join("data/inbox.sqlite")).map(drop).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(!folder.path().join("data").exists());
     }

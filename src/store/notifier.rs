@@ -81,9 +81,9 @@ const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 impl ServerListener {
     fn listen(server: &Server) -> ServerListener {
-        let mut bell = ServerListener { server: server.clone(), heard: None };
-        bell.connect();
-        bell
+        let mut listener = ServerListener { server: server.clone(), heard: None };
+        listener.connect();
+        listener
     }
 
     /// Connects if there is no connection.
@@ -130,18 +130,18 @@ pub(crate) struct FileListener {
 impl FileListener {
     fn listen(database: &Path) -> FileListener {
         let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
-        FileListener::with(database, inotify::init(flags).ok())
+        FileListener::with_inotify(database, inotify::init(flags).ok())
     }
 
-    fn with(database: &Path, inotify: Option<OwnedFd>) -> FileListener {
-        let mut bell = FileListener { database: database.to_owned(), inotify, watch: None, seen: None };
-        bell.seen = bell.stamp();
-        bell.watch_file();
-        bell
+    fn with_inotify(database: &Path, inotify: Option<OwnedFd>) -> FileListener {
+        let mut listener = FileListener { database: database.to_owned(), inotify, watch: None, seen: None };
+        listener.seen = listener.read_stamp();
+        listener.watch_file();
+        listener
     }
 
     /// Inode and modification time (seconds, nanoseconds) of the database file; `None` if it cannot be read.
-    fn stamp(&self) -> Option<(u64, i64, i64)> {
+    fn read_stamp(&self) -> Option<(u64, i64, i64)> {
         let metadata = std::fs::metadata(&self.database).ok()?;
         Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec()))
     }
@@ -170,7 +170,7 @@ impl FileListener {
                 Some(inotify) if self.watch.is_some() => {
                     let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 60, tv_nsec: 0 });
                     match poll(&mut [PollFd::new(inotify, PollFlags::IN)], Some(&timeout)) {
-                        Ok(ready) => ready > 0 && drain(inotify),
+                        Ok(ready) => ready > 0 && drain_events(inotify),
                         Err(Errno::INTR) => false,
                         Err(_) => self.check_stamp(left),
                     }
@@ -179,7 +179,7 @@ impl FileListener {
                 _ => self.check_stamp(left),
             };
             if heard || Instant::now() >= deadline {
-                self.seen = self.stamp();
+                self.seen = self.read_stamp();
                 return heard;
             }
         }
@@ -188,16 +188,16 @@ impl FileListener {
     /// Returns whether the time stamp has changed since the last check. Otherwise waits up to `left` and
     /// checks again.
     fn check_stamp(&self, left: Duration) -> bool {
-        if self.stamp() != self.seen {
+        if self.read_stamp() != self.seen {
             return true;
         }
         std::thread::sleep(left.min(STAMP_CHECK_INTERVAL));
-        self.stamp() != self.seen
+        self.read_stamp() != self.seen
     }
 }
 
 /// Reads the pending inotify events, and returns whether there were any.
-fn drain(inotify: &OwnedFd) -> bool {
+fn drain_events(inotify: &OwnedFd) -> bool {
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut reader = inotify::Reader::new(inotify, &mut buffer);
     let mut heard = false;
@@ -211,11 +211,11 @@ fn drain(inotify: &OwnedFd) -> bool {
 pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<()> {
     /// How long the thread may outlive its receiver.
     const RECEIVER_CHECK_INTERVAL: Duration = Duration::from_mins(1);
-    let mut bell = ChangeListener::listen(place);
+    let mut listener = ChangeListener::listen(place);
     let told = Arc::downgrade(told);
     let listen = move || {
         loop {
-            let rung = bell.wait(RECEIVER_CHECK_INTERVAL);
+            let rung = listener.wait(RECEIVER_CHECK_INTERVAL);
             match told.upgrade() {
                 Some(told) if rung => told.notify_one(),
                 Some(_) => {}
@@ -235,16 +235,16 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("inbox.db");
         std::fs::write(&path, "").unwrap();
-        for listen in [FileListener::listen, |path: &Path| FileListener::with(path, None)] {
-            let mut bell = listen(&path);
-            assert!(!bell.wait(Duration::from_millis(1)));
+        for listen in [FileListener::listen, |path: &Path| FileListener::with_inotify(path, None)] {
+            let mut listener = listen(&path);
+            assert!(!listener.wait(Duration::from_millis(1)));
             // A time stamp has the resolution of the kernel's tick.
             std::thread::sleep(Duration::from_millis(20));
             for _ in 0..500 {
                 notify(&path);
             }
-            assert!(bell.wait(Duration::from_mins(1)));
-            assert!(!bell.wait(Duration::from_millis(1)));
+            assert!(listener.wait(Duration::from_mins(1)));
+            assert!(!listener.wait(Duration::from_millis(1)));
         }
     }
 
@@ -252,20 +252,21 @@ mod tests {
     fn a_file_that_comes_later_or_takes_the_place_of_another_is_heard_as_well() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("inbox.db");
-        for (round, listen) in
-            [FileListener::listen, |path: &Path| FileListener::with(path, None)].into_iter().enumerate()
+        for (round, listen) in [FileListener::listen, |path: &Path| FileListener::with_inotify(path, None)]
+            .into_iter()
+            .enumerate()
         {
-            let mut bell = listen(&path);
+            let mut listener = listen(&path);
             notify(&path);
-            assert!(!bell.wait(Duration::from_millis(1)));
+            assert!(!listener.wait(Duration::from_millis(1)));
             for file in 0..2 {
                 std::fs::write(&path, "").unwrap();
-                while bell.wait(Duration::from_millis(1)) {}
+                while listener.wait(Duration::from_millis(1)) {}
                 std::thread::sleep(Duration::from_millis(20));
                 notify(&path);
-                assert!(bell.wait(Duration::from_mins(1)), "{round}, {file}");
+                assert!(listener.wait(Duration::from_mins(1)), "{round}, {file}");
                 std::fs::rename(&path, folder.path().join("away")).unwrap();
-                while bell.wait(Duration::from_millis(1)) {}
+                while listener.wait(Duration::from_millis(1)) {}
             }
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn open_to_edit(server: &Server) -> Result<(PgConnection, Secret), St
 }
 
 /// Opens the database for changes. Creates the inbox if it is missing, or migrates it.
-pub(super) fn open_to_make(server: &Server) -> Result<PgConnection, StoreError> {
+pub(super) fn open_or_create(server: &Server) -> Result<PgConnection, StoreError> {
     open_to_write(server)?;
     open_to_edit(server).map(|(connection, _)| connection)
 }
@@ -81,7 +81,7 @@ fn mark_in_use(sql: &dyn Sql) -> Result<(), StoreError> {
 /// Locks the inbox exclusively for as long as the connection lasts, even while it is idle. Returns whether it
 /// succeeded.
 pub(super) fn lock_exclusively(connection: &PgConnection) -> Result<bool, StoreError> {
-    connection.run("SET idle_in_transaction_session_timeout = 0")?;
+    connection.run_statements("SET idle_in_transaction_session_timeout = 0")?;
     lock_with_retries(connection, &format!("SELECT pg_try_advisory_lock({IN_USE})"))
 }
 
@@ -102,7 +102,7 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
     let connection = PgConnection::open(server, WRITING)?;
     make_durable(&connection)?;
     mark_in_use(&connection)?;
-    if layout(&connection, server)?.is_none_or(|layout| layout < LAYOUT) {
+    if read_layout(&connection, server)?.is_none_or(|layout| layout < LAYOUT) {
         migrate(&connection, server)?;
     }
     let secret = Secret::read(&connection)?;
@@ -110,7 +110,7 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
 }
 
 /// The inbox's layout; `None` if there is no inbox. Fails if this program may not write to this layout.
-fn layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
+fn read_layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
     // Query a catalog table: a cached lookup of the name could miss a table that another replica has created
     // since.
     let table =
@@ -130,7 +130,7 @@ fn layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
 
 /// Fails unless there is an inbox with the current layout or a newer, compatible one.
 fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
-    match layout(sql, server)? {
+    match read_layout(sql, server)? {
         None => Err(StoreError::Missing(DatabaseUrl::Postgres(server.clone()))),
         Some(found) if found < LAYOUT => Err(StoreError::TooOld(DatabaseUrl::Postgres(server.clone()))),
         Some(_) => Ok(()),
@@ -157,10 +157,10 @@ fn migrate(connection: &PgConnection, server: &Server) -> Result<(), StoreError>
             "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk layout ' || current_schema(), 0))",
             &[],
         )?;
-        if let Some(found) = layout(sql, server)? {
+        if let Some(found) = read_layout(sql, server)? {
             let done = usize::try_from(found - 1).unwrap_or_default();
             for upgrade in UPGRADES.iter().skip(done) {
-                connection.run(upgrade)?;
+                connection.run_statements(upgrade)?;
             }
             // Another replica may have migrated to a newer layout.
             sql.execute(
@@ -168,10 +168,10 @@ fn migrate(connection: &PgConnection, server: &Server) -> Result<(), StoreError>
                 values![LAYOUT, READABLE_FROM],
             )?;
         } else {
-            connection.run(TABLES)?;
+            connection.run_statements(TABLES)?;
             let secret = Secret::generate()?;
             sql.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", values![secret.0])?;
-            connection.run(
+            connection.run_statements(
                 "CREATE TABLE frontdesk_layout (layout bigint NOT NULL, readable_from bigint NOT NULL)",
             )?;
             sql.execute("INSERT INTO frontdesk_layout VALUES (?1, ?2)", values![LAYOUT, READABLE_FROM])?;

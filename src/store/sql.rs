@@ -44,17 +44,17 @@ pub(crate) enum Dialect {
 
 impl Dialect {
     /// Locks the rows of a query. SQLite needs no row locks, because it has one writer.
-    pub(super) fn lock(self) -> &'static str {
+    pub(super) fn row_lock_clause(self) -> &'static str {
         if self == Dialect::Postgres { "FOR UPDATE" } else { "" }
     }
 
-    /// Like [`Dialect::lock`], but skips rows that another replica has locked.
-    pub(super) fn lock_free_rows(self) -> &'static str {
+    /// Like [`Dialect::row_lock_clause`], but skips rows that another replica has locked.
+    pub(super) fn skip_locked_clause(self) -> &'static str {
         if self == Dialect::Postgres { "FOR UPDATE SKIP LOCKED" } else { "" }
     }
 
     /// A table with the partial index that SQLite is to use. PostgreSQL chooses an index itself.
-    pub(super) fn indexed(self, table: &str, index: &str) -> String {
+    pub(super) fn table_with_index(self, table: &str, index: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{table} INDEXED BY {index}"),
             Dialect::Postgres => table.to_owned(),
@@ -62,7 +62,7 @@ impl Dialect {
     }
 
     /// A table of screening's reasons, from the column `reasons` of `table`.
-    pub(super) fn reasons(self, table: &str) -> String {
+    pub(super) fn reasons_table(self, table: &str) -> String {
         match self {
             Dialect::Sqlite => format!("json_each({table}.reasons)"),
             Dialect::Postgres => format!("json_array_elements({table}.reasons)"),
@@ -95,7 +95,7 @@ impl dyn Sql + '_ {
     ) -> Result<Vec<Row>, StoreError> {
         let column = select.rsplit(' ').next().unwrap_or_default();
         let mut found = Vec::new();
-        for (list, values) in lists(keys, &[]) {
+        for (list, values) in parameter_lists(keys, &[]) {
             found.extend(self.query(&format!("{select} IN {list} ORDER BY {column} {lock}"), &values)?);
         }
         Ok(found)
@@ -111,7 +111,7 @@ impl dyn Sql + '_ {
         keys: &[[u8; 16]],
     ) -> Result<usize, StoreError> {
         let mut count = 0;
-        for (list, values) in lists(keys, values) {
+        for (list, values) in parameter_lists(keys, values) {
             count += self.execute(&format!("{statement} IN {list}"), &values)?;
         }
         Ok(count)
@@ -156,13 +156,13 @@ pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
 /// Splits keys into lists of parameters, numbered after those of `values`. A list is padded with its last key
 /// to one of a few sizes, so that few statements are prepared.
-fn lists<'a>(
+fn parameter_lists<'a>(
     keys: &'a [[u8; 16]],
     values: &'a [Value<'a>],
 ) -> impl Iterator<Item = (String, Vec<Value<'a>>)> {
     let most = ROWS_AT_A_TIME[0];
     keys.chunks(most).map(move |keys| {
-        let keys = filled(keys);
+        let keys = pad_keys(keys);
         let numbers = values.len() + 1..=values.len() + keys.len();
         let list: Vec<String> = numbers.map(|number| format!("?{number}")).collect();
         (
@@ -173,7 +173,7 @@ fn lists<'a>(
 }
 
 /// Pads up to 64 keys with the last one to one of a few sizes.
-fn filled(keys: &[[u8; 16]]) -> Vec<&[u8; 16]> {
+fn pad_keys(keys: &[[u8; 16]]) -> Vec<&[u8; 16]> {
     let size = ROWS_AT_A_TIME.into_iter().rfind(|size| *size >= keys.len()).unwrap_or(keys.len());
     let missing = keys.last().into_iter().cycle().take(size - keys.len());
     keys.iter().chain(missing).collect()
@@ -217,7 +217,7 @@ macro_rules! values {
 pub(super) use values;
 
 /// The parameters of a statement that was composed at run time.
-pub(super) fn bound(values: &[Cell]) -> Vec<Value<'_>> {
+pub(super) fn bind_all(values: &[Cell]) -> Vec<Value<'_>> {
     values.iter().map(Bind::bind).collect()
 }
 

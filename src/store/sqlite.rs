@@ -70,9 +70,9 @@ pub(super) struct SqliteWriter {
 
 impl SqliteWriter {
     pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
-        files::create(path)?;
+        files::create_database(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let layout = layout(&connection, path)?.unwrap_or(0);
+        let layout = read_layout(&connection, path)?.unwrap_or(0);
         make_durable(&connection)?;
         // For savepoints: otherwise each processed batch writes its changed pages to a temporary file.
         connection.pragma_update(None, "temp_store", "memory")?;
@@ -80,7 +80,7 @@ impl SqliteWriter {
             migrate(&mut connection)?;
         }
         let secret = Secret::read(&connection)?;
-        let files = DatabaseFiles::of(path)?;
+        let files = DatabaseFiles::identify(path)?;
         Ok(SqliteWriter { connection, files, secret, path: path.to_owned(), changed: 0 })
     }
 
@@ -108,7 +108,7 @@ impl SqliteWriter {
         let accepted = jobs.iter().map(|job| ids.next(job.received_at)).collect::<Vec<_>>();
         intake::append(&*transaction, &self.secret, jobs, &accepted)?;
         let changing = Transaction { sql: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
-        transaction::apply(&changing, changes)?;
+        transaction::apply_changes(&changing, changes)?;
         let sure = unresolved.len();
         unresolved.extend(accepted.iter().map(|id| UnresolvedCommit { id: *id, backend: None }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
@@ -130,15 +130,15 @@ impl SqliteWriter {
     }
 
     /// Copies the rest of the log into the database. If that fails, the next commit returns the error.
-    pub(super) fn copy_log(&self) {
-        let _ = copy_once(&self.connection);
+    pub(super) fn checkpoint_rest(&self) {
+        let _ = checkpoint_passively(&self.connection);
     }
 
     /// Copies the log into the database and truncates it, so that no earlier state can be read from it.
     /// Returns false if a reader prevents that.
     pub(super) fn truncate_wal(&self) -> Result<bool, StoreError> {
         let emptied = truncate_wal(&self.connection);
-        wait_for_locks(&self.connection, BUSY_TIMEOUT)?;
+        set_lock_timeout(&self.connection, BUSY_TIMEOUT)?;
         emptied
     }
 }
@@ -147,13 +147,13 @@ impl SqliteWriter {
 /// for locks, and leaves the connection's lock timeout at zero: SQLite would wait for readers while holding
 /// the writer's lock, and so block all other writers.
 pub(super) fn truncate_wal(sql: &dyn Sql) -> Result<bool, StoreError> {
-    wait_for_locks(sql, Duration::ZERO)?;
+    set_lock_timeout(sql, Duration::ZERO)?;
     let row = sql.one("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
     Ok(row.get::<i64>(0)? == 0 && row.get::<i64>(1)? <= 0)
 }
 
 /// Sets the lock timeout of a connection.
-pub(super) fn wait_for_locks(sql: &dyn Sql, timeout: Duration) -> Result<(), StoreError> {
+pub(super) fn set_lock_timeout(sql: &dyn Sql, timeout: Duration) -> Result<(), StoreError> {
     sql.query(&format!("PRAGMA busy_timeout = {}", timeout.as_millis()), &[]).map(drop)
 }
 
@@ -180,7 +180,7 @@ impl Sql for Connection {
             let fits = |rows: &usize| {
                 let chunk = rest.get(..rows * columns);
                 chunk.is_some_and(|chunk| {
-                    *rows == 1 || chunk.iter().map(size).sum::<usize>() <= STATEMENT_BYTES
+                    *rows == 1 || chunk.iter().map(size_in_bytes).sum::<usize>() <= STATEMENT_BYTES
                 })
             };
             let rows = ROWS_AT_A_TIME.into_iter().find(fits).unwrap_or(1);
@@ -213,7 +213,7 @@ impl Sql for Connection {
 }
 
 /// The size of a text or blob in bytes.
-fn size(value: &Value<'_>) -> usize {
+fn size_in_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Null | Value::Integer(_) => 0,
         Value::Text(text) => text.len(),
@@ -251,14 +251,14 @@ impl From<ValueRef<'_>> for Cell {
 /// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let (connection, layout) = open_any(path)?;
-    expect_current(layout, path)?;
+    require_current_layout(layout, path)?;
     Ok(connection)
 }
 
 /// Opens an existing database for changes. Waits up to `patience` for other writers.
 pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
     let (connection, layout) = open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
-    expect_current(layout, path)?;
+    require_current_layout(layout, path)?;
     make_durable(&connection)?;
     let secret = Secret::read(&connection)?;
     Ok((connection, secret))
@@ -283,11 +283,11 @@ fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<(Co
     }
     let connection = connect(path, mode)?;
     connection.busy_timeout(patience)?;
-    let layout = layout(&connection, path)?.ok_or_else(missing)?;
+    let layout = read_layout(&connection, path)?.ok_or_else(missing)?;
     Ok((connection, layout))
 }
 
-fn expect_current(layout: i64, path: &Path) -> Result<(), StoreError> {
+fn require_current_layout(layout: i64, path: &Path) -> Result<(), StoreError> {
     if layout < LAYOUT { Err(StoreError::TooOld(DatabaseUrl::from(path))) } else { Ok(()) }
 }
 
@@ -313,7 +313,7 @@ pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<(
 
 /// The layout of the database; `None` for an empty one. Fails for another program's database, before anything
 /// is changed.
-fn layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
+fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
     // One statement reads one state, even while another process creates the tables.
     let state = connection.query_row(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
@@ -381,7 +381,7 @@ fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
 }
 
 /// Copies as much of the log as possible without waiting, syncs it, and returns the number of copied pages.
-fn copy_once(connection: &Connection) -> Result<i64, StoreError> {
+fn checkpoint_passively(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
 }
 

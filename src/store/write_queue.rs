@@ -190,7 +190,7 @@ impl WriteQueue {
 
     /// Waits for requests and takes all of them. Returns an empty batch when a probe is due: after a failure,
     /// or while a commit is unresolved. `None` once the queue is closed and empty.
-    pub fn take(&self, has_unresolved: bool) -> Option<Batch> {
+    pub fn take_batch(&self, has_unresolved: bool) -> Option<Batch> {
         let mut waiting = self.lock();
         while waiting.batch.is_empty() {
             if waiting.closed {
@@ -223,7 +223,7 @@ impl WriteQueue {
     }
 
     /// Stores the outcome of a write, and logs it if it has changed.
-    pub fn note(&self, failure: Option<StoreError>) {
+    pub fn record_outcome(&self, failure: Option<StoreError>) {
         let before = {
             let mut waiting = self.lock();
             waiting.began = None;
@@ -270,7 +270,7 @@ mod tests {
         tracing::subscriber::with_default(subscriber, || {
             for failure in [Some(StoreError::Full), None] {
                 was_free.store(false, Ordering::Relaxed);
-                queue.note(failure);
+                queue.record_outcome(failure);
                 assert!(
                     was_free.load(Ordering::Relaxed),
                     "the thread that asks for the store's health holds standard error"

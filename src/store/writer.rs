@@ -51,9 +51,9 @@ impl Writer {
             }
             DatabaseUrl::Postgres(_) => (Arc::new(WriteQueue::probed()), Arc::new(WriteQueue::probed())),
         };
-        let mut threads = vec![start(url, &submissions, &events)?];
+        let mut threads = vec![start_thread(url, &submissions, &events)?];
         if !Arc::ptr_eq(&submissions, &changes) {
-            threads.push(start(url, &changes, &events)?);
+            threads.push(start_thread(url, &changes, &events)?);
         }
         Ok(Writer { submissions, changes, events, threads: Mutex::new(threads) })
     }
@@ -74,7 +74,7 @@ impl Writer {
 }
 
 /// Opens the database and starts the thread. Creates the data folder; nothing else does so later.
-fn start(
+fn start_thread(
     place: &DatabaseUrl,
     queue: &Arc<WriteQueue>,
     events: &Arc<Events>,
@@ -84,7 +84,7 @@ fn start(
         Ok(database) => Some(database),
         // Pages need no inbox: a server that is restarted on a full disk still serves them.
         Err(error) if error.is_temporary() => {
-            queue.note(Some(error));
+            queue.record_outcome(Some(error));
             None
         }
         Err(error) => return Err(error),
@@ -95,7 +95,7 @@ fn start(
             let _end = AbandonOnDrop(&queue);
             let copier = url.file().map(Copier::new);
             WriterThread { url, events, ids: Ids::default(), unresolved: Vec::new(), copier, database }
-                .work(&queue);
+                .run(&queue);
         }
     });
     thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))
@@ -169,8 +169,8 @@ struct WriterThread {
 }
 
 impl WriterThread {
-    fn work(mut self, queue: &WriteQueue) {
-        while let Some(mut batch) = queue.take(!self.unresolved.is_empty()) {
+    fn run(mut self, queue: &WriteQueue) {
+        while let Some(mut batch) = queue.take_batch(!self.unresolved.is_empty()) {
             let mut outcome = if batch.is_idle_check {
                 self.probe().map(|()| Vec::new())
             } else {
@@ -188,7 +188,7 @@ impl WriterThread {
                 }
                 outcome = self.commit(&batch.jobs, &mut []);
             }
-            queue.note(outcome.as_ref().err().cloned());
+            queue.record_outcome(outcome.as_ref().err().cloned());
             for truncation in batch.wal_truncations {
                 let emptied = match &self.database {
                     Some(database) => database.truncate_wal(),
@@ -226,7 +226,7 @@ impl WriterThread {
         if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database)
             && copier.is_due(database.changed, || Some(database.files.clone()))
         {
-            database.copy_log();
+            database.checkpoint_rest();
         }
     }
 

@@ -80,9 +80,9 @@ fn text_that_resembles_an_encoded_word_is_preserved() {
 
 #[test]
 fn a_subject_is_bounded() {
-    assert_eq!(subject(&"x".repeat(500)).chars().count(), MAX_SUBJECT_CHARS);
-    assert!(subject(&"x".repeat(500)).ends_with("x…"));
-    assert_eq!(subject(" a\r\nb "), "a⏎b");
+    assert_eq!(subject_line(&"x".repeat(500)).chars().count(), MAX_SUBJECT_CHARS);
+    assert!(subject_line(&"x".repeat(500)).ends_with("x…"));
+    assert_eq!(subject_line(" a\r\nb "), "a⏎b");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn submission(fields: &[(&str, &str)]) -> Notification {
 }
 
 fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notification {
-    Notification::of(&crate::submission::Submission {
+    Notification::from_submission(&crate::submission::Submission {
         id: "01940000-0000-7000-8000-000000000001".parse::<Uuid>().expect("an id"),
         form: form.to_owned(),
         received_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
@@ -229,7 +229,7 @@ fn check_contained(notice: &Notification) {
     assert_eq!(fields, 10, "{head}");
     assert!(head.contains(&format!("<{email}>\r\n")), "{head}");
 
-    assert_eq!(message.subject().unwrap_or_default(), subject(&notice.title), "{head}");
+    assert_eq!(message.subject().unwrap_or_default(), subject_line(&notice.title), "{head}");
     assert_eq!(message.parts.len(), 3, "{:?}", notice.fields);
     assert!(matches!(message.parts[0].body, PartType::Multipart(_)));
     for (part, subtype) in [(&message.parts[1], "plain"), (&message.parts[2], "html")] {

@@ -96,7 +96,8 @@ async fn a_failed_write_counts_against_the_channel_and_leaves_no_file() {
 fn a_file_that_cannot_be_moved_leaves_nothing_in_tmp() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("tmp")).expect("a folder");
-    let written = write_new(&folder.path().join("tmp"), NAME, b"x\r\n").expect("the file is written");
+    let written =
+        write_temporary_file(&folder.path().join("tmp"), NAME, b"x\r\n").expect("the file is written");
     let error =
         move_into(&written, &folder.path().join("gone").join(NAME)).expect_err("the folder is missing");
     assert!(error.starts_with("cannot move the message to "), "{}", error);
@@ -108,14 +109,14 @@ fn a_full_disk_is_called_a_full_disk() {
     // ENOSPC and EDQUOT
     for (number, words) in [(28, "the disk is full: cannot write /mail"), (122, "the disk quota is used up")]
     {
-        let error = io_error("write", Path::new("/mail"))(io::Error::from_raw_os_error(number));
+        let error = describe_io_error("write", Path::new("/mail"))(io::Error::from_raw_os_error(number));
         assert!(error.starts_with(words), "{}", error);
     }
 }
 
 #[test]
 fn an_address_literal_makes_a_name_without_colons() {
-    let name = name(&notice(), "[IPv6:2001:db8::1]");
+    let name = message_file_name(&notice(), "[IPv6:2001:db8::1]");
     assert!(name.ends_with(".[IPv6\\0722001\\072db8\\072\\0721]"), "{name}");
 }
 

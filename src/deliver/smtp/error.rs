@@ -57,7 +57,7 @@ pub enum SmtpErrorKind {
 }
 
 impl SmtpError {
-    pub fn of(phase: SmtpPhase, error: &smtp::Error) -> SmtpError {
+    pub fn from_library_error(phase: SmtpPhase, error: &smtp::Error) -> SmtpError {
         let words = error.source().map(ToString::to_string).unwrap_or_default();
         let kind = match error.status() {
             Some(code) => SmtpErrorKind::Refusal(code.into(), words),

@@ -57,7 +57,7 @@ impl SmtpSession {
         let has_spoken = Arc::new(AtomicBool::new(false));
         let spoken = has_spoken.clone();
         let stream: Box<dyn AsyncTokioStream> = if options.tls == SmtpTls::Implicit {
-            Box::new(LineStream::new(handshake(stream, options, trust).await?, peer, spoken))
+            Box::new(LineStream::new(tls_handshake(stream, options, trust).await?, peer, spoken))
         } else {
             Box::new(LineStream::new(stream, peer, spoken))
         };
@@ -65,7 +65,7 @@ impl SmtpSession {
         let hello = ClientId::Domain(options.addresses.domain().to_owned());
         let greeting = AsyncSmtpConnection::connect_with_transport(stream, &hello);
         let mut connection =
-            with_timeout(deadlines.command, SmtpPhase::Greeting, greeting).await.map_err(|error| {
+            smtp_reply_within(deadlines.command, SmtpPhase::Greeting, greeting).await.map_err(|error| {
                 let phase =
                     if has_spoken.load(Ordering::Relaxed) { SmtpPhase::Ehlo } else { SmtpPhase::Greeting };
                 SmtpError { phase, ..error }
@@ -78,12 +78,12 @@ impl SmtpSession {
                 return Err(SmtpError::broken(SmtpPhase::StartTls, "the server does not offer it"));
             }
             let upgrade = connection.starttls(trust.parameters.clone(), &hello);
-            with_timeout(deadlines.tls, SmtpPhase::StartTls, upgrade).await?;
+            smtp_reply_within(deadlines.tls, SmtpPhase::StartTls, upgrade).await?;
         }
         if let Some(SmtpLogin { username, password }) = &options.login {
             let credentials = Credentials::new(username.clone(), password.expose_secret().to_owned());
             let login = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials);
-            with_timeout(deadlines.command, SmtpPhase::Auth, login).await?;
+            smtp_reply_within(deadlines.command, SmtpPhase::Auth, login).await?;
         }
         Ok(SmtpSession { connection, sent: 0, idle_since: Instant::now() })
     }
@@ -100,29 +100,29 @@ impl SmtpSession {
         // quotes.
         let limit = deadlines.command;
         let sender = format!("MAIL FROM:<{}>\r\n", addresses.from);
-        self.command(SmtpPhase::Mail, 200..=299, &sender, limit).await?;
+        self.send_command(SmtpPhase::Mail, 200..=299, &sender, limit).await?;
         for recipient in &addresses.to {
             let recipient = format!("RCPT TO:<{recipient}>\r\n");
-            self.command(SmtpPhase::Rcpt, 200..=299, &recipient, limit).await?;
+            self.send_command(SmtpPhase::Rcpt, 200..=299, &recipient, limit).await?;
         }
-        self.command(SmtpPhase::Data, 354..=354, "DATA\r\n", limit).await?;
+        self.send_command(SmtpPhase::Data, 354..=354, "DATA\r\n", limit).await?;
         // The library escapes leading dots, and adds a line end before the final dot.
         let message = message.strip_suffix(b"\r\n").unwrap_or(message);
         let answer = self.connection.message(message);
-        let answer = with_timeout(deadlines.message, SmtpPhase::Message, answer).await?;
+        let answer = smtp_reply_within(deadlines.message, SmtpPhase::Message, answer).await?;
         self.sent += 1;
         self.idle_since = Instant::now();
         check_reply(SmtpPhase::Message, 200..=299, &answer)
     }
 
-    async fn command(
+    async fn send_command(
         &mut self,
         phase: SmtpPhase,
         expected: RangeInclusive<u16>,
         command: &str,
         limit: Duration,
     ) -> Result<String, SmtpError> {
-        let answer = with_timeout(limit, phase, self.connection.command(command)).await?;
+        let answer = smtp_reply_within(limit, phase, self.connection.command(command)).await?;
         check_reply(phase, expected, &answer)
     }
 
@@ -138,7 +138,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
 
     let started = Instant::now();
     let lookup = tokio::net::lookup_host((options.host.as_str(), options.port));
-    let found = within(limit, SmtpPhase::Connect, lookup).await?;
+    let found = with_time_limit(limit, SmtpPhase::Connect, lookup).await?;
     let found = found.map_err(|error| broken(format!("DNS lookup failed: {error}")))?;
     let found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
     // The configuration was checked at the start, but a name can resolve to other addresses later.
@@ -159,7 +159,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     Err(error)
 }
 
-async fn handshake(
+async fn tls_handshake(
     stream: TcpStream,
     options: &SmtpOptions,
     trust: &TrustedRoots,
@@ -169,20 +169,25 @@ async fn handshake(
     let name = ServerName::try_from(options.host.clone())
         .map_err(|_| SmtpError::broken(SmtpPhase::Tls, "no certificate can be valid for this host name"))?;
     let connector = tokio_rustls::TlsConnector::from(Arc::clone(&trust.config));
-    let stream = within(options.deadlines.tls, SmtpPhase::Tls, connector.connect(name, stream)).await?;
+    let stream =
+        with_time_limit(options.deadlines.tls, SmtpPhase::Tls, connector.connect(name, stream)).await?;
     stream.map_err(|error| SmtpError::broken(SmtpPhase::Tls, error.to_string()))
 }
 
-async fn within<F: Future>(limit: Duration, phase: SmtpPhase, step: F) -> Result<F::Output, SmtpError> {
+async fn with_time_limit<F: Future>(
+    limit: Duration,
+    phase: SmtpPhase,
+    step: F,
+) -> Result<F::Output, SmtpError> {
     timeout(limit, step).await.map_err(|_| SmtpError { phase, kind: SmtpErrorKind::Silence(limit) })
 }
 
-async fn with_timeout<T>(
+async fn smtp_reply_within<T>(
     limit: Duration,
     phase: SmtpPhase,
     answer: impl Future<Output = Result<T, smtp::Error>>,
 ) -> Result<T, SmtpError> {
-    within(limit, phase, answer).await?.map_err(|error| SmtpError::of(phase, &error))
+    with_time_limit(limit, phase, answer).await?.map_err(|error| SmtpError::from_library_error(phase, &error))
 }
 
 /// Returns the reply as text. A positive reply with another code, such as 250 to DATA, is a protocol error:

@@ -22,20 +22,21 @@ const MAX_EXCERPT_CHARS: usize = 200;
 pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     let status = answer.status;
     if status.is_success() {
-        return Outcome::delivered(name(status));
+        return Outcome::delivered(status_text(status));
     }
     if status.is_redirection() {
         let place = answer.headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
         let place = place.map_or_else(|| "elsewhere".to_owned(), |place| excerpt_of(&place));
-        let text = format!("{}, a redirect to {place} is not followed: change the url", name(status));
+        let text = format!("{}, a redirect to {place} is not followed: change the url", status_text(status));
         return Outcome::failed(Cause::Unclear, text);
     }
     let excerpt = excerpt_of(&String::from_utf8_lossy(&answer.body));
-    let text = if excerpt.is_empty() { name(status) } else { format!("{}: {excerpt}", name(status)) };
-    Outcome::failed(cause(status), text).with_retry_after(retry_after(status, &answer.headers, now))
+    let text =
+        if excerpt.is_empty() { status_text(status) } else { format!("{}: {excerpt}", status_text(status)) };
+    Outcome::failed(cause_of_status(status), text).with_retry_after(retry_after(status, &answer.headers, now))
 }
 
-fn cause(status: StatusCode) -> Cause {
+fn cause_of_status(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,
         429 => Cause::Deferred,
@@ -75,7 +76,7 @@ fn http_date(text: &str) -> Option<Timestamp> {
 }
 
 /// The status code and its reason phrase: `503 Service Unavailable`.
-fn name(status: StatusCode) -> String {
+fn status_text(status: StatusCode) -> String {
     match status.canonical_reason() {
         Some(reason) => format!("{} {reason}", status.as_u16()),
         None => status.as_u16().to_string(),

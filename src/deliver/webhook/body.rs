@@ -86,7 +86,7 @@ impl WebhookBody {
     /// not quote the notification.
     pub fn render(&self, notice: &Notification) -> Result<String, String> {
         match self {
-            WebhookBody::Standard => Ok(compact(&standard_json(notice))),
+            WebhookBody::Standard => Ok(to_compact_json(&standard_json(notice))),
             WebhookBody::Template(template) => template.render(notice),
         }
     }
@@ -112,29 +112,32 @@ impl Template {
                 .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
             output.write_str(&text).map_err(Error::from)
         });
-        environment
-            .add_filter("shorten", |text: TemplateValue, limit: usize| chat::shorten(&text_of(&text), limit));
+        environment.add_filter("shorten", |text: TemplateValue, limit: usize| {
+            chat::shorten(&value_to_text(&text), limit)
+        });
         environment.add_filter("slack", |text: TemplateValue, limit: Option<usize>| {
-            chat::slack(&text_of(&text), limit.unwrap_or(usize::MAX))
+            chat::slack(&value_to_text(&text), limit.unwrap_or(usize::MAX))
         });
         environment.add_filter("markdown", |text: TemplateValue, limit: Option<usize>| {
-            chat::markdown(&text_of(&text), limit.unwrap_or(usize::MAX))
+            chat::markdown(&value_to_text(&text), limit.unwrap_or(usize::MAX))
         });
-        environment.add_filter("inert", |text: TemplateValue| chat::inert(&text_of(&text)));
-        environment.add_filter("fence", |text: TemplateValue| chat::fence(&text_of(&text)));
-        environment.add_template_owned(NAME, source.to_owned()).map_err(|error| template_error(&error))?;
+        environment.add_filter("inert", |text: TemplateValue| chat::inert(&value_to_text(&text)));
+        environment.add_filter("fence", |text: TemplateValue| chat::fence(&value_to_text(&text)));
+        environment
+            .add_template_owned(NAME, source.to_owned())
+            .map_err(|error| describe_template_error(&error))?;
         let template = Template(Arc::new(environment));
         template.check_variables()?;
         for topic in Topic::ALL {
-            template.render(&sample(topic))?;
+            template.render(&sample_notification(topic))?;
         }
         Ok(template)
     }
 
     /// Rejects unknown variables, which would otherwise render as `null` without an error.
     fn check_variables(&self) -> Result<(), String> {
-        let template = self.0.get_template(NAME).map_err(|error| template_error(&error))?;
-        let known = context(&sample(Topic::Test)).map(|(name, _)| name);
+        let template = self.0.get_template(NAME).map_err(|error| describe_template_error(&error))?;
+        let known = template_variables(&sample_notification(Topic::Test)).map(|(name, _)| name);
         let globals: Vec<&str> = self.0.globals().map(|(name, _)| name).collect();
         let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
         unknown.retain(|name| !known.contains(&name.as_str()) && !globals.contains(&name.as_str()));
@@ -144,23 +147,23 @@ impl Template {
     }
 
     fn render(&self, notice: &Notification) -> Result<String, String> {
-        let template = self.0.get_template(NAME).map_err(|error| template_error(&error))?;
+        let template = self.0.get_template(NAME).map_err(|error| describe_template_error(&error))?;
         let mut output = Bounded(Vec::new());
         template
-            .render_captured_to(TemplateValue::from(BTreeMap::from(context(notice))), &mut output)
-            .map_err(|error| template_error(&error))?;
-        let value: Value = serde_json::from_slice(&output.0).map_err(|error| json_error(&error))?;
-        Ok(compact(&value))
+            .render_captured_to(TemplateValue::from(BTreeMap::from(template_variables(notice))), &mut output)
+            .map_err(|error| describe_template_error(&error))?;
+        let value: Value = serde_json::from_slice(&output.0).map_err(|error| describe_json_error(&error))?;
+        Ok(to_compact_json(&value))
     }
 }
 
 /// A template value as text; empty if it is undefined or none.
-fn text_of(value: &TemplateValue) -> String {
+fn value_to_text(value: &TemplateValue) -> String {
     if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() }
 }
 
 /// Describes an error of the template engine without quoting the notification.
-fn template_error(error: &Error) -> String {
+fn describe_template_error(error: &Error) -> String {
     let place = error
         .line()
         .map_or_else(|| "in the template".to_owned(), |line| format!("line {line} of the template"));
@@ -178,7 +181,7 @@ fn template_error(error: &Error) -> String {
     }
 }
 
-fn json_error(error: &serde_json::Error) -> String {
+fn describe_json_error(error: &serde_json::Error) -> String {
     format!(
         "what the template makes is not JSON, in its line {}: each `{{{{ … }}}}` brings its own quotes, so write \
          `\"text\": {{{{ text }}}}`, and join with `~`: `{{{{ \"New: \" ~ title }}}}`",
@@ -217,21 +220,21 @@ fn standard_json(notice: &Notification) -> Value {
         data.insert("title".to_owned(), notice.title.as_str().into());
         data.insert("lines".to_owned(), notice.words.as_slice().into());
     }
-    json!({ "type": notice.topic.event(), "version": VERSION, "timestamp": notice.created_at_text(), "data": data })
+    json!({ "type": notice.topic.event_type(), "version": VERSION, "timestamp": notice.created_at_text(), "data": data })
 }
 
 /// The variables of a template. `fields` has the exact values; in the title, the text and the lines, control
 /// characters are made visible.
-fn context(notice: &Notification) -> [(&'static str, TemplateValue); 10] {
+fn template_variables(notice: &Notification) -> [(&'static str, TemplateValue); 10] {
     let lines: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
     [
-        ("type", notice.topic.event().into()),
+        ("type", notice.topic.event_type().into()),
         ("version", VERSION.into()),
         ("timestamp", notice.created_at_text().into()),
         ("id", notice.id.to_string().into()),
         ("form", notice.form.clone().into()),
         ("title", visible(&notice.title).into()),
-        ("text", text(notice).into()),
+        ("text", notification_text(notice).into()),
         ("fields", TemplateValue::from_object(FieldsObject(notice.fields.clone()))),
         ("lines", lines.into()),
         ("suspicious", notice.is_suspicious.into()),
@@ -259,7 +262,7 @@ impl fmt::Debug for FieldsObject {
     }
 }
 
-fn text(notice: &Notification) -> String {
+fn notification_text(notice: &Notification) -> String {
     let mut text = visible(&notice.title);
     if !notice.words.is_empty() {
         text.push('\n');
@@ -281,7 +284,7 @@ fn text(notice: &Notification) -> String {
 }
 
 /// Formats JSON without insignificant whitespace, and escapes control characters and invisible characters.
-fn compact(value: &Value) -> String {
+fn to_compact_json(value: &Value) -> String {
     let mut text = String::new();
     for c in value.to_string().chars() {
         if is_unsafe(c) {
@@ -297,7 +300,7 @@ fn compact(value: &Value) -> String {
 }
 
 /// A sample notification with characters that break carelessly written templates.
-fn sample(topic: Topic) -> Notification {
+fn sample_notification(topic: Topic) -> Notification {
     let fields =
         [("name", "Ada \"Countess\" Lovelace"), ("email", "ada@example.com"), ("message", "One\n{two}\\")];
     let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));

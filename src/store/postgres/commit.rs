@@ -88,9 +88,9 @@ impl PostgresWriter {
                 break;
             }
             let outcome = if jobs.is_empty() {
-                self.change(changes, unresolved).map_err(CommitError::Failed)
+                self.commit_changes(changes, unresolved).map_err(CommitError::Failed)
             } else {
-                self.accept(jobs, &ids, unresolved)
+                self.append_submissions(jobs, &ids, unresolved)
             };
             match outcome {
                 Ok(left) => {
@@ -142,32 +142,32 @@ impl PostgresWriter {
 
     /// Commits changes in one transaction, or a trivial change if there are none. Returns the commits that
     /// are still unresolved.
-    fn change(
+    fn commit_changes(
         &self,
         changes: &mut [Box<dyn Change>],
         unresolved: &[UnresolvedCommit],
     ) -> Result<Vec<UnresolvedCommit>, StoreError> {
         let sql: &dyn Sql = &self.connection;
         let left = sql.transaction(|| {
-            let left = self.remove(unresolved)?;
+            let left = self.remove_unresolved(unresolved)?;
             if changes.is_empty() {
                 sql.execute(TOUCH, &[])?;
             } else {
                 let ahead = transaction::clock_ahead(sql)?;
-                transaction::apply(&Transaction { sql, secret: &self.secret, ahead }, changes)?;
+                transaction::apply_changes(&Transaction { sql, secret: &self.secret, ahead }, changes)?;
             }
             let _ = self.connection.was_warned();
             Ok(left)
         })?;
         // A delivery whose claim only this server has recorded must not be sent: after a failover, another
         // replica would send it again.
-        self.refuse_warned(left)
+        self.fail_if_warned(left)
     }
 
     /// Fails if the server has sent a warning about the commit.
-    fn refuse_warned<T>(&self, committed: T) -> Result<T, StoreError> {
+    fn fail_if_warned<T>(&self, committed: T) -> Result<T, StoreError> {
         if self.connection.was_warned() {
-            Err(self.connection.unreachable("the commit is in doubt"))
+            Err(self.connection.unreachable_error("the commit is in doubt"))
         } else {
             Ok(committed)
         }
@@ -175,12 +175,15 @@ impl PostgresWriter {
 
     /// Removes the submissions of unresolved commits. Returns the commits whose transaction is still under
     /// way and not visible yet: it may be waiting for a standby.
-    fn remove(&self, unresolved: &[UnresolvedCommit]) -> Result<Vec<UnresolvedCommit>, StoreError> {
+    fn remove_unresolved(
+        &self,
+        unresolved: &[UnresolvedCommit],
+    ) -> Result<Vec<UnresolvedCommit>, StoreError> {
         // Check for live processes before removing, so that the rows of processes that have ended are
         // visible.
         let mut alive = BTreeSet::new();
         for backend in unresolved.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
-            if self.is_alive(backend)? {
+            if self.is_backend_alive(backend)? {
                 alive.insert(backend);
             }
         }
@@ -191,7 +194,7 @@ impl PostgresWriter {
     }
 
     /// Appends submissions, and returns the commits that are still unresolved.
-    fn accept(
+    fn append_submissions(
         &self,
         jobs: &[Accepting],
         ids: &[Uuid],
@@ -199,7 +202,7 @@ impl PostgresWriter {
     ) -> Result<Vec<UnresolvedCommit>, CommitError> {
         let sql: &dyn Sql = &self.connection;
         if self.connection.is_lost() {
-            return Err(CommitError::Failed(self.connection.unreachable("the connection is lost")));
+            return Err(CommitError::Failed(self.connection.unreachable_error("the connection is lost")));
         }
         // Clear warnings about earlier statements.
         let _ = self.connection.was_warned();
@@ -207,12 +210,12 @@ impl PostgresWriter {
             intake::append(sql, &self.secret, jobs, ids).map(|()| Vec::new())
         } else {
             sql.transaction(|| {
-                let left = self.remove(unresolved)?;
+                let left = self.remove_unresolved(unresolved)?;
                 intake::append(sql, &self.secret, jobs, ids)?;
                 Ok(left)
             })
         };
-        accepted.and_then(|left| self.refuse_warned(left)).map_err(|error| match error {
+        accepted.and_then(|left| self.fail_if_warned(left)).map_err(|error| match error {
             // The server did not reply in time, and may still commit; or its reply is not reliable.
             error if self.connection.is_lost() => CommitError::Unknown(error),
             error @ StoreError::Unreachable { .. } => CommitError::Unknown(error),
@@ -258,7 +261,8 @@ impl PostgresWriter {
     /// session was ended. Returns whether it has waited; `None` on a timeout.
     fn commit_once_more(&self, patience: Duration) -> Option<bool> {
         let _ = self.connection.was_warned();
-        let touched = super::connection::wait(self.connection.client.batch_execute(TOUCH), patience)?;
+        let touched =
+            super::connection::block_on_with_timeout(self.connection.client.batch_execute(TOUCH), patience)?;
         Some(touched.is_ok() && !self.connection.was_warned())
     }
 
@@ -269,7 +273,7 @@ impl PostgresWriter {
         // A process that is waiting for its client has not committed, and must not commit later.
         (&self.connection as &dyn Sql).query(END_IF_IDLE, values![backend])?;
         // Check this before reading the rows, so that the commits of a process that has ended are visible.
-        let is_alive = self.is_alive(backend)?;
+        let is_alive = self.is_backend_alive(backend)?;
         let is_there = match ids.first() {
             Some(witness) => intake::is_stored(&self.connection, *witness)?,
             None => true,
@@ -277,7 +281,7 @@ impl PostgresWriter {
         Ok(if is_there || !is_alive { Some(is_there) } else { None })
     }
 
-    fn is_alive(&self, backend: &str) -> Result<bool, StoreError> {
+    fn is_backend_alive(&self, backend: &str) -> Result<bool, StoreError> {
         (&self.connection as &dyn Sql).exists(IS_ALIVE, values![backend])
     }
 }

@@ -110,10 +110,10 @@ impl PgConnection {
             };
             runtime.block_on(async {
                 match tls {
-                    None => drive(&config, NoTls, bound, channels).await,
+                    None => connect_and_drive(&config, NoTls, bound, channels).await,
                     Some(tls) => {
                         let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
-                        drive(&config, tls, bound, channels).await;
+                        connect_and_drive(&config, tls, bound, channels).await;
                     }
                 }
             });
@@ -140,15 +140,15 @@ impl PgConnection {
     }
 
     /// Executes statements without parameters, and ignores their rows.
-    pub(super) fn run(&self, statements: &str) -> Result<(), StoreError> {
+    pub(super) fn run_statements(&self, statements: &str) -> Result<(), StoreError> {
         self.wait(self.client.batch_execute(statements))
     }
 
     /// Waits for a reply, with the session's timeout.
     pub(super) fn wait<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, StoreError> {
-        match wait(asked, self.patience) {
-            Some(answer) => answer.map_err(|error| self.failed(&error)),
-            None => Err(self.unreachable("no reply in time")),
+        match block_on_with_timeout(asked, self.patience) {
+            Some(answer) => answer.map_err(|error| self.to_store_error(&error)),
+            None => Err(self.unreachable_error("no reply in time")),
         }
     }
 
@@ -186,26 +186,26 @@ impl PgConnection {
         self.client.is_closed()
     }
 
-    pub(super) fn unreachable(&self, reason: &str) -> StoreError {
+    pub(super) fn unreachable_error(&self, reason: &str) -> StoreError {
         StoreError::Unreachable { server: self.server.clone(), reason: reason.to_owned() }
     }
 
     /// Converts an error, without quoting data.
-    pub(super) fn failed(&self, error: &Error) -> StoreError {
+    pub(super) fn to_store_error(&self, error: &Error) -> StoreError {
         let Some(error) = error.as_db_error() else {
             return if self.client.is_closed() || error.is_closed() {
-                self.unreachable("the connection is lost")
+                self.unreachable_error("the connection is lost")
             } else if let Some(source) =
                 std::error::Error::source(error).filter(|source| source.is::<io::Error>())
             {
-                self.unreachable(&source.to_string())
+                self.unreachable_error(&source.to_string())
             } else {
                 StoreError::Damaged("a value does not have its column's type")
             };
         };
         // After this the connection is closed, and the outcome of a commit is unknown.
         if matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
-            return self.unreachable("the server has ended the connection");
+            return self.unreachable_error("the server has ended the connection");
         }
         match error.code().code() {
             "53100" => StoreError::Full,
@@ -213,16 +213,18 @@ impl PgConnection {
             // Lock timeouts, deadlocks and concurrent inserts: a retry may succeed.
             "55P03" | "40001" | "40P01" => StoreError::Locked,
             // The server is shutting down, or has ended the session.
-            "57P01" | "57P02" | "57P03" | "25P03" => self.unreachable("the server has ended the connection"),
-            "53300" => self.unreachable("the server has too many connections"),
-            "57014" => self.unreachable("a statement took too long"),
+            "57P01" | "57P02" | "57P03" | "25P03" => {
+                self.unreachable_error("the server has ended the connection")
+            }
+            "53300" => self.unreachable_error("the server has too many connections"),
+            "57014" => self.unreachable_error("a statement took too long"),
             code => StoreError::Postgres(code.to_owned()),
         }
     }
 }
 
 /// The reason why connecting failed, which names only the configured user and database.
-fn reason(error: &Error) -> String {
+fn connect_error_reason(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => error.message().to_owned(),
         None => std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string),
@@ -239,7 +241,7 @@ struct DriverChannels {
     over: oneshot::Receiver<Infallible>,
 }
 
-async fn drive<T>(config: &Config, tls: T, bound: Duration, told: DriverChannels)
+async fn connect_and_drive<T>(config: &Config, tls: T, bound: Duration, told: DriverChannels)
 where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
 {
@@ -247,17 +249,17 @@ where
     let failure = match timeout(bound, config.connect(tls)).await {
         Ok(Ok((client, connection))) => {
             if told.opened.send(Ok(client)).is_ok() {
-                attend(connection, told).await;
+                process_messages(connection, told).await;
             }
             return;
         }
-        Ok(Err(error)) => reason(&error),
+        Ok(Err(error)) => connect_error_reason(&error),
         Err(_) => "no reply in time".to_owned(),
     };
     let _ = told.opened.send(Err(failure));
 }
 
-async fn attend<S, T>(mut connection: Connection<S, T>, told: DriverChannels)
+async fn process_messages<S, T>(mut connection: Connection<S, T>, told: DriverChannels)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -297,7 +299,7 @@ impl Wake for Unpark {
 }
 
 /// Blocks on a future that another thread completes; `None` on a timeout.
-pub(crate) fn wait<F: Future>(future: F, patience: Duration) -> Option<F::Output> {
+pub(crate) fn block_on_with_timeout<F: Future>(future: F, patience: Duration) -> Option<F::Output> {
     let deadline = Instant::now() + patience;
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
@@ -326,13 +328,13 @@ impl Sql for PgConnection {
             if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"]
                 .contains(&statement)
             {
-                return self.run(sql).map(|()| 0);
+                return self.run_statements(sql).map(|()| 0);
             }
         }
         let statement = self.prepare(sql)?;
         #[cfg(test)]
         let began = Instant::now();
-        let changed = self.wait(self.client.execute_raw(&statement, parameters(values)))?;
+        let changed = self.wait(self.client.execute_raw(&statement, sql_parameters(values)))?;
         #[cfg(test)]
         recorder::record(self.server.config().get_application_name(), sql, values, began, || 0);
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
@@ -351,7 +353,7 @@ impl Sql for PgConnection {
 
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         let statement = self.prepare(sql)?;
-        let parameters: Vec<&(dyn ToSql + Sync)> = parameters(values).collect();
+        let parameters: Vec<&(dyn ToSql + Sync)> = sql_parameters(values).collect();
         #[cfg(test)]
         let began = Instant::now();
         let rows = self.wait(self.client.query(&statement, &parameters))?;
@@ -366,7 +368,7 @@ impl Sql for PgConnection {
     }
 }
 
-fn parameters<'a>(values: &'a [Value<'a>]) -> impl ExactSizeIterator<Item = &'a (dyn ToSql + Sync)> {
+fn sql_parameters<'a>(values: &'a [Value<'a>]) -> impl ExactSizeIterator<Item = &'a (dyn ToSql + Sync)> {
     values.iter().map(|value| value as &(dyn ToSql + Sync))
 }
 

@@ -51,7 +51,7 @@ impl Server {
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", value)) => mode = Some(value),
-                Some(("sslrootcert", value)) => roots = Roots::File(unescaped(value).into()),
+                Some(("sslrootcert", value)) => roots = Roots::File(percent_decode(value).into()),
                 _ => rest.push(parameter),
             }
         }
@@ -143,7 +143,7 @@ fn is_this_machine(host: &Host) -> bool {
     }
 }
 
-fn unescaped(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

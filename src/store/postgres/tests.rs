@@ -16,7 +16,7 @@ use crate::limits::{MAX_QUOTA, Quota, Source};
 use crate::screening::{Evidence, Repeats};
 use crate::store::sql::intake::UnresolvedCommit;
 use crate::store::sql::transaction::Transaction;
-use crate::store::sql::{Dialect, bound, discard};
+use crate::store::sql::{Dialect, bind_all, discard};
 use crate::store::tests::fresh::Fresh;
 use crate::store::tests::inbox::{Options, TestInbox, process, transaction};
 use crate::store::{Accepted, Filter, HeldFilter, InboxReader, SourcePrefix};
@@ -161,11 +161,11 @@ fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
     accept(&store, "one").unwrap();
     // Like a transaction that is waiting for a standby: it is not visible yet.
     let (hung, _) = open_to_write(&fixture.server()).unwrap();
-    hung.run("BEGIN").unwrap();
+    hung.run_statements("BEGIN").unwrap();
     let of = |sql: &str| -> String { (&hung as &dyn Sql).one(sql, &[]).unwrap().get(0).unwrap() };
     let backend = of(BACKEND);
     let id = uuid::Uuid::now_v7();
-    hung.run(&format!(
+    hung.run_statements(&format!(
         "INSERT INTO submission (id, form, received_at, fields, source)
          SELECT '{id}', form, received_at, fields, source FROM submission"
     ))
@@ -175,7 +175,7 @@ fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
     let mut ids = crate::store::ids::Ids::default();
     database.commit(&[], &mut [], &mut ids, &mut unresolved).unwrap();
     assert_eq!(unresolved.len(), 1, "it is still under way");
-    hung.run("COMMIT").unwrap();
+    hung.run_statements("COMMIT").unwrap();
     assert_eq!(fixture.list().len(), 2);
     drop(hung);
     fixture.wait_for_end_of(&backend);
@@ -215,7 +215,7 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
     assert!(editor.hold(id, "to be looked at", now).unwrap());
     let (connection, _) = open_to_write(&fixture.server()).unwrap();
     let sql: &dyn Sql = &connection;
-    connection.run("BEGIN").unwrap();
+    connection.run_statements("BEGIN").unwrap();
     let failed =
         crate::submission::outcome::Outcome::failed(crate::submission::outcome::Cause::Channel, "451");
     let verdict = crate::submission::schedule::NextStep::RetryAt(now);
@@ -225,7 +225,7 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
         // The release waits for the outcome that is being recorded, and takes it into account.
         thread::sleep(Duration::from_millis(300));
         assert!(!release.is_finished());
-        connection.run("COMMIT").unwrap();
+        connection.run_statements("COMMIT").unwrap();
         assert!(release.join().unwrap());
     });
     assert_eq!(fixture.text("SELECT state FROM delivery"), "waiting");
@@ -409,7 +409,7 @@ fn held_submissions_are_found_by_their_own_index() {
     };
     for filter in [HeldFilter::default(), filter] {
         let (statement, values) = discard::page_statement(Dialect::Postgres, &filter, discard::START);
-        let plan = fixture.fresh.sql().query(&format!("EXPLAIN {statement}"), &bound(&values)).unwrap();
+        let plan = fixture.fresh.sql().query(&format!("EXPLAIN {statement}"), &bind_all(&values)).unwrap();
         let plan: Vec<_> = plan.iter().map(|row| row.get::<String>(0).unwrap()).collect();
         assert!(plan.iter().any(|step| step.contains("submission_held")), "{plan:#?}");
         assert!(!plan.iter().any(|step| step.contains("Seq Scan")), "{plan:#?}");

@@ -5,7 +5,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::read::InboxReader;
-use super::rows::{self, id_before};
+use super::rows::{self, first_id_at};
 use super::transaction::Transaction;
 use super::{Sql, values};
 use crate::forms::source::RefusedRequests;
@@ -21,7 +21,7 @@ impl Transaction<'_> {
         refused: &[RefusedRequests],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let (tx, day) = (self.sql, day(now));
+        let (tx, day) = (self.sql, day_of(now));
         let mut rows: i64 = tx.one("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?.get(0)?;
         for RefusedRequests { source, form, count } in refused {
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
@@ -51,18 +51,18 @@ impl Transaction<'_> {
         self.sql.execute(
             "DELETE FROM pressure WHERE (day, source, form) IN
              (SELECT day, source, form FROM pressure WHERE day < ?1 LIMIT ?2)",
-            values![day(before), most],
+            values![day_of(before), most],
         )
     }
 }
 
 /// The days that have rows.
-pub(super) fn days(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> {
+pub(super) fn days_with_refusals(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> {
     sql.query("SELECT DISTINCT day FROM pressure", &[])?.iter().map(|row| row.get(0)).collect()
 }
 
 /// Removes the rows of these sources. Looks up each day separately, because the key begins with the day.
-pub(super) fn forget_sources(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
+pub(super) fn forget_refusals_of(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
     for day in days {
         tx.execute_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;
     }
@@ -70,7 +70,7 @@ pub(super) fn forget_sources(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -
 }
 
 /// The day of a time in UTC, counted from 1970-01-01.
-pub(super) fn day(time: Timestamp) -> i64 {
+pub(super) fn day_of(time: Timestamp) -> i64 {
     rows::day(time.as_millisecond())
 }
 
@@ -129,7 +129,7 @@ impl InboxReader {
     }
 
     fn abuse_at_once(&self, from: Timestamp, most: usize) -> Result<Abuse, StoreError> {
-        let (first, since) = (id_before(from.as_millisecond()), from.as_millisecond());
+        let (first, since) = (first_id_at(from.as_millisecond()), from.as_millisecond());
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let kept = self.sql.one(
             "SELECT count(*), coalesce(sum(withheld), 0), count(released_at) FILTER (WHERE withheld = 1)
@@ -140,7 +140,7 @@ impl InboxReader {
             "SELECT CAST(coalesce(sum(refused), 0) AS bigint),
                     CAST(coalesce(sum(refused) FILTER (WHERE length(source) = 0), 0) AS bigint)
              FROM pressure WHERE day >= ?1",
-            values![day(from)],
+            values![day_of(from)],
         )?;
         let mut abuse = Abuse {
             submissions: kept.count(0)?,
@@ -159,7 +159,7 @@ impl InboxReader {
                  SELECT source, 0, 0, sum(refused) FROM pressure
                  WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS source_counts
              GROUP BY source ORDER BY sum(submissions) + sum(refused) DESC, source LIMIT ?4",
-            values![first, since, day(from), most],
+            values![first, since, day_of(from), most],
         )?;
         for row in sources {
             abuse.source_count = row.count(4)?;
@@ -170,7 +170,7 @@ impl InboxReader {
                 refused: row.count(3)?,
             });
         }
-        let reasons = self.sql.dialect().reasons("submission");
+        let reasons = self.sql.dialect().reasons_table("submission");
         let signals = format!(
             "SELECT reason.value ->> 'signal', count(DISTINCT submission.id),
                     count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END)

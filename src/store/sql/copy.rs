@@ -85,8 +85,8 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
         return Err(CopyError::Same(from.clone()));
     }
     // Keep the locks until the end.
-    let (source, _source_lock) = open(from, false)?;
-    let (target, _target_lock) = open(to, true)?;
+    let (source, _source_lock) = open_and_lock(from, false)?;
+    let (target, _target_lock) = open_and_lock(to, true)?;
     let (source, target) = (&*source, &*target);
     if target.exists("SELECT 1 FROM accepted LIMIT 1", &[])? {
         return Err(CopyError::Occupied(to.clone()));
@@ -101,12 +101,12 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
             }
             for table in &TABLES {
                 let mut written = Sum::default();
-                table.each(source, |rows| {
+                table.for_each_page(source, |rows| {
                     written.add(rows);
-                    table.insert(target, rows)
+                    table.insert_rows(target, rows)
                 })?;
                 let mut found = Sum::default();
-                table.each(target, |rows| {
+                table.for_each_page(target, |rows| {
                     found.add(rows);
                     Ok(())
                 })?;
@@ -130,7 +130,10 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
 }
 
 /// Opens and locks a database. Fails if another process is using it.
-pub(crate) fn open(place: &DatabaseUrl, make: bool) -> Result<(Box<dyn Sql>, Option<Lock>), CopyError> {
+pub(crate) fn open_and_lock(
+    place: &DatabaseUrl,
+    make: bool,
+) -> Result<(Box<dyn Sql>, Option<Lock>), CopyError> {
     match place {
         DatabaseUrl::Sqlite(path) => {
             if !make && !path.exists() {
@@ -139,7 +142,7 @@ pub(crate) fn open(place: &DatabaseUrl, make: bool) -> Result<(Box<dyn Sql>, Opt
             if make {
                 create_folder(path)?;
             }
-            let lock = Lock::of(place)?.ok_or_else(|| CopyError::InUse(place.clone()))?;
+            let lock = Lock::try_acquire(place)?.ok_or_else(|| CopyError::InUse(place.clone()))?;
             if make {
                 sqlite::SqliteWriter::open(path)?;
             }
@@ -147,7 +150,8 @@ pub(crate) fn open(place: &DatabaseUrl, make: bool) -> Result<(Box<dyn Sql>, Opt
             Ok((Box::new(connection), Some(lock)))
         }
         DatabaseUrl::Postgres(server) => {
-            let link = if make { postgres::open_to_make(server)? } else { postgres::open_to_edit(server)?.0 };
+            let link =
+                if make { postgres::open_or_create(server)? } else { postgres::open_to_edit(server)?.0 };
             if !postgres::lock_exclusively(&link)? {
                 return Err(CopyError::InUse(place.clone()));
             }
@@ -162,7 +166,7 @@ impl Table {
     }
 
     /// Reads all rows in the order of their keys, in pages.
-    pub(crate) fn each(
+    pub(crate) fn for_each_page(
         &self,
         sql: &dyn Sql,
         mut take: impl FnMut(&[Row]) -> Result<(), StoreError>,
@@ -191,7 +195,7 @@ impl Table {
         Ok(())
     }
 
-    fn insert(&self, sql: &dyn Sql, rows: &[Row]) -> Result<(), StoreError> {
+    fn insert_rows(&self, sql: &dyn Sql, rows: &[Row]) -> Result<(), StoreError> {
         let values: Vec<Value<'_>> = rows.iter().flat_map(|row| &row.0).map(Bind::bind).collect();
         let columns = self.columns();
         sql.insert(&format!("{} ({columns})", self.name), columns.split(", ").count(), &values)
@@ -239,6 +243,6 @@ pub fn migrate(place: &DatabaseUrl) -> Result<(), StoreError> {
             create_folder(path)?;
             sqlite::SqliteWriter::open(path).map(drop)
         }
-        DatabaseUrl::Postgres(server) => postgres::open_to_make(server).map(drop),
+        DatabaseUrl::Postgres(server) => postgres::open_or_create(server).map(drop),
     }
 }

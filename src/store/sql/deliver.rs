@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::rows::{self, SUBMISSION};
 use super::transaction::Transaction;
-use super::{Cell, Dialect, Row, Sql, bound, values};
+use super::{Cell, Dialect, Row, Sql, bind_all, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::{
     Capacity, ChannelTarget, ClaimRequest, Claimed, Claims, DailyQuota, Lease, NextDue, Route,
@@ -52,9 +52,9 @@ impl Transaction<'_> {
         let begun = format!("SELECT {DELIVERY} FROM delivery WHERE state = 'sending'");
         let mut count = 0;
         for row in &self.sql.query(&begun, &[])? {
-            let found = DueDelivery::new(row)?;
-            if !found.is_among(under_way) {
-                interrupt(self.sql, &found, self.to_database_time(now))?;
+            let found = DueDelivery::from_row(row)?;
+            if !found.has_lease_in(under_way) {
+                requeue_interrupted(self.sql, &found, self.to_database_time(now))?;
                 count += 1;
             }
         }
@@ -72,19 +72,19 @@ impl Transaction<'_> {
             // A loose index scan: look up each channel, then its rows.
             let next = format!(
                 "SELECT channel FROM delivery WHERE channel > ?1 AND due_at IS NOT NULL AND {} ORDER BY channel LIMIT 1",
-                condition(again)
+                failures_condition(again)
             );
             let waiting = format!(
                 "SELECT submission, failures, due_at FROM delivery
                  WHERE channel = ?1 AND due_at > ?2 AND state = 'waiting' AND {}{and}",
-                condition(again)
+                failures_condition(again)
             );
             let mut channel = String::new();
             while let Some(row) = tx.row(&next, values![channel])? {
                 channel = row.get(0)?;
                 for row in tx.query(&waiting, values![channel, now.as_millisecond()])? {
                     let wait = schedule::longest_wait(row.get(1)?);
-                    if row.get::<i64>(2)? > now.as_millisecond().saturating_add(millis(wait)) {
+                    if row.get::<i64>(2)? > now.as_millisecond().saturating_add(to_millis(wait)) {
                         far.push((row.get::<[u8; 16]>(0)?, channel.clone()));
                     }
                 }
@@ -114,7 +114,8 @@ impl Transaction<'_> {
         for want in wants {
             let channel = channels.iter().find(|channel| channel.name == want.target.name);
             let quota = channel.and_then(|channel| channel.quota.as_ref());
-            let mut claims = claim_in(self, want, quota, under_way, self.to_database_time(now), lease)?;
+            let mut claims =
+                claim_for_channel(self, want, quota, under_way, self.to_database_time(now), lease)?;
             let NextDue { first, retry } = &mut claims.next;
             *first = first.map(|at| self.to_our_time(at));
             *retry = retry.map(|at| self.to_our_time(at));
@@ -135,7 +136,7 @@ impl Transaction<'_> {
             NextStep::RetryAt(at) => NextStep::RetryAt(self.to_database_time(at)),
             next => next,
         };
-        record(self.sql, lease, outcome, next, self.to_database_time(now))
+        record_outcome(self.sql, lease, outcome, next, self.to_database_time(now))
     }
 
     /// Whether at least one channel has confirmed a submission.
@@ -179,13 +180,13 @@ impl Transaction<'_> {
              WHERE channel = ?1 AND due_at >= ?2 AND due_at > ?3 AND state = 'waiting' \
              AND blame IN ('channel', 'unclear') AND {}
              ORDER BY due_at LIMIT {}",
-            condition(true),
+            failures_condition(true),
             rows::MAX_ROWS
         );
         let rows = tx.query(&later, values![channel, from.as_millisecond(), now.as_millisecond()])?;
         let count = make_due(tx, channel, &rows, now)?;
         let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
-        let from = last.map(|row| rows::time(row.get(1)?)).transpose()?;
+        let from = last.map(|row| rows::to_timestamp(row.get(1)?)).transpose()?;
         Ok((count, from))
     }
 
@@ -198,8 +199,8 @@ impl Transaction<'_> {
             "SELECT submission FROM {}
              WHERE channel = ?1 AND rank >= ?3 AND rank < ?4 AND due_at > ?2 AND state = 'waiting' AND blame = 'channel' AND {}
              ORDER BY rank, due_at LIMIT {NEXT_DEFERRED}",
-            tx.dialect().indexed("delivery", "delivery_again_turn"),
-            condition(true)
+            tx.dialect().table_with_index("delivery", "delivery_again_turn"),
+            failures_condition(true)
         );
         for ranks in QUIET_RANKS {
             let rows = tx.query(&deferred, values![channel, now.as_millisecond(), ranks.start, ranks.end])?;
@@ -226,12 +227,16 @@ impl Transaction<'_> {
     pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
         let tx = self.sql;
         // On a server, the submission must not be released between the two statements.
-        tx.query(&format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().lock()), values![id])?;
+        tx.query(
+            &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().row_lock_clause()),
+            values![id],
+        )?;
         let mut values = vec![Cell::Blob(id.as_bytes().to_vec())];
         let condition = has_nothing_to_deliver(channels, &mut values);
-        if !tx
-            .exists(&format!("SELECT 1 FROM submission s WHERE s.id = ?1 AND {condition}"), &bound(&values))?
-        {
+        if !tx.exists(
+            &format!("SELECT 1 FROM submission s WHERE s.id = ?1 AND {condition}"),
+            &bind_all(&values),
+        )? {
             return Ok(false);
         }
         let is_sealed = tx.execute(
@@ -249,14 +254,14 @@ impl Transaction<'_> {
         Ok(is_sealed)
     }
 
-    /// The time that [`Transaction::remember`] stored under a name; `None` if there is none.
-    pub fn remembered(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
+    /// The time that [`Transaction::store_time`] stored under a name; `None` if there is none.
+    pub fn stored_time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
         let row = self.sql.row("SELECT value FROM meta WHERE name = ?1", values![name])?;
-        row.map(|row| rows::time(i64::from_be_bytes(row.get(0)?))).transpose()
+        row.map(|row| rows::to_timestamp(i64::from_be_bytes(row.get(0)?))).transpose()
     }
 
     /// Stores a time under a name.
-    pub fn remember(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
+    pub fn store_time(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
         self.sql.execute(
             "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
             values![name, at.as_millisecond().to_be_bytes()],
@@ -277,7 +282,7 @@ fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result
         "UPDATE delivery SET due_at = ?1, failures = CASE WHEN failures > 1 AND (blame = 'channel' OR
              (SELECT received_at FROM submission WHERE id = delivery.submission) > ?3) THEN failures - 1 ELSE failures END
          WHERE channel = ?2 AND state = 'waiting' AND failures > 0 AND blame IN ('channel', 'unclear') AND submission",
-        values![now.as_millisecond(), channel, now.as_millisecond() - millis(FORGIVENESS_AGE)],
+        values![now.as_millisecond(), channel, now.as_millisecond() - to_millis(FORGIVENESS_AGE)],
         &ids,
     )
 }
@@ -289,7 +294,7 @@ pub const SUSPICIOUS_RANK: i64 = 64;
 pub const FREQUENT_RANK: i64 = 8;
 
 /// Begins attempts at due deliveries of one channel.
-fn claim_in(
+fn claim_for_channel(
     transaction: &Transaction<'_>,
     want: &ClaimRequest,
     quota: Option<&DailyQuota>,
@@ -298,12 +303,12 @@ fn claim_in(
     lease: Duration,
 ) -> Result<Claims, StoreError> {
     let (tx, channel) = (transaction.sql, &want.target.name);
-    if is_off(transaction, &want.target)? {
+    if is_switched_off(transaction, &want.target)? {
         for again in [false, true] {
             let park = format!(
                 "UPDATE delivery SET state = 'parked', due_at = NULL
                  WHERE channel = ?1 AND state = 'waiting' AND due_at IS NOT NULL AND {}",
-                condition(again)
+                failures_condition(again)
             );
             tx.execute(&park, values![channel])?;
         }
@@ -315,14 +320,14 @@ fn claim_in(
     let may_begin = pace.as_ref().map_or(usize::MAX, FrequentPace::may_begin);
     let Capacity { any: places, retries: most_retries } = want.capacity;
     let most = places + under_way.len();
-    let is_free = |found: &DueDelivery| !found.is_among(under_way);
-    let first = if places > 0 { due_first(tx, want, may_begin, now, most)? } else { Vec::new() };
-    let retries = if most_retries > 0 { due_again(tx, want, now, most)? } else { Vec::new() };
+    let is_free = |found: &DueDelivery| !found.has_lease_in(under_way);
+    let first = if places > 0 { due_first_attempts(tx, want, may_begin, now, most)? } else { Vec::new() };
+    let retries = if most_retries > 0 { due_retries(tx, want, now, most)? } else { Vec::new() };
     let mut first = first.into_iter().filter(is_free).peekable();
     let mut retries = retries.into_iter().filter(is_free).take(most_retries).peekable();
     // First attempts precede retries, unless the retry has a better class. Sometimes a retry comes first, so
     // that first attempts cannot block retries.
-    let mut is_reserved = turns(want, AGAIN_EVERY) > 0;
+    let mut is_reserved = count_turns(want, AGAIN_EVERY) > 0;
     for _ in 0..places {
         let again = match (first.peek(), retries.peek()) {
             (Some(first), Some(retry)) => is_reserved || retry.class() < first.class(),
@@ -332,14 +337,14 @@ fn claim_in(
         let Some(found) = (if again { retries.next() } else { first.next() }) else { break };
         if found.is_sending {
             // The lease of the attempt has expired.
-            if interrupt(tx, &found, now)? == Some(now) {
-                claimed.extend(begin(tx, found, again, now, lease)?);
+            if requeue_interrupted(tx, &found, now)? == Some(now) {
+                claimed.extend(begin_attempt(tx, found, again, now, lease)?);
             }
         } else {
             if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_frequent()) {
-                pace.count();
+                pace.count_message();
             }
-            claimed.extend(begin(tx, found, again, now, lease)?);
+            claimed.extend(begin_attempt(tx, found, again, now, lease)?);
         }
     }
     let mut next = NextDue { first: next_due(tx, channel, false)?, retry: next_due(tx, channel, true)? };
@@ -348,7 +353,7 @@ fn claim_in(
         pace.save_if_changed(transaction)?;
         if pace.may_begin() == 0 && next.first.is_some_and(|at| at <= now) {
             // Do not claim for frequent networks before their pace allows it.
-            next.first = next_not_frequent(tx, channel)?.into_iter().chain([pace.next()]).min();
+            next.first = next_not_frequent(tx, channel)?.into_iter().chain([pace.next_allowed_at()]).min();
             is_paced = true;
         }
     }
@@ -364,11 +369,11 @@ fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<()
         // A delivery without failures is due, at the latest, after the backoff of an interruption or at the
         // end of a lease.
         let furthest = if again { schedule::LONGEST_DELAY } else { LONGEST_WITHOUT_FAILURE };
-        let far = now.as_millisecond().saturating_add(millis(furthest));
+        let far = now.as_millisecond().saturating_add(to_millis(furthest));
         let mend = format!(
             "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {0} AND submission IN
                  (SELECT submission FROM delivery WHERE channel = ?1 AND due_at > ?2 AND {0} ORDER BY due_at DESC LIMIT {1})",
-            condition(again),
+            failures_condition(again),
             rows::MAX_ROWS
         );
         tx.execute(&mend, values![channel, far, now.as_millisecond()])?;
@@ -394,7 +399,7 @@ struct DueDelivery {
 }
 
 impl DueDelivery {
-    fn new(row: &Row) -> Result<DueDelivery, StoreError> {
+    fn from_row(row: &Row) -> Result<DueDelivery, StoreError> {
         Ok(DueDelivery {
             submission: Uuid::from_bytes(row.get(0)?),
             channel: row.get(1)?,
@@ -417,7 +422,7 @@ impl DueDelivery {
         2 * usize::from(self.is_frequent()) + usize::from(self.rank >= SUSPICIOUS_RANK)
     }
 
-    fn is_among(&self, under_way: &[Lease]) -> bool {
+    fn has_lease_in(&self, under_way: &[Lease]) -> bool {
         under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
     }
 }
@@ -426,7 +431,7 @@ impl DueDelivery {
 /// form, the lowest ranks come first, so that neither one form nor one network blocks the others.
 ///
 /// Returns at most `may_begin` deliveries of frequent networks.
-fn due_first(
+fn due_first_attempts(
     tx: &dyn Sql,
     want: &ClaimRequest,
     may_begin: usize,
@@ -434,21 +439,21 @@ fn due_first(
     most: usize,
 ) -> Result<Vec<DueDelivery>, StoreError> {
     let channel = &want.target.name;
-    let delivery = by_turn(tx);
+    let delivery = delivery_by_turn(tx);
     let forms = waiting_forms(tx, channel)?;
     // Skip rows that another replica is claiming.
-    let lock = tx.dialect().lock_free_rows();
+    let lock = tx.dialect().skip_locked_clause();
     let due = format!(
         "SELECT {DELIVERY} FROM {delivery}
          WHERE channel = ?1 AND form = ?2 AND rank >= ?5 AND rank < ?6 AND due_at <= ?3 AND {}
          ORDER BY rank, due_at LIMIT ?4 {lock}",
-        condition(false)
+        failures_condition(false)
     );
     let newest = due.replace("ORDER BY rank, due_at", "ORDER BY rank DESC, due_at DESC");
     let read = |statement: &str, form: &str, ranks: &Range<i64>, most: usize| {
         let rows =
             tx.query(statement, values![channel, form, now.as_millisecond(), most, ranks.start, ranks.end])?;
-        rows.iter().map(DueDelivery::new).collect::<Result<Vec<_>, _>>()
+        rows.iter().map(DueDelivery::from_row).collect::<Result<Vec<_>, _>>()
     };
     let mut by_form: Vec<Vec<DueDelivery>> = Vec::with_capacity(forms.len());
     let ranks =
@@ -459,7 +464,7 @@ fn due_first(
             let mut oldest = read(&due, form, ranks, most)?;
             // In a backlog, one in two attempts is for the newest delivery of the lowest rank, so that a
             // visitor who sends while a receiver is slow does not have to wait for the whole backlog.
-            if oldest.len() == most && turns(want, NEWEST_EVERY) > 0 {
+            if oldest.len() == most && count_turns(want, NEWEST_EVERY) > 0 {
                 let rank = oldest[0].rank;
                 for found in read(&newest, form, &(rank..rank + 1), 1)? {
                     oldest.retain(|other| other.submission != found.submission);
@@ -474,7 +479,7 @@ fn due_first(
     let count = by_form.len();
     let mut found = Vec::new();
     for (at, of_form) in by_form.into_iter().enumerate() {
-        let turn = (at + mix(want.turn, FORM_TURN, count)) % count;
+        let turn = (at + pseudorandom_below(want.turn, FORM_TURN, count)) % count;
         let mut places = [0; 4];
         for due in of_form {
             let place = &mut places[due.class()];
@@ -484,9 +489,9 @@ fn due_first(
     }
     found.sort_by_key(|(class, place, turn, _)| (*class, *place, *turn));
     let by_rank = found.into_iter().map(|(_, _, _, due)| due);
-    let oldest = turns(want, OLDEST_EVERY);
+    let oldest = count_turns(want, OLDEST_EVERY);
     let mut found =
-        if oldest > 0 { by_due_time(tx, channel, false, now, oldest, "ASC")? } else { Vec::new() };
+        if oldest > 0 { longest_due(tx, channel, false, now, oldest, "ASC")? } else { Vec::new() };
     let is_oldest = |other: &DueDelivery| found.iter().any(|oldest| oldest.submission == other.submission);
     let rest: Vec<DueDelivery> = by_rank.filter(|other| !is_oldest(other)).collect();
     found.extend(rest);
@@ -501,8 +506,8 @@ fn due_first(
 }
 
 /// The table with the index by turn. Without the hint, SQLite would choose the index by due time.
-fn by_turn(tx: &dyn Sql) -> String {
-    tx.dialect().indexed("delivery", "delivery_turn")
+fn delivery_by_turn(tx: &dyn Sql) -> String {
+    tx.dialect().table_with_index("delivery", "delivery_turn")
 }
 
 /// The forms with waiting first attempts.
@@ -510,7 +515,7 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
     let next_form = format!(
         "SELECT form FROM {} WHERE channel = ?1 AND form > ?2 AND due_at IS NOT NULL AND failures = 0
          ORDER BY form LIMIT 1",
-        by_turn(tx)
+        delivery_by_turn(tx)
     );
     // An older version that shares the database does not write the form.
     let mut forms = vec![String::new()];
@@ -525,7 +530,7 @@ fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, S
     let due = format!(
         "SELECT due_at FROM {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
          ORDER BY due_at LIMIT 1",
-        by_turn(tx)
+        delivery_by_turn(tx)
     );
     let mut next: Option<i64> = None;
     for form in waiting_forms(tx, channel)? {
@@ -534,7 +539,7 @@ fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, S
             next = next.into_iter().chain(found.map(|row| row.get(0)).transpose()?).min();
         }
     }
-    next.map(rows::time).transpose()
+    next.map(rows::to_timestamp).transpose()
 }
 
 /// The ranks of submissions from networks that are not frequent.
@@ -584,7 +589,7 @@ impl FrequentPace {
         }
         let latest = schedule::later(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
         // A time further ahead was written before the clock was set back.
-        let rested = tx.remembered(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
+        let rested = tx.stored_time(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
         // A message to more recipients uses up the whole burst, but can still be sent.
         let step = FREQUENT_STEP * quota.recipients.clamp(1, FREQUENT_BURST);
         Ok(FrequentPace { name, now, rested, step, is_changed: false })
@@ -598,19 +603,19 @@ impl FrequentPace {
     }
 
     /// Counts a message.
-    fn count(&mut self) {
+    fn count_message(&mut self) {
         self.rested = schedule::later(self.rested, self.step);
         self.is_changed = true;
     }
 
     /// When the next message may be sent.
-    fn next(&self) -> Timestamp {
+    fn next_allowed_at(&self) -> Timestamp {
         let room = (FREQUENT_STEP * FREQUENT_BURST).saturating_sub(self.step);
         self.rested.checked_sub(room).unwrap_or(self.now)
     }
 
     fn save_if_changed(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
-        if self.is_changed { tx.remember(&self.name, self.rested) } else { Ok(()) }
+        if self.is_changed { tx.store_time(&self.name, self.rested) } else { Ok(()) }
     }
 }
 
@@ -626,12 +631,14 @@ const AGAIN_EVERY: usize = 4;
 ///
 /// The choice has no period. Otherwise, if attempts begin one at a time, retries, forms and the receiver's
 /// refusals could alternate in step, and some delivery would never be sent.
-fn turns(want: &ClaimRequest, every: usize) -> usize {
-    (0..want.capacity.any).filter(|n| mix(want.turn.saturating_add(*n), every as u64, every) == 0).count()
+fn count_turns(want: &ClaimRequest, every: usize) -> usize {
+    (0..want.capacity.any)
+        .filter(|n| pseudorandom_below(want.turn.saturating_add(*n), every as u64, every) == 0)
+        .count()
 }
 
 /// A pseudorandom number below `below` for an attempt. Numbers with different `salt` are independent.
-fn mix(attempt: usize, salt: u64, below: usize) -> usize {
+fn pseudorandom_below(attempt: usize, salt: u64, below: usize) -> usize {
     let mixed = schedule::mix(schedule::mix(attempt as u64) ^ salt);
     usize::try_from(mixed % below as u64).unwrap_or_default()
 }
@@ -640,7 +647,7 @@ fn mix(attempt: usize, salt: u64, below: usize) -> usize {
 const FORM_TURN: u64 = 1;
 
 /// Due retries, in the order of [`DueDelivery::class`], rank and due time.
-fn due_again(
+fn due_retries(
     tx: &dyn Sql,
     want: &ClaimRequest,
     now: Timestamp,
@@ -652,9 +659,9 @@ fn due_again(
         "SELECT {DELIVERY} FROM {}
          WHERE channel = ?1 AND rank >= ?4 AND rank < ?5 AND due_at <= ?2 AND {}
          ORDER BY rank, due_at LIMIT ?3 {}",
-        tx.dialect().indexed("delivery", "delivery_again_turn"),
-        condition(true),
-        tx.dialect().lock_free_rows()
+        tx.dialect().table_with_index("delivery", "delivery_again_turn"),
+        failures_condition(true),
+        tx.dialect().skip_locked_clause()
     );
     let [quiet, quiet_suspicious] = QUIET_RANKS;
     let frequent = FREQUENT_RANK..SUSPICIOUS_RANK;
@@ -666,10 +673,10 @@ fn due_again(
         let mut of_class = Vec::new();
         // There are few quiet retries, but those of frequent networks could block each other.
         if ranks.start == FREQUENT_RANK {
-            of_class = by_due_time(tx, channel, true, now, turns(want, OLDEST_EVERY), "ASC")?;
+            of_class = longest_due(tx, channel, true, now, count_turns(want, OLDEST_EVERY), "ASC")?;
         }
         for row in tx.query(&due, values![channel, now.as_millisecond(), most, ranks.start, ranks.end])? {
-            of_class.push(DueDelivery::new(&row)?);
+            of_class.push(DueDelivery::from_row(&row)?);
         }
         for retry in of_class {
             if !found.iter().any(|other| other.submission == retry.submission) {
@@ -681,7 +688,7 @@ fn due_again(
 }
 
 /// Up to `most` due deliveries, those that have been due for longest first (`ASC`) or last (`DESC`).
-fn by_due_time(
+fn longest_due(
     tx: &dyn Sql,
     channel: &str,
     again: bool,
@@ -689,30 +696,30 @@ fn by_due_time(
     most: usize,
     order: &str,
 ) -> Result<Vec<DueDelivery>, StoreError> {
-    let lock = tx.dialect().lock_free_rows();
+    let lock = tx.dialect().skip_locked_clause();
     let due = format!(
         "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at {order} LIMIT ?3 {lock}",
-        condition(again)
+        failures_condition(again)
     );
-    tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(DueDelivery::new).collect()
+    tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(DueDelivery::from_row).collect()
 }
 
 /// When the next first attempt or, with `again`, the next retry is due; `None` if there is none.
 fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp>, StoreError> {
     let next = format!(
         "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND {} ORDER BY due_at LIMIT 1",
-        condition(again)
+        failures_condition(again)
     );
-    tx.row(&next, values![channel])?.map(|row| rows::time(row.get(0)?)).transpose()
+    tx.row(&next, values![channel])?.map(|row| rows::to_timestamp(row.get(0)?)).transpose()
 }
 
 /// SQLite recognizes from this text that the partial index applies.
-const fn condition(again: bool) -> &'static str {
+const fn failures_condition(again: bool) -> &'static str {
     if again { "failures > 0" } else { "failures = 0" }
 }
 
 /// Begins an attempt under a lease.
-fn begin(
+fn begin_attempt(
     tx: &dyn Sql,
     found: DueDelivery,
     again: bool,
@@ -729,7 +736,7 @@ fn begin(
     let lease = Lease { submission: found.submission, channel: found.channel, number };
     let row =
         tx.one(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![lease.submission])?;
-    let outcome = match rows::submission(&row) {
+    let outcome = match rows::read_submission(&row) {
         Ok(submission) if submission.sealed.is_none() => {
             return Ok(Some(Claimed { lease, submission, failures: found.failures, is_retry: again }));
         }
@@ -739,14 +746,18 @@ fn begin(
         // A row that cannot be read must not block the other deliveries.
         Err(error) => Outcome::failed(Cause::Refused, error.to_string()),
     };
-    record(tx, &lease, &outcome, NextStep::Parked, now)?;
+    record_outcome(tx, &lease, &outcome, NextStep::Parked, now)?;
     Ok(None)
 }
 
 /// Records an attempt as interrupted, and requeues the delivery. Returns its due time; `None` if it is held
 /// or parked.
-fn interrupt(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-    keep_as_it_is(tx, found.submission)?;
+fn requeue_interrupted(
+    tx: &dyn Sql,
+    found: &DueDelivery,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    lock_against_hold_or_release(tx, found.submission)?;
     let interrupted = found.interrupted.saturating_add(1);
     let again = match schedule::next_step_after_interruption(interrupted, now) {
         NextStep::RetryAt(at) => Some(at),
@@ -776,7 +787,7 @@ const REQUEUED: &str = "
 ///
 /// An outcome that is reported after the lease was lost is recorded, but changes the delivery only if it has
 /// arrived.
-fn record(
+fn record_outcome(
     tx: &dyn Sql,
     lease: &Lease,
     outcome: &Outcome,
@@ -795,7 +806,7 @@ fn record(
             (false, &failure.answer, Some(blame))
         }
     };
-    keep_as_it_is(tx, lease.submission)?;
+    lock_against_hold_or_release(tx, lease.submission)?;
     tx.execute(
         "UPDATE attempt SET ended_at = ?4, delivered = ?5, answer = ?6
          WHERE submission = ?1 AND channel = ?2 AND number = ?3",
@@ -833,7 +844,7 @@ fn record(
 /// Locks a submission, so that it is neither held nor released before the end of this transaction. Without
 /// the lock, the operator's decision and an outcome could overlook each other. A file needs no lock, because
 /// it has only one writer.
-fn keep_as_it_is(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
+fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     if tx.dialect() == Dialect::Postgres {
         tx.query("SELECT 1 FROM submission WHERE id = ?1 FOR SHARE", values![id])?;
     }
@@ -846,7 +857,7 @@ fn keep_as_it_is(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
 /// Whether a channel is switched off. A new target switches it on again.
-fn is_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool, StoreError> {
+fn is_switched_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool, StoreError> {
     let off = "SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL";
     let off = tx.sql.row(off, values![target.name])?;
     match off.map(|row| row.get::<Option<[u8; 16]>>(0)).transpose()? {
@@ -900,7 +911,7 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     )?;
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
     // Details that cannot be read must be removed too.
-    let reasons: Vec<ScreeningReason> = rows::reasons(&reasons)
+    let reasons: Vec<ScreeningReason> = rows::parse_reasons(&reasons)
         .unwrap_or_default()
         .into_iter()
         .map(ScreeningReason::without_detail)
@@ -910,7 +921,7 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     // own reason stays.
     let Some(because) = row.get::<Option<String>>(2)? else { return Ok(()) };
     let score: Option<u32> = row.get(1)?;
-    let Some(threshold) = threshold(&because) else { return Ok(()) };
+    let Some(threshold) = parse_threshold(&because) else { return Ok(()) };
     let score = score.unwrap_or_default();
     let stripped = ScreeningVerdict { score, reasons, hold: true, suspicious: false, threshold };
     tx.execute("UPDATE submission SET held_because = ?2 WHERE id = ?1", values![id, stripped.because()])
@@ -919,11 +930,11 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
 
 /// The threshold at the end of a text by [`ScreeningVerdict::because`], which is stored nowhere else. `None`
 /// if the text has none.
-fn threshold(because: &str) -> Option<u32> {
+fn parse_threshold(because: &str) -> Option<u32> {
     because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
 }
 
-pub(crate) fn millis(duration: Duration) -> i64 {
+pub(crate) fn to_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 

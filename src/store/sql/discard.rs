@@ -6,10 +6,10 @@ use std::fmt;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::{InboxReader, range};
-use super::rows::{self, Removable, id_before, time};
+use super::read::{InboxReader, id_range};
+use super::rows::{self, Removable, first_id_at, to_timestamp};
 use super::transaction::Transaction;
-use super::{Cell, Dialect, ROWS_AT_A_TIME, Sql, bound, edit, values};
+use super::{Cell, Dialect, ROWS_AT_A_TIME, Sql, bind_all, edit, values};
 use crate::store::error::StoreError;
 use crate::submission::verdict::Signal;
 
@@ -34,7 +34,7 @@ pub struct SourcePrefix {
 impl SourcePrefix {
     /// Parses up to 32 hexadecimal digits.
     pub fn parse(digits: &str) -> Option<SourcePrefix> {
-        range(digits).map(|(first, last)| SourcePrefix { first, last })
+        id_range(digits).map(|(first, last)| SourcePrefix { first, last })
     }
 }
 
@@ -61,16 +61,16 @@ pub struct HeldSummary {
 impl InboxReader {
     /// Counts the held submissions that a filter selects, without reading others.
     pub fn held(&self, filter: &HeldFilter) -> Result<HeldSummary, StoreError> {
-        let (held, condition, values) = selection(self.sql.dialect(), filter);
+        let (held, condition, values) = table_and_condition(self.sql.dialect(), filter);
         let is_selected = format!("FILTER (WHERE {})", is_selected_by_hold(filter));
         let sql = format!(
             "SELECT count(*) {is_selected}, count(DISTINCT s.source) {is_selected}, min(s.received_at) {is_selected},
                  max(s.received_at) {is_selected}, count(*)
              FROM {held} WHERE {condition}"
         );
-        let row = self.sql.one(&sql, &bound(&values))?;
+        let row = self.sql.one(&sql, &bind_all(&values))?;
         let received = row.get::<Option<i64>>(2)?.zip(row.get(3)?);
-        let times = |(first, last)| Ok::<_, StoreError>((time(first)?, time(last)?));
+        let times = |(first, last)| Ok::<_, StoreError>((to_timestamp(first)?, to_timestamp(last)?));
         let submissions = row.count(0)?;
         Ok(HeldSummary {
             submissions,
@@ -83,7 +83,7 @@ impl InboxReader {
 
 /// The table with the partial index of held submissions.
 fn held_table(dialect: Dialect) -> String {
-    dialect.indexed("submission AS s", "submission_held")
+    dialect.table_with_index("submission AS s", "submission_held")
 }
 
 /// A condition on `submission s`: whether the filter selects submissions with this kind of hold.
@@ -93,11 +93,11 @@ fn is_selected_by_hold(filter: &HeldFilter) -> &'static str {
 
 /// The table, the filter's condition and the values of its parameters, without the condition of
 /// [`is_selected_by_hold`].
-fn selection(dialect: Dialect, filter: &HeldFilter) -> (String, String, Vec<Cell>) {
+fn table_and_condition(dialect: Dialect, filter: &HeldFilter) -> (String, String, Vec<Cell>) {
     let mut values = Vec::new();
     let mut condition = "s.held_at IS NOT NULL".to_owned();
     if let Some(signal) = filter.signal {
-        let reasons = dialect.reasons("s");
+        let reasons = dialect.reasons_table("s");
         // A flood may hold a submission again that screening had held for other reasons.
         let in_flood = if signal == Signal::FormRate { "s.flood = 1 OR " } else { "" };
         values.push(Cell::Text(signal.name().to_owned()));
@@ -123,14 +123,14 @@ pub(crate) type Position = (i64, [u8; 16]);
 /// The position before every held submission.
 pub(crate) const START: Position = (i64::MIN, [0; 16]);
 
-/// The statement of [`page`] and its values.
+/// The statement of [`read_page`] and its values.
 pub(crate) fn page_statement(dialect: Dialect, filter: &HeldFilter, after: Position) -> (String, Vec<Cell>) {
-    let (held, condition, mut values) = selection(dialect, filter);
+    let (held, condition, mut values) = table_and_condition(dialect, filter);
     values.extend([Cell::Integer(after.0), Cell::Blob(after.1.to_vec())]);
     let sql = format!(
         "SELECT s.held_at, s.id, {} FROM {held} WHERE {condition} AND {} AND (s.held_at, s.id) > (?{}, ?{})
          ORDER BY s.held_at, s.id LIMIT {}",
-        rows::size_of(dialect, "s"),
+        rows::size_expression(dialect, "s"),
         is_selected_by_hold(filter),
         values.len() - 1,
         values.len(),
@@ -141,13 +141,13 @@ pub(crate) fn page_statement(dialect: Dialect, filter: &HeldFilter, after: Posit
 
 /// The next held submissions that a filter selects after a position, in the order of the index, and the
 /// position after them. `None` if there are none.
-pub(super) fn page(
+pub(super) fn read_page(
     sql: &dyn Sql,
     filter: &HeldFilter,
     after: Position,
 ) -> Result<Option<(Vec<Removable>, Position)>, StoreError> {
     let (statement, values) = page_statement(sql.dialect(), filter, after);
-    let rows = sql.query(&statement, &bound(&values))?;
+    let rows = sql.query(&statement, &bind_all(&values))?;
     let Some(last) = rows.last() else { return Ok(None) };
     let position = (last.get(0)?, last.get(1)?);
     let page = rows.iter().map(|row| Removable::read(row, 1, 2)).collect::<Result<_, _>>()?;
@@ -172,7 +172,7 @@ struct ExpiryStep {
 
 impl ExpiryStep {
     /// With a file, visitors wait for the writer during a step; with a server, they do not.
-    fn of(dialect: Dialect) -> ExpiryStep {
+    fn for_dialect(dialect: Dialect) -> ExpiryStep {
         match dialect {
             Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },
             Dialect::Postgres => ExpiryStep { rows: rows::MAX_ROWS, bytes: i64::MAX, sizes: rows::MAX_ROWS },
@@ -181,7 +181,7 @@ impl ExpiryStep {
 
     /// Whether the step may look at more submissions.
     fn has_room(&self, found: &[Removable]) -> bool {
-        found.len() < self.rows && rows::fitting(found, self.bytes) == found.len()
+        found.len() < self.rows && rows::count_fitting(found, self.bytes) == found.len()
     }
 }
 
@@ -199,13 +199,16 @@ impl Transaction<'_> {
     /// zero.
     pub fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
-        let (held, lock, step) =
-            (held_table(tx.dialect()), tx.dialect().lock_free_rows(), ExpiryStep::of(tx.dialect()));
+        let (held, lock, step) = (
+            held_table(tx.dialect()),
+            tx.dialect().skip_locked_clause(),
+            ExpiryStep::for_dialect(tx.dialect()),
+        );
         let oldest = format!(
             "SELECT s.held_at, s.id, {} FROM {held}
              WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3) AND s.flood = 0
              ORDER BY s.held_at, s.id LIMIT {} {lock}",
-            rows::size_of(tx.dialect(), "s"),
+            rows::size_expression(tx.dialect(), "s"),
             step.sizes,
         );
         let (mut found, mut after) = (Vec::new(), START);
@@ -219,10 +222,10 @@ impl Transaction<'_> {
                 break;
             }
         }
-        let fitting = rows::fitting(&found, step.bytes);
+        let fitting = rows::count_fitting(&found, step.bytes);
         let mut ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
         ids.sort_unstable();
-        Ok(edit::remove(tx, &ids)?.submissions)
+        Ok(edit::remove_submissions(tx, &ids)?.submissions)
     }
 
     /// Runs one step of retention: removes submissions received before `before`, except held ones and those
@@ -230,14 +233,14 @@ impl Transaction<'_> {
     /// then pass [`Expired::after`].
     pub fn expire(&self, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
         let (tx, before) = (self.sql, before.as_millisecond());
-        let step = ExpiryStep::of(tx.dialect());
+        let step = ExpiryStep::for_dialect(tx.dialect());
         // Ids begin with the time of arrival, so the oldest come first.
         let oldest = format!(
             "SELECT s.id FROM {} WHERE s.held_at IS NULL AND s.id > ?1 AND s.id < ?2 ORDER BY s.id LIMIT {}",
-            tx.dialect().indexed("submission AS s", "submission_not_held"),
+            tx.dialect().table_with_index("submission AS s", "submission_not_held"),
             step.rows,
         );
-        let rows = tx.query(&oldest, values![after, id_before(before)])?;
+        let rows = tx.query(&oldest, values![after, first_id_at(before)])?;
         let looked_at = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
         let unfinished = "SELECT submission FROM delivery WHERE state <> 'delivered' AND submission";
         let unfinished = tx.query_in(unfinished, &looked_at, "")?;
@@ -246,7 +249,7 @@ impl Transaction<'_> {
         let settled: Vec<_> = looked_at.iter().filter(|id| !unfinished.contains(*id)).copied().collect();
         let sizes = format!(
             "SELECT s.received_at, {}, s.id FROM submission s WHERE s.held_at IS NULL AND s.id",
-            rows::size_of(tx.dialect(), "s")
+            rows::size_expression(tx.dialect(), "s")
         );
         let mut found = Vec::with_capacity(settled.len());
         let mut last = looked_at.last();
@@ -255,13 +258,13 @@ impl Transaction<'_> {
                 break;
             }
             // Leave locked rows to the next run.
-            for row in tx.query_in(&sizes, ids, tx.dialect().lock_free_rows())? {
+            for row in tx.query_in(&sizes, ids, tx.dialect().skip_locked_clause())? {
                 if row.get::<i64>(0)? < before {
                     found.push(Removable::read(&row, 2, 1)?);
                 }
             }
         }
-        let fitting = rows::fitting(&found, step.bytes);
+        let fitting = rows::count_fitting(&found, step.bytes);
         let ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
         let removed = tx.execute_in(
             "DELETE FROM submission WHERE held_at IS NULL

@@ -103,7 +103,7 @@ pub(super) fn accepted_among(
 
 /// Removes these submissions with their deliveries and attempts, and the last answers of channels to which
 /// one of them was sent. The ids must be sorted.
-pub(super) fn remove(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
+pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
     for row in tx.query_in("SELECT state, submission FROM delivery WHERE submission", ids, "")? {
         erased.deliveries += 1;

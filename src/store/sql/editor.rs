@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::discard::{self, HeldFilter};
 use super::edit::Erased;
-use super::rows::{self, Filter, Removable, condition};
-use super::{Cell, Sql, abuse, bound, edit, transaction, values};
+use super::rows::{self, Filter, Removable, filter_condition};
+use super::{Cell, Sql, abuse, bind_all, edit, transaction, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::url::DatabaseUrl;
@@ -70,9 +70,9 @@ impl Editor {
     pub(crate) fn retry_selected(&self, selected: &Selected, now: Timestamp) -> Result<usize, StoreError> {
         let mut count = 0;
         let mut commit = |change: &dyn Fn(&dyn Sql) -> Result<usize, StoreError>| {
-            count +=
-                self.step(|tx| change(tx).and_then(|count| transaction::announce(tx).map(|()| count)))?;
-            self.ring();
+            count += self
+                .commit_step(|tx| change(tx).and_then(|count| transaction::announce(tx).map(|()| count)))?;
+            self.notify_file_listeners();
             Ok::<_, StoreError>(())
         };
         let switch_on = "UPDATE channel SET off_at = NULL, paused_at = NULL, answer = NULL WHERE name = ?1";
@@ -88,7 +88,7 @@ impl Editor {
         }
         for (channel, untried) in &selected.deliveries {
             for untried in untried.chunks(rows::MAX_ROWS) {
-                commit(&|tx| make_due(tx, channel, untried, theirs(tx, now)?))?;
+                commit(&|tx| make_due(tx, channel, untried, to_database_time(tx, now)?))?;
             }
         }
         Ok(count)
@@ -97,7 +97,7 @@ impl Editor {
     /// Holds a submission's unfinished deliveries. Returns true if the submission was not held before or was
     /// held only because of a flood, unless every channel has delivered it.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
-        self.change(|tx| {
+        self.commit_and_notify(|tx| {
             // The end of a flood must not release submissions that the operator holds.
             let was_in_flood = tx.execute(
                 "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2 WHERE id = ?1 AND flood = 1",
@@ -110,7 +110,7 @@ impl Editor {
                 "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1 AND held_at IS NULL
                  AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')
                       OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1))",
-                values![id, theirs(tx, now)?.as_millisecond(), because],
+                values![id, to_database_time(tx, now)?.as_millisecond(), because],
             )? == 1;
             if is_held {
                 tx.execute(
@@ -126,8 +126,8 @@ impl Editor {
     /// Releases a held submission to the `channels` that accept its form, ahead of other waiting ones.
     /// Returns whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
-        self.change(|tx| {
-            let is_released = edit::release(tx, id, theirs(tx, now)?, channels)?;
+        self.commit_and_notify(|tx| {
+            let is_released = edit::release(tx, id, to_database_time(tx, now)?, channels)?;
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
             }
@@ -150,14 +150,14 @@ impl Editor {
     /// next call removes the rest.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
-        let days = abuse::days(&*self.sql)?;
+        let days = abuse::days_with_refusals(&*self.sql)?;
         let mut forgotten = BTreeSet::new();
         let newest = self.sql.row("SELECT id FROM accepted ORDER BY id DESC LIMIT 1", &[])?;
         let last: [u8; 16] = newest.map(|row| row.get(0)).transpose()?.unwrap_or_default();
         let page = format!(
             "SELECT s.id, {}, s.source FROM accepted s WHERE s.sender = ?1 AND s.id > ?2 AND s.id <= ?3
              ORDER BY s.id LIMIT {}",
-            rows::size_of(self.sql.dialect(), "s"),
+            rows::size_expression(self.sql.dialect(), "s"),
             rows::MAX_ROWS,
         );
         let mut after = [0; 16];
@@ -170,14 +170,14 @@ impl Editor {
             let page = found.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
             let sources = found.iter().map(|row| row.get(2)).collect::<Result<BTreeSet<_>, _>>()?;
             let sources: Vec<_> = sources.difference(&forgotten).copied().collect();
-            self.step(|tx| abuse::forget_sources(tx, &days, &sources))?;
+            self.commit_step(|tx| abuse::forget_refusals_of(tx, &days, &sources))?;
             forgotten.extend(sources);
-            for ids in rows::groups(&page) {
+            for ids in rows::split_into_groups(&page) {
                 self.remove(ids, edit::accepted_among, &mut erased)?;
             }
         }
         self.remove_orphaned_repeats()?;
-        self.wipe(erased)
+        self.wipe_log(erased)
     }
 
     /// Removes the records of repeats whose original was removed.
@@ -193,7 +193,7 @@ impl Editor {
             let ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<_>, _>>()?;
             let Some(last) = ids.last() else { return Ok(()) };
             after = *last;
-            self.step(|tx| tx.execute_in("DELETE FROM repeat WHERE id", &[], &ids))?;
+            self.commit_step(|tx| tx.execute_in("DELETE FROM repeat WHERE id", &[], &ids))?;
         }
     }
 
@@ -203,13 +203,13 @@ impl Editor {
     pub fn discard_held(&mut self, filter: &HeldFilter) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
         let mut after = discard::START;
-        while let Some((page, last)) = discard::page(&*self.sql, filter, after)? {
+        while let Some((page, last)) = discard::read_page(&*self.sql, filter, after)? {
             after = last;
-            for ids in rows::groups(&page) {
+            for ids in rows::split_into_groups(&page) {
                 self.remove(ids, discard::held_among, &mut erased)?;
             }
         }
-        self.wipe(erased)
+        self.wipe_log(erased)
     }
 
     /// Removes the submissions among `ids` that are held, in the same way.
@@ -220,7 +220,7 @@ impl Editor {
             ids.sort_unstable();
             self.remove(ids, discard::held_among, &mut erased)?;
         }
-        self.wipe(erased)
+        self.wipe_log(erased)
     }
 
     /// Removes the submissions that `among` finds among `ids`, in one transaction unless some are locked:
@@ -234,8 +234,9 @@ impl Editor {
     ) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
-            let removed =
-                self.step(|tx| edit::remove(tx, &among(tx, &ids, tx.dialect().lock_free_rows())?))?;
+            let removed = self.commit_step(|tx| {
+                edit::remove_submissions(tx, &among(tx, &ids, tx.dialect().skip_locked_clause())?)
+            })?;
             erased.add(&removed);
             ids = among(&*self.sql, &ids, "")?;
             if ids.is_empty() {
@@ -249,9 +250,9 @@ impl Editor {
     }
 
     /// Commits one of many changes, then pauses so that other writers can get the lock.
-    fn step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn commit_step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut has_lock_since = Instant::now();
-        let done = self.transact(|tx| {
+        let done = self.commit_with_retries(|tx| {
             has_lock_since = Instant::now();
             change(tx)
         })?;
@@ -264,7 +265,7 @@ impl Editor {
     }
 
     /// Truncates the log, and records whether no file contains removed data any more.
-    fn wipe(&self, erased: Erased) -> Result<Erased, StoreError> {
+    fn wipe_log(&self, erased: Erased) -> Result<Erased, StoreError> {
         let is_wiped = match &self.place {
             DatabaseUrl::Sqlite(_) => self.truncate_wal()?,
             DatabaseUrl::Postgres(_) => false,
@@ -287,31 +288,34 @@ impl Editor {
                 emptied => break emptied,
             }
         };
-        sqlite::wait_for_locks(&*self.sql, PATIENCE)?;
+        sqlite::set_lock_timeout(&*self.sql, PATIENCE)?;
         emptied
     }
 
     /// Commits a change and notifies the server.
-    fn change<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let found = self.transact(|tx| {
+    fn commit_and_notify<T>(
+        &self,
+        change: impl Fn(&dyn Sql) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let found = self.commit_with_retries(|tx| {
             let found = change(tx)?;
             transaction::announce(tx)?;
             Ok(found)
         })?;
-        self.ring();
+        self.notify_file_listeners();
         Ok(found)
     }
 
     /// Notifies the server of a commit to a SQLite file. With PostgreSQL, the transaction itself sends the
     /// notification.
-    fn ring(&self) {
+    fn notify_file_listeners(&self) {
         if let DatabaseUrl::Sqlite(path) = &self.place {
             notifier::notify(path);
         }
     }
 
     /// Commits a change, and retries for a while if it needs locks that other processes hold.
-    fn transact<T>(
+    fn commit_with_retries<T>(
         &self,
         mut change: impl FnMut(&dyn Sql) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -345,12 +349,12 @@ impl Selected {
     /// processed, and channels that have one of the deliveries or are named by `retry`. Visitors do not wait
     /// for this.
     pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Selected, StoreError> {
-        let (chosen, mut values) = condition(&retry.which);
+        let (chosen, mut values) = filter_condition(&retry.which);
         let mut found = Selected::default();
         if retry.channel.is_none() {
             let set_aside =
                 format!("SELECT s.id FROM accepted s WHERE s.error IS NOT NULL AND {chosen} ORDER BY s.id");
-            let rows = sql.query(&set_aside, &bound(&values))?;
+            let rows = sql.query(&set_aside, &bind_all(&values))?;
             found.set_aside = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
         }
         let mut deliveries = format!(
@@ -362,7 +366,7 @@ impl Selected {
             values.push(Cell::Text(channel.clone()));
             deliveries.push_str(&format!(" AND channel = ?{}", values.len()));
         }
-        for row in sql.query(&deliveries, &bound(&values))? {
+        for row in sql.query(&deliveries, &bind_all(&values))? {
             found.deliveries.entry(row.get(1)?).or_default().push((row.get(0)?, row.get(2)?));
         }
         found.deliveries.values_mut().for_each(|deliveries| deliveries.sort_unstable());
@@ -381,7 +385,7 @@ fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) ->
         "SELECT channel, attempts, submission FROM delivery WHERE state IN ({RETRIED}) AND submission"
     );
     let mut unchanged = Vec::with_capacity(ids.len());
-    for row in tx.query_in(&select, &ids, tx.dialect().lock())? {
+    for row in tx.query_in(&select, &ids, tx.dialect().row_lock_clause())? {
         let found: Untried = (row.get(2)?, row.get(1)?);
         if row.text(0)? == channel && untried.binary_search(&found).is_ok() {
             unchanged.push(found.0);
@@ -396,6 +400,6 @@ fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) ->
 }
 
 /// Converts a time by our clock to the database's.
-fn theirs(sql: &dyn Sql, ours: Timestamp) -> Result<Timestamp, StoreError> {
+fn to_database_time(sql: &dyn Sql, ours: Timestamp) -> Result<Timestamp, StoreError> {
     Ok(ours.saturating_add(transaction::clock_ahead(sql)?).unwrap_or(ours))
 }

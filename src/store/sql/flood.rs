@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::deliver::millis;
+use super::deliver::to_millis;
 use super::transaction::Transaction;
 use super::{Sql, Value, edit, values};
 use crate::store::error::StoreError;
@@ -30,7 +30,7 @@ pub type NetworkRates = HashMap<(String, Hash), i64>;
 
 impl Transaction<'_> {
     /// Reads the rates of forms and networks.
-    pub fn rates(
+    pub fn read_rates(
         &self,
         forms: &BTreeSet<&str>,
         networks: BTreeSet<Hash>,
@@ -87,7 +87,7 @@ impl Transaction<'_> {
         channels: &[Route],
     ) -> Result<usize, StoreError> {
         let tx = self.sql;
-        let quiet = millis(quiet);
+        let quiet = to_millis(quiet);
         if !self.try_intake_turn()? {
             return Ok(0);
         }
@@ -98,7 +98,7 @@ impl Transaction<'_> {
         )?;
         let held = format!(
             "SELECT id FROM submission WHERE flood = 1 AND form = ?1 ORDER BY id LIMIT ?2 {}",
-            tx.dialect().lock_free_rows()
+            tx.dialect().skip_locked_clause()
         );
         let mut released = 0;
         for form in ended {
@@ -120,8 +120,8 @@ impl Transaction<'_> {
 }
 
 /// Removes up to `most` networks whose submissions no longer count at the time `now` in milliseconds.
-pub(super) fn forget(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError> {
-    let lock = tx.dialect().lock_free_rows();
+pub(super) fn remove_rested_networks(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError> {
+    let lock = tx.dialect().skip_locked_clause();
     let rested = format!(
         "DELETE FROM network_rate WHERE (network, form) IN
              (SELECT network, form FROM network_rate WHERE rested < ?1 ORDER BY rested LIMIT ?2 {lock})"

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::deliver::millis;
+use super::deliver::to_millis;
 use super::rows::Removable;
 use super::transaction::Transaction;
-use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, edit, filled, flood, rows, values};
+use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, edit, flood, pad_keys, rows, values};
 use crate::forms::parse::Entry;
 use crate::forms::source::Source;
 use crate::store::error::StoreError;
@@ -120,7 +120,7 @@ pub struct PendingRow {
 }
 
 impl PendingRow {
-    fn read(row: Row) -> Result<PendingRow, StoreError> {
+    fn from_row(row: Row) -> Result<PendingRow, StoreError> {
         let source: Hash = row.get(5)?;
         Ok(PendingRow {
             id: row.get(0)?,
@@ -166,7 +166,7 @@ pub enum HoldCause {
 /// A processed row of the intake that becomes a submission.
 pub struct NewSubmission<'a> {
     pub row: &'a PendingRow,
-    /// The content's hash, as [`Transaction::originals`] looks it up.
+    /// The content's hash, as [`Transaction::find_originals`] looks it up.
     pub content: Hash,
     /// Never [`HoldCause::Operator`].
     pub hold: HoldCause,
@@ -227,21 +227,21 @@ impl Transaction<'_> {
 
     /// Reads up to `most` of the oldest rows of the intake with ids in a range, except those that are set
     /// aside or locked. Also returns whether there may be more.
-    pub fn pending(
+    pub fn read_pending(
         &self,
         most: usize,
         ids: &RangeInclusive<Uuid>,
     ) -> Result<(Vec<PendingRow>, bool), StoreError> {
         let most = size_of_batch(self.sql, most, ids)?;
-        // In the order in which [`PendingRow::read`] reads them.
+        // In the order in which [`PendingRow::from_row`] reads them.
         let oldest = format!(
             "SELECT {TAKEN_OVER}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
              ORDER BY id LIMIT ?1 {}",
-            self.sql.dialect().lock_free_rows()
+            self.sql.dialect().skip_locked_clause()
         );
         let rows = self.sql.query(&oldest, values![most, ids.start(), ids.end()])?;
         let has_more = rows.len() == most;
-        Ok((rows.into_iter().map(PendingRow::read).collect::<Result<_, _>>()?, has_more))
+        Ok((rows.into_iter().map(PendingRow::from_row).collect::<Result<_, _>>()?, has_more))
     }
 
     /// Inserts submissions with their deliveries for `channels`, which are due at once unless the submission
@@ -314,18 +314,18 @@ impl Transaction<'_> {
         tx.execute_in("DELETE FROM intake WHERE id", &[], ids)?;
         let most = i64::try_from(2 * ids.len() + 16).unwrap_or(i64::MAX);
         // Do not wait for rows that another replica is removing.
-        let lock = tx.dialect().lock_free_rows();
+        let lock = tx.dialect().skip_locked_clause();
         let old = format!(
             "DELETE FROM repeat WHERE id IN (SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock})"
         );
-        tx.execute(&old, values![rows::id_before(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
-        flood::forget(tx, newest.min(latest), most)
+        tx.execute(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
+        flood::remove_rested_networks(tx, newest.min(latest), most)
     }
 
     /// The newest submission with each content, by the content's hash. `contents` maps stored hashes to those
     /// of the content; `now` is in milliseconds. On a server the rows are locked in the order of their
     /// hashes, so that they do not change and no two replicas wait for each other.
-    pub fn originals(
+    pub fn find_originals(
         &self,
         contents: &BTreeMap<Hash, Hash>,
         channels: &[Route],
@@ -333,8 +333,9 @@ impl Transaction<'_> {
     ) -> Result<HashMap<Hash, Original>, StoreError> {
         let stored: Vec<Hash> = contents.keys().copied().collect();
         let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, sealed IS NOT NULL";
-        let rows = newest_in(self.sql, columns, "content", &stored, self.sql.dialect().lock())?;
-        let reach = Reach::read(self.sql, &rows, channels, now)?;
+        let rows =
+            newest_with_hashes(self.sql, columns, "content", &stored, self.sql.dialect().row_lock_clause())?;
+        let reach = Reach::of_submissions(self.sql, &rows, channels, now)?;
         let mut originals = HashMap::new();
         for row in rows {
             let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);
@@ -370,7 +371,7 @@ impl Transaction<'_> {
     /// When the newest submission with each idempotency key was received, in milliseconds. The hashes must be
     /// sorted.
     pub fn key_uses(&self, keys: &[Hash]) -> Result<HashMap<Hash, i64>, StoreError> {
-        let rows = newest_in(self.sql, "received_at", "idempotency_key", keys, "")?;
+        let rows = newest_with_hashes(self.sql, "received_at", "idempotency_key", keys, "")?;
         rows.iter().map(|row| Ok((row.get(1)?, row.get(0)?))).collect()
     }
 
@@ -390,11 +391,11 @@ impl Transaction<'_> {
 
     /// Releases a held submission. Its deliveries become due at `at`, in milliseconds.
     pub fn release_at(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
-        edit::release(self.sql, id, rows::time(at)?, channels).map(drop)
+        edit::release(self.sql, id, rows::to_timestamp(at)?, channels).map(drop)
     }
 
     /// Sets whether a submission is marked as suspicious.
-    pub fn mark(&self, id: Uuid, is_suspicious: bool) -> Result<(), StoreError> {
+    pub fn set_suspicious(&self, id: Uuid, is_suspicious: bool) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET suspicious = ?2 WHERE id = ?1", is_suspicious)
     }
 
@@ -438,7 +439,7 @@ impl Transaction<'_> {
     }
 
     /// The outcome of an accepted request; `None` until it is processed.
-    pub(crate) fn fate(&self, id: Uuid) -> Result<Option<Accepted>, StoreError> {
+    pub(crate) fn find_outcome(&self, id: Uuid) -> Result<Option<Accepted>, StoreError> {
         // Query the intake first: a row that another replica processes between the two queries would
         // otherwise be found in neither table, and a repeat would be mistaken for a new submission.
         if self.sql.exists("SELECT 1 FROM intake WHERE id = ?1", values![id])? {
@@ -464,11 +465,11 @@ fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Resul
     }
     let sizes = format!(
         "SELECT i.id, {} FROM intake i WHERE i.error IS NULL AND i.id >= ?2 AND i.id <= ?3 ORDER BY i.id LIMIT ?1",
-        rows::size_of(tx.dialect(), "i")
+        rows::size_expression(tx.dialect(), "i")
     );
     let rows = tx.query(&sizes, values![most, ids.start(), ids.end()])?;
     let sizes = rows.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
-    let fitting = rows::fitting(&sizes, BATCH_BYTES);
+    let fitting = rows::count_fitting(&sizes, BATCH_BYTES);
     Ok(if fitting == sizes.len() { most } else { fitting })
 }
 
@@ -491,7 +492,12 @@ const MAX_RELIABLE_FAILURES: u32 = 1;
 
 impl Reach {
     /// Reads the deliveries of submissions whose ids are in the first column of `submissions`.
-    fn read(tx: &dyn Sql, submissions: &[Row], channels: &[Route], now: i64) -> Result<Reach, StoreError> {
+    fn of_submissions(
+        tx: &dyn Sql,
+        submissions: &[Row],
+        channels: &[Route],
+        now: i64,
+    ) -> Result<Reach, StoreError> {
         let mut reach = Reach::default();
         // Without channels, no submission needs a delivery.
         if channels.is_empty() {
@@ -506,7 +512,7 @@ impl Reach {
                 || state == "waiting"
                     && row
                         .get::<Option<i64>>(2)?
-                        .is_some_and(|due_at| due_at.saturating_sub(millis(SOON)) > now);
+                        .is_some_and(|due_at| due_at.saturating_sub(to_millis(SOON)) > now);
             if state == "delivered" {
                 reach.delivered.insert(row.get(3)?);
             } else if channels.iter().any(|channel| channel.name == name) {
@@ -521,7 +527,7 @@ impl Reach {
 /// Reads the columns `columns` and the hash of the newest submission with each of these hashes in a column.
 /// Many submissions may have the same hash; only the newest is read. The hashes must be sorted; on a server,
 /// rows are locked in that order, with `lock`.
-fn newest_in(
+fn newest_with_hashes(
     tx: &dyn Sql,
     columns: &str,
     column: &str,
@@ -534,7 +540,7 @@ fn newest_in(
     };
     let mut found = Vec::new();
     for hashes in hashes.chunks(ROWS_AT_A_TIME[0]) {
-        let hashes = filled(hashes);
+        let hashes = pad_keys(hashes);
         let wanted: Vec<String> =
             (1..=hashes.len()).map(|number| format!("(CAST(?{number} AS {bytes}))")).collect();
         let newest = format!(

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::deliver::has_nothing_to_deliver;
 use super::flood::Flood;
-use super::rows::{Filter, SUBMISSION, condition, submission, time};
-use super::{Bind, Cell, Row, Sql, bound, values};
+use super::rows::{Filter, SUBMISSION, filter_condition, read_submission, to_timestamp};
+use super::{Bind, Cell, Row, Sql, bind_all, values};
 use crate::store::error::StoreError;
 use crate::store::url::DatabaseUrl;
 use crate::store::{postgres, sqlite};
@@ -88,20 +88,20 @@ impl InboxReader {
             left: filter.limit.unwrap_or(usize::MAX),
             page: VecDeque::new(),
         };
-        listing.turn_page()?;
+        listing.read_page()?;
         Ok(listing)
     }
 
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
         let row = self.sql.row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id])?;
-        row.as_ref().map(submission).transpose()
+        row.as_ref().map(read_submission).transpose()
     }
 
     /// The number of submissions that a filter selects, ignoring its limit.
     pub fn count(&self, filter: &Filter) -> Result<usize, StoreError> {
-        let (chosen, values) = condition(filter);
+        let (chosen, values) = filter_condition(filter);
         let sql = format!("SELECT count(*) FROM accepted s WHERE {chosen}");
-        self.sql.one(&sql, &bound(&values))?.count(0)
+        self.sql.one(&sql, &bind_all(&values))?.count(0)
     }
 
     /// The deliveries of a submission with their attempts, sorted by channel name.
@@ -113,10 +113,10 @@ impl InboxReader {
              WHERE submission = ?1 AND channel = ?2 ORDER BY number";
         self.sql.snapshot(|| {
             let rows = self.sql.query(deliveries, values![id])?;
-            let mut deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
+            let mut deliveries = rows.iter().map(read_delivery).collect::<Result<Vec<_>, _>>()?;
             for delivery in &mut deliveries {
                 let rows = self.sql.query(attempts, values![id, delivery.channel])?;
-                delivery.attempts = rows.iter().map(attempt).collect::<Result<_, _>>()?;
+                delivery.attempts = rows.iter().map(read_attempt).collect::<Result<_, _>>()?;
             }
             Ok(deliveries)
         })
@@ -131,10 +131,11 @@ impl InboxReader {
         for row in self.sql.query(counts, &[])? {
             let (name, count) = (row.get::<String>(0)?, row.count(2)?);
             let channel = states.entry(name.clone()).or_insert_with(|| state_of(&name));
-            channel.deliveries.push((delivery_state(row.text(1)?)?, count));
+            channel.deliveries.push((parse_delivery_state(row.text(1)?)?, count));
         }
         for row in self.sql.query("SELECT name, off_at, paused_at, answer FROM channel", &[])? {
-            let (name, obstacle) = (row.get::<String>(0)?, obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?);
+            let (name, obstacle) =
+                (row.get::<String>(0)?, read_obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?);
             if obstacle.is_some() {
                 states.entry(name.clone()).or_insert_with(|| state_of(&name)).obstacle = obstacle;
             }
@@ -182,14 +183,14 @@ impl InboxReader {
             "SELECT {SUBMISSION} FROM accepted s WHERE s.channels IS NULL AND s.sealed IS NULL
              AND {nothing_to_deliver} ORDER BY s.id LIMIT ?1"
         );
-        let rows = self.sql.query(&settled, &bound(&values))?;
+        let rows = self.sql.query(&settled, &bind_all(&values))?;
         // Skip rows that cannot be read, so that they do not block the others.
-        Ok(rows.iter().flat_map(submission).collect())
+        Ok(rows.iter().flat_map(read_submission).collect())
     }
 
     /// Finds submissions by a prefix of their id: hexadecimal digits, and hyphens at any position.
     pub fn find(&self, prefix: &str) -> Result<IdMatch, StoreError> {
-        let Some((first, last)) = range(prefix) else { return Ok(IdMatch::None) };
+        let Some((first, last)) = id_range(prefix) else { return Ok(IdMatch::None) };
         let rows = self.sql.query(
             "SELECT id FROM accepted WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3",
             values![first, last, MAX_CANDIDATES],
@@ -204,7 +205,7 @@ impl InboxReader {
 }
 
 /// The first and the last id with a prefix.
-pub(super) fn range(prefix: &str) -> Option<(Uuid, Uuid)> {
+pub(super) fn id_range(prefix: &str) -> Option<(Uuid, Uuid)> {
     let digits: String = prefix.chars().filter(|c| *c != '-').collect();
     if digits.is_empty() || digits.len() > 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
@@ -224,17 +225,17 @@ pub struct Listing<'a> {
 
 impl Listing<'_> {
     /// Reads the next page.
-    fn turn_page(&mut self) -> Result<(), StoreError> {
+    fn read_page(&mut self) -> Result<(), StoreError> {
         let size = PAGE.min(self.left);
         if size == 0 {
             return Ok(());
         }
-        let (chosen, values) = condition(&self.filter);
+        let (chosen, values) = filter_condition(&self.filter);
         let page =
             format!("SELECT {SUBMISSION} FROM accepted s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}");
-        for row in self.reader.sql.query(&page, &bound(&values))? {
+        for row in self.reader.sql.query(&page, &bind_all(&values))? {
             self.filter.before = Some(row.get(0)?);
-            self.page.push_back(submission(&row));
+            self.page.push_back(read_submission(&row));
         }
         self.left = if self.page.len() < size { 0 } else { self.left - size };
         Ok(())
@@ -246,7 +247,7 @@ impl Iterator for Listing<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.page.is_empty()
-            && let Err(error) = self.turn_page()
+            && let Err(error) = self.read_page()
         {
             self.left = 0;
             return Some(Err(error));
@@ -255,39 +256,43 @@ impl Iterator for Listing<'_> {
     }
 }
 
-fn delivery(row: &Row) -> Result<Delivery, StoreError> {
+fn read_delivery(row: &Row) -> Result<Delivery, StoreError> {
     let due_at: Option<i64> = row.get(2)?;
     Ok(Delivery {
         channel: row.get(0)?,
-        state: delivery_state(row.text(1)?)?,
-        due_at: due_at.map(time).transpose()?,
-        obstacle: obstacle(row.get(3)?, row.get(4)?, row.get(5)?)?,
+        state: parse_delivery_state(row.text(1)?)?,
+        due_at: due_at.map(to_timestamp).transpose()?,
+        obstacle: read_obstacle(row.get(3)?, row.get(4)?, row.get(5)?)?,
         attempts: Vec::new(),
     })
 }
 
-fn delivery_state(name: &str) -> Result<DeliveryState, StoreError> {
+fn parse_delivery_state(name: &str) -> Result<DeliveryState, StoreError> {
     DeliveryState::named(name).ok_or(StoreError::Damaged("a state is unknown"))
 }
 
-fn obstacle(
+fn read_obstacle(
     off_at: Option<i64>,
     paused_at: Option<i64>,
     answer: Option<String>,
 ) -> Result<Option<Obstacle>, StoreError> {
     let Some(since) = off_at.or(paused_at) else { return Ok(None) };
-    Ok(Some(Obstacle { off: off_at.is_some(), since: time(since)?, answer: answer.unwrap_or_default() }))
+    Ok(Some(Obstacle {
+        off: off_at.is_some(),
+        since: to_timestamp(since)?,
+        answer: answer.unwrap_or_default(),
+    }))
 }
 
-fn attempt(row: &Row) -> Result<Attempt, StoreError> {
+fn read_attempt(row: &Row) -> Result<Attempt, StoreError> {
     let ended_at: Option<i64> = row.get(2)?;
     let delivered: Option<bool> = row.get(3)?;
     let answer: Option<String> = row.get(4)?;
     let end = match (ended_at, delivered) {
         (Some(at), Some(delivered)) => {
-            Some(AttemptEnd { at: time(at)?, delivered, answer: answer.unwrap_or_default() })
+            Some(AttemptEnd { at: to_timestamp(at)?, delivered, answer: answer.unwrap_or_default() })
         }
         _ => None,
     };
-    Ok(Attempt { number: row.get(0)?, began_at: time(row.get(1)?)?, end })
+    Ok(Attempt { number: row.get(0)?, began_at: to_timestamp(row.get(1)?)?, end })
 }

@@ -48,7 +48,7 @@ pub struct Filter {
 }
 
 /// A filter's condition on `accepted s`, without its limit, and the values of the condition's parameters.
-pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
+pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
     // Each part has one `?`.
@@ -70,7 +70,7 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
     // Ids begin with the time of arrival, so they limit the search.
     for (comparison, time) in [(">=", filter.from), ("<", filter.until)] {
         if let Some(time) = time.map(Timestamp::as_millisecond) {
-            with(&format!("s.id {comparison} ?"), Cell::Blob(id_before(time).to_vec()));
+            with(&format!("s.id {comparison} ?"), Cell::Blob(first_id_at(time).to_vec()));
             with(&format!("s.received_at {comparison} ?"), Cell::Integer(time));
         }
     }
@@ -105,20 +105,20 @@ pub(super) fn condition(filter: &Filter) -> (String, Vec<Cell>) {
 }
 
 /// Reads the columns of [`SUBMISSION`].
-pub(super) fn submission(row: &Row) -> Result<Submission, StoreError> {
+pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
     let fields = row.text(3).map_err(|_| StoreError::Damaged("fields are not text"))?;
     let source: [u8; 16] = row.get(4)?;
     let status: String = row.get(9)?;
     let held_at: Option<i64> = row.get(7)?;
     let because: Option<String> = row.get(8)?;
-    let held = held_at.map(time).transpose()?;
+    let held = held_at.map(to_timestamp).transpose()?;
     Ok(Submission {
         id: row.get(0)?,
         form: row.get(1)?,
-        received_at: time(row.get(2)?)?,
+        received_at: to_timestamp(row.get(2)?)?,
         status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
-        screening: screening(row)?,
-        released_at: row.get::<Option<i64>>(13)?.map(time).transpose()?,
+        screening: read_screening(row)?,
+        released_at: row.get::<Option<i64>>(13)?.map(to_timestamp).transpose()?,
         agent: row.get(14)?,
         error: row.get(15)?,
         held: held.map(|since| Hold { since, because: because.unwrap_or_default() }),
@@ -129,15 +129,15 @@ pub(super) fn submission(row: &Row) -> Result<Submission, StoreError> {
     })
 }
 
-fn screening(row: &Row) -> Result<Option<Screening>, StoreError> {
+fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {
     let Some(score) = row.get::<Option<u32>>(10)? else { return Ok(None) };
     let text: Option<String> = row.get(11)?;
-    let reasons = text.as_deref().map(reasons).transpose()?.unwrap_or_default();
+    let reasons = text.as_deref().map(parse_reasons).transpose()?.unwrap_or_default();
     Ok(Some(Screening { score, reasons, withheld: row.get(12)?, suspicious: row.get(16)? }))
 }
 
 /// Reads the reasons of screening. Omits signals that this version does not have.
-pub(super) fn reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreError> {
+pub(super) fn parse_reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreError> {
     const DAMAGED: StoreError = StoreError::Damaged("screening's reasons are malformed");
     let found: Vec<serde_json::Value> = serde_json::from_str(text).map_err(|_| DAMAGED)?;
     let mut reasons = Vec::with_capacity(found.len());
@@ -156,12 +156,12 @@ pub fn day(millisecond: i64) -> i64 {
 }
 
 /// Converts Unix time in milliseconds.
-pub(crate) fn time(milliseconds: i64) -> Result<Timestamp, StoreError> {
+pub(crate) fn to_timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
 }
 
 /// The smallest id of a millisecond.
-pub(super) fn id_before(millisecond: i64) -> [u8; 16] {
+pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
     let mut id = [0; 16];
     id[..6].copy_from_slice(&millisecond.max(0).to_be_bytes()[2..]);
     id
@@ -189,7 +189,7 @@ impl Removable {
 }
 
 /// The size of a submission's fields, as an expression. Neither database has to read the text for it.
-pub(super) fn size_of(dialect: Dialect, table: &str) -> String {
+pub(super) fn size_expression(dialect: Dialect, table: &str) -> String {
     let size = match dialect {
         Dialect::Sqlite => "octet_length",
         Dialect::Postgres => "pg_column_size",
@@ -198,7 +198,7 @@ pub(super) fn size_of(dialect: Dialect, table: &str) -> String {
 }
 
 /// How many of the first `removables` have at most `most` bytes in total; at least one.
-pub(super) fn fitting(removables: &[Removable], most: i64) -> usize {
+pub(super) fn count_fitting(removables: &[Removable], most: i64) -> usize {
     let mut bytes = 0_i64;
     let fits = |removable: &&Removable| {
         bytes = bytes.saturating_add(removable.bytes);
@@ -208,10 +208,10 @@ pub(super) fn fitting(removables: &[Removable], most: i64) -> usize {
 }
 
 /// Splits ids into groups of one transaction each, in ascending order within a group.
-pub(super) fn groups(mut rest: &[Removable]) -> Vec<Vec<[u8; 16]>> {
+pub(super) fn split_into_groups(mut rest: &[Removable]) -> Vec<Vec<[u8; 16]>> {
     let mut groups = Vec::new();
     while !rest.is_empty() {
-        let (group, after) = rest.split_at(fitting(&rest[..rest.len().min(MAX_ROWS)], MAX_BYTES));
+        let (group, after) = rest.split_at(count_fitting(&rest[..rest.len().min(MAX_ROWS)], MAX_BYTES));
         let mut ids: Vec<[u8; 16]> = group.iter().map(|removable| removable.id).collect();
         ids.sort_unstable();
         groups.push(ids);
@@ -232,7 +232,7 @@ mod tests {
                 Removable { id, bytes: *bytes }
             };
             let all: Vec<_> = bytes.iter().enumerate().map(removable).collect();
-            let groups = groups(&all);
+            let groups = split_into_groups(&all);
             assert!(groups.concat().into_iter().eq(all.iter().map(|removable| removable.id)));
             groups.iter().map(Vec::len).collect()
         };

@@ -8,14 +8,14 @@ use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::read::InboxReader;
-use super::rows::{DAY_IN_MILLISECONDS, STATUS, time};
+use super::rows::{DAY_IN_MILLISECONDS, STATUS, to_timestamp};
 use super::{Dialect, Row};
 use crate::store::error::StoreError;
 use crate::submission::Status;
 
 /// The queries that count the backlog: deliveries without failures, with failures, and parked ones; held
 /// submissions. Each uses an index that contains only unfinished rows.
-pub(crate) fn counts(dialect: Dialect) -> [String; 4] {
+pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",
         // PostgreSQL has no `min` of UUIDs. Their texts have the same order.
@@ -66,14 +66,14 @@ pub struct ChannelQueue {
 impl InboxReader {
     /// Counts the backlog.
     pub fn queue(&self) -> Result<Queue, StoreError> {
-        let [first, again, parked, held] = counts(self.sql.dialect());
+        let [first, again, parked, held] = backlog_queries(self.sql.dialect());
         let mut queue = Queue::default();
         let mut channels = BTreeMap::<String, ChannelQueue>::new();
         for sql in [first, again] {
             for row in self.sql.query(&sql, &[])? {
                 let channel = channels.entry(row.get(0)?).or_default();
                 channel.waiting += row.count(1)?;
-                let received_at = received_at(id(&row, 2)?)?;
+                let received_at = time_of_id(read_id(&row, 2)?)?;
                 channel.oldest = channel.oldest.into_iter().chain([received_at]).min();
             }
         }
@@ -94,23 +94,23 @@ impl InboxReader {
         let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL), min(received_at) FILTER (WHERE error IS NULL), count(error) FROM intake", &[])?;
         queue.set_aside = intake.count(2)?;
         queue.pending = intake.count(0)?;
-        queue.pending_since = intake.get::<Option<i64>>(1)?.map(time).transpose()?;
+        queue.pending_since = intake.get::<Option<i64>>(1)?.map(to_timestamp).transpose()?;
         Ok(queue)
     }
 }
 
 /// Reads an id, or the text of an id.
-fn id(row: &Row, column: usize) -> Result<Uuid, StoreError> {
+fn read_id(row: &Row, column: usize) -> Result<Uuid, StoreError> {
     row.get(column)
         .map(Uuid::from_bytes)
         .or_else(|error| Uuid::parse_str(&row.get::<String>(column)?).map_err(|_| error))
 }
 
 /// When a submission was received: its id begins with the time in milliseconds (RFC 9562 §5.7).
-fn received_at(id: Uuid) -> Result<Timestamp, StoreError> {
+fn time_of_id(id: Uuid) -> Result<Timestamp, StoreError> {
     let mut millisecond = [0; 8];
     millisecond[2..].copy_from_slice(&id.as_bytes()[..6]);
-    time(i64::from_be_bytes(millisecond))
+    to_timestamp(i64::from_be_bytes(millisecond))
 }
 
 /// The number of submissions of one day, form and status.
@@ -135,7 +135,7 @@ impl InboxReader {
         for row in self.sql.query(&counts, &[])? {
             let (day, status): (i64, String) = (row.get(0)?, row.get(2)?);
             daily_counts.push(DailyCount {
-                day: date(time(day.saturating_mul(DAY_IN_MILLISECONDS))?),
+                day: date(to_timestamp(day.saturating_mul(DAY_IN_MILLISECONDS))?),
                 form: row.get(1)?,
                 status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
                 count: row.count(3)?,

@@ -21,7 +21,7 @@ pub(crate) trait Change: Send {
 }
 
 /// Applies all changes. If stored data make one of them impossible, only that one fails.
-pub(crate) fn apply(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>]) -> Result<(), StoreError> {
+pub(crate) fn apply_changes(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>]) -> Result<(), StoreError> {
     for change in changes {
         tx.sql.execute("SAVEPOINT change", &[])?;
         match change.apply(tx) {
@@ -52,18 +52,18 @@ pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
 const NEGLIGIBLE: SignedDuration = SignedDuration::from_secs(1);
 
 /// The time by the database server's clock; `None` if the database is a file.
-fn clock(sql: &dyn Sql) -> Result<Option<Timestamp>, StoreError> {
+fn server_time(sql: &dyn Sql) -> Result<Option<Timestamp>, StoreError> {
     if sql.dialect() == Dialect::Sqlite {
         return Ok(None);
     }
     let now = sql.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", &[])?.get(0)?;
-    rows::time(now).map(Some)
+    rows::to_timestamp(now).map(Some)
 }
 
 /// How far the database's clock is ahead of ours.
 pub(crate) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDuration, StoreError> {
     let ours = Timestamp::now();
-    let ahead = clock(sql)?.unwrap_or(ours).duration_since(ours);
+    let ahead = server_time(sql)?.unwrap_or(ours).duration_since(ours);
     Ok(if ahead.abs() < NEGLIGIBLE { SignedDuration::ZERO } else { ahead })
 }
 
@@ -78,8 +78,8 @@ pub struct Transaction<'a> {
 
 impl Transaction<'_> {
     /// The time by the database server's clock; `None` if the database is a file.
-    pub fn clock(&self) -> Result<Option<Timestamp>, StoreError> {
-        clock(self.sql)
+    pub fn server_time(&self) -> Result<Option<Timestamp>, StoreError> {
+        server_time(self.sql)
     }
 
     /// Notifies other replicas that deliveries were queued, once this is committed.

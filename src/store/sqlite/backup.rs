@@ -82,21 +82,21 @@ type Result<T> = std::result::Result<T, BackupError>;
 pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     let (database, to) = (absolute(database)?, absolute(to)?);
     refuse_the_inbox(&database, &to)?;
-    if !force && is_there(&to)? {
+    if !force && path_exists(&to)? {
         return Err(BackupError::Exists(to));
     }
-    let partial = Partial::begin(&to, ".partial")?;
-    let contents = copy(&database, &partial)?;
-    record(&partial.path, &contents)?;
+    let partial = PartialFile::create_locked(&to, ".partial")?;
+    let contents = copy_database(&database, &partial)?;
+    record_digest(&partial.path, &contents)?;
     let backup = verify(&partial.path)?;
-    partial.finish(&to, force)?;
+    partial.rename_to(&to, force)?;
     Ok(backup)
 }
 
 /// Verifies a whole backup without changing it, and returns its contents.
 pub fn verify(file: &Path) -> Result<Backup> {
-    let (connection, layout) = open(file)?;
-    let contents = check(&connection, layout).map_err(|error| damaged(file, error))?;
+    let (connection, layout) = open_any_layout(file)?;
+    let contents = check_integrity(&connection, layout).map_err(|error| name_damaged_file(file, error))?;
     drop(connection);
     let bytes = fs::metadata(file).map_err(|error| StoreError::io(file, error))?.len();
     Ok(Backup { submissions: contents.submissions, newest: contents.newest, bytes })
@@ -127,16 +127,16 @@ pub fn restore(from: &Path, database: &Path, force: bool, now: Timestamp) -> Res
     refuse_the_inbox(&database, &from)?;
     verify(&from)?;
     files::create_folder(&database)?;
-    let lock = Lock::try_take(&database).map_err(|error| StoreError::io(&database, error))?;
+    let lock = Lock::try_lock_file(&database).map_err(|error| StoreError::io(&database, error))?;
     let Some(_lock) = lock else { return Err(BackupError::InUse(database)) };
     if !force {
         refuse_occupied(&database)?;
     }
-    let partial = Partial::begin(&database, ".restoring")?;
-    copy(&from, &partial)?;
+    let partial = PartialFile::create_locked(&database, ".restoring")?;
+    copy_database(&from, &partial)?;
     let backup = verify(&partial.path)?;
-    let kept = set_aside(&database, now)?;
-    partial.finish(&database, true)?;
+    let kept = keep_replaced_inbox(&database, now)?;
+    partial.rename_to(&database, true)?;
     Ok(Restored { backup, kept })
 }
 
@@ -151,13 +151,14 @@ struct Contents {
 }
 
 /// Copies one state of the inbox at `source` to `partial`, and verifies that every row was copied.
-fn copy(source: &Path, partial: &Partial) -> Result<Contents> {
-    let snapshot = Partial::begin(&partial.path, "-snapshot")?;
-    let (source_connection, layout) = open(source)?;
+fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
+    let snapshot = PartialFile::create_locked(&partial.path, "-snapshot")?;
+    let (source_connection, layout) = open_any_layout(source)?;
     let mut connection = connect(&snapshot.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let contents = {
         let transaction = source_connection.unchecked_transaction()?;
-        let contents = contents(&transaction, layout).map_err(|error| damaged(source, error))?;
+        let contents =
+            hash_contents(&transaction, layout).map_err(|error| name_damaged_file(source, error))?;
         // The first read fixes the state of the transaction, and the pages of that state are copied.
         let copying = rusqlite::backup::Backup::new(&transaction, &mut connection)?;
         match copying.step(-1)? {
@@ -177,15 +178,15 @@ fn copy(source: &Path, partial: &Partial) -> Result<Contents> {
     connection.execute("VACUUM INTO ?1", [to])?;
     drop(connection);
     drop(snapshot);
-    let (connection, layout) = open(&partial.path)?;
-    if self::contents(&connection, layout)?.digest != contents.digest {
+    let (connection, layout) = open_any_layout(&partial.path)?;
+    if hash_contents(&connection, layout)?.digest != contents.digest {
         return Err(BackupError::Damaged { path: source.to_owned(), reason: "not every row can be copied" });
     }
     Ok(contents)
 }
 
 /// Writes the digest into the copy, for [`verify`].
-fn record(file: &Path, contents: &Contents) -> Result<()> {
+fn record_digest(file: &Path, contents: &Contents) -> Result<()> {
     let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // The file is synced before it gets its final name.
     connection.pragma_update(None, "synchronous", "off")?;
@@ -194,7 +195,7 @@ fn record(file: &Path, contents: &Contents) -> Result<()> {
 }
 
 /// Checks SQLite's structures, references between tables, and the digest if there is one.
-fn check(connection: &Connection, layout: i64) -> Result<Contents> {
+fn check_integrity(connection: &Connection, layout: i64) -> Result<Contents> {
     let damaged = |reason| BackupError::Store(StoreError::Damaged(reason));
     connection.pragma_update(None, "cell_size_check", "on")?;
     let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
@@ -204,7 +205,7 @@ fn check(connection: &Connection, layout: i64) -> Result<Contents> {
     if connection.prepare("PRAGMA foreign_key_check")?.exists([])? {
         return Err(damaged("a row refers to a missing row"));
     }
-    let contents = contents(connection, layout)?;
+    let contents = hash_contents(connection, layout)?;
     if contents.recorded.as_ref().is_some_and(|recorded| *recorded != contents.digest) {
         return Err(damaged("its content does not match its digest"));
     }
@@ -212,7 +213,7 @@ fn check(connection: &Connection, layout: i64) -> Result<Contents> {
 }
 
 /// Hashes all rows and counts the submissions of one state of a database.
-fn contents(connection: &Connection, layout: i64) -> Result<Contents> {
+fn hash_contents(connection: &Connection, layout: i64) -> Result<Contents> {
     Secret::read(connection)?;
     let tables: Vec<String> = connection
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")?
@@ -221,14 +222,14 @@ fn contents(connection: &Connection, layout: i64) -> Result<Contents> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&layout.to_le_bytes());
     for table in &tables {
-        part(&mut hasher, 0, table.as_bytes());
+        hash_value(&mut hasher, 0, table.as_bytes());
         hash_rows(connection, table, &mut hasher)?;
     }
     let recorded = connection
         .query_row("SELECT value FROM meta WHERE name = ?1", [DIGEST], |row| row.get(0))
         .optional()?;
     let (submissions, newest): (i64, Option<i64>) = connection.query_row(
-        &format!("SELECT count(*), max(received_at) FROM {}", accepted(layout)),
+        &format!("SELECT count(*), max(received_at) FROM {}", accepted_table(layout)),
         [],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
@@ -242,7 +243,7 @@ fn contents(connection: &Connection, layout: i64) -> Result<Contents> {
 }
 
 /// The table or view with everything that was accepted.
-fn accepted(layout: i64) -> &'static str {
+fn accepted_table(layout: i64) -> &'static str {
     if layout < 4 { "submission" } else { "accepted" }
 }
 
@@ -256,11 +257,11 @@ fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) 
     while let Some(row) = rows.next()? {
         for column in 0..columns {
             match row.get_ref(column)? {
-                ValueRef::Null => part(hasher, 1, b""),
-                ValueRef::Integer(value) => part(hasher, 2, &value.to_le_bytes()),
-                ValueRef::Real(value) => part(hasher, 3, &value.to_le_bytes()),
-                ValueRef::Text(value) => part(hasher, 4, value),
-                ValueRef::Blob(value) => part(hasher, 5, value),
+                ValueRef::Null => hash_value(hasher, 1, b""),
+                ValueRef::Integer(value) => hash_value(hasher, 2, &value.to_le_bytes()),
+                ValueRef::Real(value) => hash_value(hasher, 3, &value.to_le_bytes()),
+                ValueRef::Text(value) => hash_value(hasher, 4, value),
+                ValueRef::Blob(value) => hash_value(hasher, 5, value),
             }
         }
     }
@@ -268,19 +269,19 @@ fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) 
 }
 
 /// Hashes kind and length first, so that different values never hash alike.
-fn part(hasher: &mut blake3::Hasher, kind: u8, bytes: &[u8]) {
+fn hash_value(hasher: &mut blake3::Hasher, kind: u8, bytes: &[u8]) {
     hasher.update(&[kind]);
     hasher.update(&(bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
 }
 
 /// Opens an inbox of the current or an earlier layout read-only.
-fn open(file: &Path) -> Result<(Connection, i64)> {
-    open_any(file).map_err(|error| damaged(file, error.into()))
+fn open_any_layout(file: &Path) -> Result<(Connection, i64)> {
+    open_any(file).map_err(|error| name_damaged_file(file, error.into()))
 }
 
 /// Adds the file's path to errors in which SQLite does not name it.
-fn damaged(file: &Path, error: BackupError) -> BackupError {
+fn name_damaged_file(file: &Path, error: BackupError) -> BackupError {
     let reason = match error {
         BackupError::Store(StoreError::Damaged(reason)) => reason,
         BackupError::Store(StoreError::Database { code, reason }) if is_unreadable(code) => reason,
@@ -302,8 +303,8 @@ fn is_unreadable(code: i32) -> bool {
 /// is a file that may be one.
 fn refuse_occupied(database: &Path) -> Result<()> {
     let unreadable = |error| BackupError::Unreadable { database: database.to_owned(), error };
-    let counted = open(database).and_then(|(connection, layout)| {
-        let count = format!("SELECT count(*) FROM {}", accepted(layout));
+    let counted = open_any_layout(database).and_then(|(connection, layout)| {
+        let count = format!("SELECT count(*) FROM {}", accepted_table(layout));
         Ok(connection.query_row(&count, [], |row| row.get::<_, i64>(0))?)
     });
     match counted {
@@ -320,37 +321,37 @@ fn refuse_occupied(database: &Path) -> Result<()> {
 
 /// Gives an existing inbox a second name, and removes the log from beside the first name: SQLite would replay
 /// that log into the new database.
-fn set_aside(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
+fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     let kept = with_suffix(database, &format!("{KEPT}{}", now.strftime("%Y%m%dT%H%M%SZ")));
-    let there = is_there(database)?;
+    let there = path_exists(database)?;
     if there {
-        if is_there(&kept)? {
+        if path_exists(&kept)? {
             return Err(BackupError::Exists(kept));
         }
-        match fold_log(database) {
+        match checkpoint_and_disable_log(database) {
             Ok(()) => {}
             Err(StoreError::Locked) => return Err(BackupError::InUse(database.to_owned())),
             // A file that SQLite cannot read cannot be checkpointed. Keep all of its files.
             Err(StoreError::Database { code, .. }) if is_unreadable(code) => {}
             Err(error) => return Err(error.into()),
         }
-        second_name(database, &kept)?;
+        link_or_copy(database, &kept)?;
     }
     let mut has_log = false;
     for suffix in ["-journal", "-wal", "-shm"] {
         let file = with_suffix(database, suffix);
-        if is_there(&file)? {
+        if path_exists(&file)? {
             has_log = true;
             fs::rename(&file, with_suffix(&kept, suffix)).map_err(|error| StoreError::io(&file, error))?;
         }
     }
-    sync_folder_of(database)?;
+    sync_parent_folder(database)?;
     Ok((there || has_log).then_some(kept))
 }
 
 /// Copies the log into the database and switches the log off. Fails with [`StoreError::Locked`] if another
 /// process has the database open.
-fn fold_log(database: &Path) -> std::result::Result<(), StoreError> {
+fn checkpoint_and_disable_log(database: &Path) -> std::result::Result<(), StoreError> {
     let connection = connect(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "fullfsync", "on")?;
@@ -361,16 +362,16 @@ fn fold_log(database: &Path) -> std::result::Result<(), StoreError> {
 
 /// Makes a hard link, or a copy if the file system has no links, so that the file keeps its first name until
 /// another file replaces it.
-fn second_name(file: &Path, name: &Path) -> Result<()> {
+fn link_or_copy(file: &Path, name: &Path) -> Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(BackupError::Exists(name.to_owned()))
         }
         Err(_) => {
-            let copy = Partial::begin(name, ".partial")?;
+            let copy = PartialFile::create_locked(name, ".partial")?;
             fs::copy(file, &copy.path).map_err(|error| StoreError::io(name, error))?;
-            copy.finish(name, false)
+            copy.rename_to(name, false)
         }
     }
 }
@@ -386,7 +387,7 @@ fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
 
 /// A temporary file beside its target, removed unless it gets its final name. Overwrites what an earlier
 /// process left behind.
-struct Partial {
+struct PartialFile {
     path: PathBuf,
     /// Locked against other processes that write the same file. SQLite's own locks are of a different kind.
     file: File,
@@ -394,10 +395,10 @@ struct Partial {
     finished: bool,
 }
 
-impl Partial {
+impl PartialFile {
     /// Creates the file `target` plus `suffix`, and locks it. Fails with [`BackupError::UnderWay`] if another
     /// process has it locked.
-    fn begin(target: &Path, suffix: &str) -> Result<Partial> {
+    fn create_locked(target: &Path, suffix: &str) -> Result<PartialFile> {
         let path = with_suffix(target, suffix);
         let io = |error| StoreError::io(&path, error);
         loop {
@@ -410,19 +411,19 @@ impl Partial {
             }
             file.set_len(0).map_err(io)?;
             remove_logs(&path);
-            return Ok(Partial { path, file, finished: false });
+            return Ok(PartialFile { path, file, finished: false });
         }
     }
 
     /// Syncs the file and gives it its final name.
-    fn finish(mut self, target: &Path, replace: bool) -> Result<()> {
+    fn rename_to(mut self, target: &Path, replace: bool) -> Result<()> {
         self.file.sync_all().map_err(|error| StoreError::io(&self.path, error))?;
         let renamed =
             if replace { fs::rename(&self.path, target) } else { rename_to_new(&self.path, target) };
         match renamed {
             Ok(()) => {
                 self.finished = true;
-                sync_folder_of(target)
+                sync_parent_folder(target)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(BackupError::Exists(target.to_owned()))
@@ -432,7 +433,7 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.finished {
             let _ = fs::remove_file(&self.path);
@@ -462,13 +463,13 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-fn sync_folder_of(file: &Path) -> Result<()> {
+fn sync_parent_folder(file: &Path) -> Result<()> {
     let folder = file.parent().unwrap_or(file);
     Ok(files::sync_folder(folder)?)
 }
 
 /// Whether the path exists, without following a symbolic link.
-fn is_there(path: &Path) -> Result<bool> {
+fn path_exists(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use rusqlite::OpenFlags;
 
 use super::files::DatabaseFiles;
-use super::{connect, copy_once, enable_full_sync};
+use super::{checkpoint_passively, connect, enable_full_sync};
 use crate::store::error::StoreError;
 
 /// The number of changed rows after which the log is copied. Each changes about one page of 4 KiB; with long
@@ -38,11 +38,11 @@ pub(crate) struct Copier {
 impl Copier {
     /// A copier for the database at `path`, which need not exist.
     pub(crate) fn new(path: &Path) -> Copier {
-        Copier::after(COPY_AFTER_ROWS, path)
+        Copier::with_threshold(COPY_AFTER_ROWS, path)
     }
 
     /// A copier that starts after `many` changed rows.
-    fn after(many: u64, path: &Path) -> Copier {
+    fn with_threshold(many: u64, path: &Path) -> Copier {
         Copier { path: path.to_owned(), many, changes: 0, thread: None, stop: Arc::default() }
     }
 
@@ -60,7 +60,7 @@ impl Copier {
         if self.changes >= self.many {
             let (path, files, stop) = (self.path.clone(), files(), Arc::clone(&self.stop));
             // Ignore errors here: the writer encounters and reports the same ones.
-            let copy = move || drop(copy(&path, files, &stop));
+            let copy = move || drop(copy_log_repeatedly(&path, files, &stop));
             self.thread = thread::Builder::new().name("inbox-copier".to_owned()).spawn(copy).ok();
         }
         false
@@ -77,7 +77,11 @@ impl Drop for Copier {
 }
 
 /// Copies the log repeatedly, until only a few pages are left.
-fn copy(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<(), StoreError> {
+fn copy_log_repeatedly(
+    path: &Path,
+    files: Option<DatabaseFiles>,
+    stop: &AtomicBool,
+) -> Result<(), StoreError> {
     // The last connection that closes removes the log. If the files were replaced, that could be the log of
     // the writer's new database.
     if let Some(mut files) = files {
@@ -90,7 +94,7 @@ fn copy(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<
         if stop.load(Relaxed) {
             break;
         }
-        let copied = copy_once(&connection)?;
+        let copied = checkpoint_passively(&connection)?;
         if copied - before <= MAX_REST_PAGES {
             break;
         }
@@ -115,7 +119,7 @@ mod tests {
         writer
             .execute_batch("PRAGMA journal_mode=wal; PRAGMA wal_autocheckpoint=0; CREATE TABLE t (a)")
             .unwrap();
-        let mut copier = Copier::after(20, &path);
+        let mut copier = Copier::with_threshold(20, &path);
         let (mut pages, mut ends) = (0, 0);
         let began = Instant::now();
         while ends < 3 {
@@ -123,20 +127,20 @@ mod tests {
             let before = writer.total_changes();
             writer.execute("INSERT INTO t VALUES (zeroblob(4000))", []).unwrap();
             if copier.is_due(writer.total_changes() - before, || None) {
-                pages = copy_once(&writer).unwrap();
+                pages = checkpoint_passively(&writer).unwrap();
                 ends += 1;
             }
         }
         assert!(pages > 0);
         writer.execute("INSERT INTO t VALUES (1)", []).unwrap();
-        assert!(copy_once(&writer).unwrap() < pages, "the log restarts with the last page");
+        assert!(checkpoint_passively(&writer).unwrap() < pages, "the log restarts with the last page");
     }
 
     #[test]
     fn a_database_that_is_not_there_is_not_made() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("inbox.db");
-        let mut copier = Copier::after(1, &path);
+        let mut copier = Copier::with_threshold(1, &path);
         assert!(!copier.is_due(1, || None));
         while !copier.is_due(0, || None) {
             thread::yield_now();

@@ -21,7 +21,7 @@ const MISSING: &str = "the folder is missing; it is created only when the server
 /// The folder must exist. A running server must not recreate a missing folder: its file system may be
 /// unmounted, and a new inbox in the mount point would be hidden once it is mounted again. See
 /// [`create_folder`].
-pub(super) fn create(path: &Path) -> Result<(), StoreError> {
+pub(super) fn create_database(path: &Path) -> Result<(), StoreError> {
     let path = absolute(path)?;
     let folder = path.parent().unwrap_or(&path);
     if let Err(error) = fs::metadata(folder) {
@@ -89,7 +89,7 @@ pub(crate) struct DatabaseFiles {
 
 impl DatabaseFiles {
     /// Call this once SQLite has all three files open, after the first transaction.
-    pub(super) fn of(path: &Path) -> Result<DatabaseFiles, StoreError> {
+    pub(super) fn identify(path: &Path) -> Result<DatabaseFiles, StoreError> {
         let identify = |suffix: &str| {
             let file = with_suffix(path, suffix);
             let id = file_id(&file).map_err(|error| StoreError::io(&file, error))?;

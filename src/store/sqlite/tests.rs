@@ -159,7 +159,7 @@ fn two_processes_may_set_up_the_same_database() {
     let path = folder.path().join("inbox.db");
     // Threads simulate processes. Create the file first: closing a file that this process has open elsewhere
     // would drop its locks.
-    files::create(&path).unwrap();
+    files::create_database(&path).unwrap();
     let databases: Vec<_> = (0..4)
         .map(|_| {
             let path = path.clone();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::store::sql::copy::{Sum, TABLES, Table, open};
+use crate::store::sql::copy::{Sum, TABLES, Table, open_and_lock};
 use crate::store::sql::values;
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
@@ -29,7 +29,7 @@ fn nothing_is_carried_to_where_something_is_or_from_what_is_in_use() {
     let (from, to) = (Fresh::file(), Fresh::place());
     full(&from.url);
     assert!(matches!(copy_inbox(&from.url, &from.url), Err(CopyError::Same(_))));
-    let lock = lock::Lock::of(&from.url).unwrap();
+    let lock = lock::Lock::try_acquire(&from.url).unwrap();
     assert!(matches!(copy_inbox(&from.url, &to.url), Err(CopyError::InUse(_))));
     drop(lock);
     let missing = Fresh::file();
@@ -87,7 +87,7 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
     });
     store.close();
     {
-        let (sql, _lock) = open(place, false).unwrap();
+        let (sql, _lock) = open_and_lock(place, false).unwrap();
         let set_aside = "INSERT INTO intake (id, form, received_at, fields, source, evidence, channels, content, error)
             SELECT id, form, received_at, fields, source, '{}', 0, source, 'damaged' FROM submission WHERE id = ?1";
         sql.execute(set_aside, values![id.as_bytes()]).unwrap();
@@ -99,11 +99,11 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
 }
 
 fn sums(place: &DatabaseUrl) -> Vec<Sum> {
-    let (sql, _lock) = open(place, false).unwrap();
+    let (sql, _lock) = open_and_lock(place, false).unwrap();
     let sum = |table: &Table| {
         let mut sum = Sum::default();
         table
-            .each(&*sql, |rows| {
+            .for_each_page(&*sql, |rows| {
                 sum.add(rows);
                 Ok(())
             })

@@ -108,7 +108,7 @@ fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
     let fixture = Fixture::in_file_with_channels(&["box"]);
     let connection = fixture.connection();
     let indexes = ["delivery_first", "delivery_again", "delivery_parked", "submission_held"];
-    for (sql, index) in sql::stats::counts(Dialect::Sqlite).iter().zip(indexes) {
+    for (sql, index) in sql::stats::backlog_queries(Dialect::Sqlite).iter().zip(indexes) {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps: Vec<String> =
             statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();

@@ -79,7 +79,7 @@ fn held_submissions_are_selected_by_signal_time_and_source() {
         let times = expected.iter().map(received).min().zip(expected.iter().map(received).max());
         assert_eq!((held.submissions, held.received), (expected.len(), times), "{filter:?}");
         let (statement, values) = page_statement(fixture.fresh.sql().dialect(), &filter, START);
-        let found = fixture.fresh.sql().query(&statement, &sql::bound(&values)).unwrap();
+        let found = fixture.fresh.sql().query(&statement, &sql::bind_all(&values)).unwrap();
         let mut found: Vec<Uuid> = found.iter().map(|row| Uuid::from_bytes(row.get(1).unwrap())).collect();
         found.sort_unstable();
         let mut expected = expected;

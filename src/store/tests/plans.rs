@@ -2,7 +2,7 @@
 //! submissions are held.
 
 use super::*;
-use crate::store::sql::{Cell, bound, intake};
+use crate::store::sql::{Cell, bind_all, intake};
 use crate::store::test_recorder::{self as recorder, Recorded};
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
@@ -88,7 +88,7 @@ fn every_statement_of_the_writers_uses_an_index_of_a_server() {
         if !["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&first) || statement.contains("pg_") {
             continue;
         }
-        let plan = sql.query(&format!("EXPLAIN {statement}"), &bound(&executions.values)).unwrap();
+        let plan = sql.query(&format!("EXPLAIN {statement}"), &bind_all(&executions.values)).unwrap();
         for step in plan {
             let step = step.text(0).unwrap();
             if step.contains("Seq Scan")
@@ -246,7 +246,7 @@ impl Fixture {
         let reasons = "UPDATE submission SET score = 25, held_at = 1, held_because = 'odd (25); 25 of 50 points', withheld = 1,
              reasons = '[{\"signal\":\"links\",\"points\":25,\"detail\":\"odd\"}]' WHERE id = ?1";
         let id = settled.last().unwrap().id;
-        self.fresh.sql().execute(reasons, &bound(&[Cell::Blob(id.as_bytes().to_vec())])).unwrap();
+        self.fresh.sql().execute(reasons, &bind_all(&[Cell::Blob(id.as_bytes().to_vec())])).unwrap();
         self.runtime
             .block_on(async {
                 let store = &self.store;
@@ -256,8 +256,8 @@ impl Fixture {
                 store.record_refusals((0..9).map(refused).collect(), day(1)).await?;
                 store.record_refusals(vec![RefusedRequests { source: None, ..refused(1) }], day(2)).await?;
                 assert_eq!(store.change(move |tx| tx.forget_refusals(day(2), 200)).await?, 9);
-                store.change(move |tx| tx.remember("digest", day(1))).await?;
-                store.change(|tx| tx.remembered("digest")).await?;
+                store.change(move |tx| tx.store_time("digest", day(1))).await?;
+                store.change(|tx| tx.stored_time("digest")).await?;
                 assert!(store.change(move |tx| tx.expire_held(day(1))).await? > 0);
                 let expired = store.change(move |tx| tx.expire(day(1), Uuid::nil())).await?;
                 assert!(expired.removed > 0, "{expired:?}");

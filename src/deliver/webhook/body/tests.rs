@@ -20,7 +20,7 @@ const HOSTILE: [&str; 12] = [
 
 #[test]
 fn the_standard_body_holds_what_the_inbox_lists() {
-    let mut notice = sample(Topic::Submission);
+    let mut notice = sample_notification(Topic::Submission);
     notice.id = Uuid::from_u128(7);
     notice.created_at = "2026-11-20T14:03:05.12Z".parse().unwrap();
     assert_eq!(
@@ -40,7 +40,8 @@ fn other_notices_hold_a_title_and_lines() {
         [(Topic::Digest, "digest.created"), (Topic::Flood, "flood.created"), (Topic::Test, "canary.created")]
     {
         let body: Value =
-            serde_json::from_str(&WebhookBody::Standard.render(&sample(about)).unwrap()).unwrap();
+            serde_json::from_str(&WebhookBody::Standard.render(&sample_notification(about)).unwrap())
+                .unwrap();
         assert_eq!(body["type"], event);
         let data = json!({
             "id": Uuid::nil().to_string(),
@@ -71,7 +72,7 @@ fn a_presets_text_is_the_notices_text() {
         ("mattermost", "/text", "email: ada@example.com\nmessage:\nOne\n{two}\\"),
         ("discord", "/content", "email: ada@example.com\nmessage:\nOne\n{two}\\\\"),
     ] {
-        let body = rendered(preset, &sample(Topic::Submission));
+        let body = rendered(preset, &sample_notification(Topic::Submission));
         let text = body.pointer(member).and_then(Value::as_str).unwrap();
         assert!(text.contains(expected), "{preset}: {text}");
     }
@@ -80,7 +81,7 @@ fn a_presets_text_is_the_notices_text() {
 #[test]
 fn whatever_a_visitor_sends_is_text_in_a_preset_and_nothing_else() {
     for preset in ["slack", "mattermost", "discord"] {
-        let shape = shape(&rendered(preset, &sample(Topic::Submission)));
+        let shape = shape(&rendered(preset, &sample_notification(Topic::Submission)));
         for text in HOSTILE {
             let body = WebhookBody::parse(preset).unwrap().render(&hostile(text)).unwrap();
             assert!(!body.chars().any(is_unsafe), "{preset}: {body}");
@@ -197,7 +198,7 @@ fn the_documents_template_works_and_names_what_there_is() {
         serde_json::from_str(&WebhookBody::parse(source).unwrap().render(&hostile("x")).unwrap()).unwrap();
     let expected = json!({ "summary": "New: Contact: x", "email": null, "form": "contact", "labels": [] });
     assert_eq!(body, expected);
-    for (name, _) in context(&hostile("x")) {
+    for (name, _) in template_variables(&hostile("x")) {
         assert!(document.contains(&format!("`{name}`")), "docs/webhooks.md does not name `{name}`");
     }
 }
@@ -208,7 +209,7 @@ fn hostile(text: &str) -> Notification {
         may_be_there: true,
         title: format!("Contact: {text}"),
         fields: vec![("name".to_owned(), "Ada".to_owned()), ("message".to_owned(), text.to_owned())],
-        ..sample(Topic::Submission)
+        ..sample_notification(Topic::Submission)
     }
 }
 

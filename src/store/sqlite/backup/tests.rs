@@ -100,7 +100,7 @@ fn leftovers_of_a_killed_backup_are_overwritten_unless_locked() {
     let left = with_suffix(&fixture.copy, ".partial");
     fs::write(&left, "half a backup").unwrap();
     fs::write(with_suffix(&left, "-snapshot"), "half a snapshot").unwrap();
-    let other = Partial::begin(&fixture.copy, ".partial").unwrap();
+    let other = PartialFile::create_locked(&fixture.copy, ".partial").unwrap();
     let error = fixture.backup().unwrap_err();
     assert!(matches!(error, BackupError::UnderWay(_)), "{error}");
     drop(other);
@@ -251,7 +251,7 @@ fn an_inbox_that_is_in_use_is_not_replaced() {
     let error = fixture.restore(true).unwrap_err();
     assert!(matches!(error, BackupError::InUse(_)), "{error}");
     drop(writer);
-    let lock = Lock::try_take(&fixture.database).unwrap().unwrap();
+    let lock = Lock::try_lock_file(&fixture.database).unwrap().unwrap();
     let error = fixture.restore(true).unwrap_err();
     assert!(matches!(error, BackupError::InUse(_)), "{error}");
     drop(lock);
@@ -264,11 +264,11 @@ fn without_hard_links_the_inbox_is_copied() {
     let fixture = Fixture::new();
     drop(fixture.keep(["one"]));
     let name = fixture.database.with_file_name("kept.sqlite");
-    let copy = Partial::begin(&name, ".partial").unwrap();
+    let copy = PartialFile::create_locked(&name, ".partial").unwrap();
     fs::copy(&fixture.database, &copy.path).unwrap();
-    copy.finish(&name, false).unwrap();
-    let again = Partial::begin(&name, ".partial").unwrap();
-    assert!(matches!(again.finish(&name, false), Err(BackupError::Exists(_))));
+    copy.rename_to(&name, false).unwrap();
+    let again = PartialFile::create_locked(&name, ".partial").unwrap();
+    assert!(matches!(again.rename_to(&name, false), Err(BackupError::Exists(_))));
     assert_eq!(names(name.parent().unwrap()), ["inbox.sqlite", "kept.sqlite"]);
     assert_eq!(messages(&name), ["one"]);
 }
