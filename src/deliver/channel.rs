@@ -37,6 +37,7 @@ impl ChannelOptions {
         Route { name: self.name.clone(), forms: self.forms.clone(), quota }
     }
 
+    /// The account whose daily quota the channel uses up, and the number of recipients of each message.
     fn daily_quota(&self) -> DailyQuota {
         let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => {

@@ -55,6 +55,7 @@ impl Digest {
         })
     }
 
+    /// Whether nothing needs the operator's attention.
     pub fn is_empty(&self) -> bool {
         self.lines().is_empty()
     }
@@ -115,15 +116,15 @@ impl Digest {
         lines
     }
 
-    /// The digest of a day. Its id is derived from the date, so that receivers recognise a retry.
+    /// The digest of the day of `now`. Its id is derived from the date, so that receivers recognise a retry.
     pub fn notification(&self, now: Timestamp) -> Notification {
         let day = now.to_zoned(TimeZone::UTC).date();
         let title = "The inbox needs your attention";
         inbox_notification(Topic::Digest, &format!("digest {day}"), title, self.lines(), now)
     }
 
-    /// The channels in the order in which to try them: healthy ones first. Omits channels that are switched
-    /// off.
+    /// Sorts the names of channels in the order in which to try them: healthy ones first. Omits channels that
+    /// are switched off.
     pub fn channels_to_try<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let severity = |name: &str| {
             let known = self.channels.iter().find(|channel| channel.name == name);

@@ -102,6 +102,7 @@ impl Dispatcher {
         Dispatcher { channels: channels.collect(), under_way: Vec::new() }
     }
 
+    /// The name and destination of the channel with this index.
     pub fn target(&self, index: usize) -> &ChannelTarget {
         &self.channels[index].0
     }
@@ -116,8 +117,8 @@ impl Dispatcher {
         self.channels.iter().map(request).collect()
     }
 
-    /// Time for which no attempt can start, if the last claim was `asked` ago. `None` if the store must be
-    /// asked now.
+    /// How long the worker need not claim deliveries, because no channel can start an attempt. `asked` is the
+    /// time since the last claim. `None` if the worker must claim now.
     pub fn idle_time(&self, elapsed: Duration, asked: Duration) -> Option<Duration> {
         let rest =
             self.channels.iter().try_fold(MIN_CLAIM_INTERVAL.saturating_sub(asked), |rest, (_, channel)| {
@@ -127,7 +128,7 @@ impl Dispatcher {
         rest.filter(|rest| !rest.is_zero())
     }
 
-    /// Starts the attempts that the store returned for a channel at `now`.
+    /// Records the attempts that the store has begun for a channel at `now`, and any change of its switch.
     pub fn begin(
         &mut self,
         index: usize,
@@ -224,7 +225,7 @@ struct Pause {
 }
 
 impl Pause {
-    /// The first pause, or the one that follows `last`.
+    /// Returns the first pause of a channel, or the one that follows `last`. `asked` is the `Retry-After`.
     fn following(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
         // A receiver that limits its rate accepts a message after the time that it asked for. If it does not,
         // the content may be the cause: a receiver may limit requests by an address in the content.
@@ -337,16 +338,14 @@ impl ChannelHealth {
                 self.set_enabled(false);
                 HealthChange::Off
             }
-            Some(cause @ (Cause::Channel | Cause::Unclear | Cause::Deferred)) => {
-                self.record_failure(cause, asked, now)
-            }
             // A refusal of one notification also shows that the channel works.
             Some(Cause::Notification | Cause::Refused) => self.record_success(false, now),
+            Some(cause) => self.record_failure(cause, asked, now),
             None => self.record_success(true, now),
         }
     }
 
-    /// Handles a failure that the channel may have caused.
+    /// Records a failure that the channel may have caused, and pauses the channel if necessary.
     fn record_failure(&mut self, cause: Cause, asked: Option<Duration>, now: Duration) -> HealthChange {
         let last = match self.health {
             HealthState::Paused(last) => Some(last),
@@ -376,7 +375,8 @@ impl ChannelHealth {
         if pause.is_reported && !was_reported { HealthChange::Paused } else { HealthChange::None }
     }
 
-    /// Handles a success, or a refusal of one notification by a working channel.
+    /// Records a success or, if `is_delivered` is false, a refusal of one notification by a working channel.
+    /// Ends a pause.
     fn record_success(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
         self.failures = 0;
         if is_delivered {

@@ -50,7 +50,7 @@ impl Maildir {
     }
 }
 
-/// The file name: time, unique part and origin. The origin is the sender's domain rather than the host name,
+/// The message's file name: time, unique part and origin. The origin is the sender's domain rather than the host name,
 /// because a container's host name changes at every start.
 fn message_file_name(notice: &Notification, domain: &str) -> String {
     // An address literal may contain a colon, which would end the unique name in a Maildir.
@@ -68,8 +68,8 @@ fn describe_io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error)
     }
 }
 
-/// Delivers the message, and describes the result or the error. If `look` is set, searches for an existing
-/// copy first, which takes time proportional to the number of messages.
+/// Writes the message into a Maildir, and describes the result or the error. If `look` is set, searches for an
+/// existing copy first, which takes time proportional to the number of messages.
 fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
@@ -84,7 +84,9 @@ fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) ->
     }
 
     let written = write_temporary_file(&tmp, name, message)?;
-    move_into(&written, &new.join(name))?;
+    let target = new.join(name);
+    let moved = fs::rename(&written, &target).inspect_err(|_| drop(fs::remove_file(&written)));
+    moved.map_err(describe_io_error("move the message to", &target))?;
     sync_folder(&new).map_err(describe_io_error("sync", &new))?;
     remove_temporary_files(&tmp, name);
     Ok(format!("{name} is in new/"))
@@ -101,17 +103,14 @@ pub(super) fn create_parents(path: &Path) -> io::Result<()> {
 /// Creates a folder with access for its owner only. Its parent must exist.
 fn create_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => return Ok(()),
-        Err(error) => return Err(error),
+        created => created?,
     }
     // Sync the parent, so that the new entry is durable.
-    match folder.parent().filter(|above| !above.as_os_str().is_empty()) {
-        Some(above) => sync_folder(above),
-        None => Ok(()),
-    }
+    folder.parent().filter(|above| !above.as_os_str().is_empty()).map_or(Ok(()), sync_folder)
 }
 
+/// Syncs a folder, so that the names of its files are durable.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -145,11 +144,6 @@ fn write_temporary_file(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBu
     let written = file.write_all(message).and_then(|()| file.sync_all());
     written.inspect_err(|_| drop(fs::remove_file(&path))).map_err(describe_io_error("write", &path))?;
     Ok(path)
-}
-
-fn move_into(written: &Path, target: &Path) -> Result<(), String> {
-    let moved = fs::rename(written, target).inspect_err(|_| drop(fs::remove_file(written)));
-    moved.map_err(describe_io_error("move the message to", target))
 }
 
 /// Removes the files that interrupted attempts for this message left behind. Ignores errors.

@@ -145,6 +145,7 @@ impl Maintenance {
         }
     }
 
+    /// Logs a warning for each channel that is no longer configured but has unfinished deliveries.
     async fn warn_about_removed_channels(&self) {
         let Ok(mut removed) = self.query_inbox(InboxReader::channels).await else { return };
         removed.retain(|known| !self.channels.iter().any(|(name, _)| *name == known.name));
@@ -160,9 +161,10 @@ impl Maintenance {
         }
     }
 
+    /// Removes submissions older than `store.retention`, and returns their number.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
-        let before = self.options.retention.and_then(|age| now.checked_sub(age).ok());
-        let Some(before) = before else { return Ok(0) };
+        let Some(age) = self.options.retention else { return Ok(0) };
+        let Ok(before) = now.checked_sub(age) else { return Ok(0) };
         let (mut removed, mut after) = (0, Some(Uuid::nil()));
         while let Some(last) = after {
             let expired = self.store.change(move |tx| tx.expire(before, last)).await?;
@@ -175,7 +177,7 @@ impl Maintenance {
         Ok(removed)
     }
 
-    /// Removes submissions that have been held for too long, and returns their number.
+    /// Removes submissions held for longer than `store.retention_held`, and returns their number.
     async fn remove_long_held(&self, now: Timestamp) -> Result<usize, StoreError> {
         let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };
@@ -216,9 +218,8 @@ impl Maintenance {
         match self.store.change(|tx| tx.stored_time(DIGEST_KEY)).await? {
             Some(last) if last >= due => return Ok(()),
             // The clock was set back, or the inbox is new: start with the next digest.
-            Some(last) if last > now => return done().await,
-            None => return done().await,
-            Some(_) => {}
+            last if last.is_none_or(|last| last > now) => return done().await,
+            _ => {}
         }
         let (at, min_free) = (self.place.clone(), self.options.min_free);
         let digest = self.query_inbox(move |inbox| Digest::read(inbox, &at, min_free, now)).await?;

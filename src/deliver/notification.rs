@@ -51,6 +51,7 @@ pub struct Notification {
 }
 
 impl Notification {
+    /// The notification of a new submission, with its sender in the title.
     pub fn from_submission(submission: &Submission) -> Notification {
         let form = &submission.form;
         let get = |name| submission.get(name).map(str::trim).filter(|value| !value.is_empty());
@@ -86,7 +87,7 @@ impl Notification {
     }
 }
 
-/// Context for the team: which agent sent the submission, why it is suspicious, and whether it was held.
+/// Sentences for the team: which agent sent the submission, why it is suspicious, and whether it was held.
 fn context_sentences(submission: &Submission) -> Vec<String> {
     let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
     let withheld = submission.screening.as_ref().filter(|screening| screening.withheld);

@@ -123,7 +123,8 @@ impl Smtp {
         outcome
     }
 
-    /// Returns the outcome, and the connection if the caller must close it.
+    /// Transmits a message over an idle connection or a new one. Returns the outcome, and the connection if
+    /// the caller must close it.
     async fn transmit_message(&self, trust: &TrustedRoots, message: &[u8]) -> (Outcome, Option<SmtpSession>) {
         let SmtpOptions { addresses, deadlines, .. } = &*self.options;
         if let Some(mut session) = self.take_idle() {

@@ -59,19 +59,16 @@ pub struct Webhook {
 
 impl Webhook {
     pub fn new(options: WebhookOptions) -> Webhook {
-        Webhook::with_resolver_and_clock(options, NameResolver::System, Timestamp::now)
+        Webhook::with_clock(options, NameResolver::System, Timestamp::now)
     }
 
-    fn with_resolver_and_clock(
-        options: WebhookOptions,
-        resolver: NameResolver,
-        clock: fn() -> Timestamp,
-    ) -> Webhook {
+    fn with_clock(options: WebhookOptions, resolver: NameResolver, clock: fn() -> Timestamp) -> Webhook {
         let WebhookOptions { allow_private, extra_roots, deadlines, .. } = &options;
         let client = FetchClient::new(resolver, *allow_private, extra_roots.as_ref(), *deadlines);
         Webhook { options: Box::new(options), client, clock }
     }
 
+    /// Posts one notification to the endpoint.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let WebhookOptions { url, secrets, body, .. } = &*self.options;
         let body = match body.render(notice) {

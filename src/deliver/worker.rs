@@ -74,6 +74,7 @@ pub struct DeliveryWorker {
 }
 
 impl DeliveryWorker {
+    /// Starts the worker's thread. Creates the parent folders of Maildirs.
     pub fn start(options: WorkerOptions, store: Store) -> io::Result<DeliveryWorker> {
         for channel in &options.channels {
             if let TransportOptions::Maildir(maildir) = &channel.kind
@@ -165,6 +166,7 @@ impl Confirmations {
         }
     }
 
+    /// Wakes the requests that are waiting for the confirmation of this submission.
     fn notify_waiting(&self, id: Uuid) {
         for waiting in self.lock().remove(&id).unwrap_or_default() {
             let _ = waiting.send(());
@@ -263,6 +265,7 @@ impl WorkerLoop {
         }
     }
 
+    /// Delivers until [`DeliveryWorker::stop`]. `changed` is notified when another process changes the inbox.
     async fn run_until_stopped(mut self, changed: &Notify) {
         let mut stopping = self.stopping.clone();
         let _lock = tokio::select! {
@@ -298,10 +301,7 @@ impl WorkerLoop {
         }));
         loop {
             let idle = self.idle_time();
-            let sleep = match idle {
-                Some(idle) => idle,
-                None => self.dispatch().await,
-            };
+            let sleep = if let Some(idle) = idle { idle } else { self.dispatch().await };
             tokio::select! {
                 () = &mut maintenance => {}
                 // Ignore notifications while no channel has capacity. Both sources remember them.
@@ -336,10 +336,9 @@ impl WorkerLoop {
     /// succeeds. Returns `None` with PostgreSQL, which needs no lock: claims lock rows, and attempts of other
     /// replicas are requeued when their leases expire.
     async fn take_over(&mut self) -> Option<Lock> {
-        let lock = match &self.options.place {
-            DatabaseUrl::Sqlite(_) => {
-                Some(wait_for_lock(&self.options.place, STANDBY, "is delivering").await)
-            }
+        let place = &self.options.place;
+        let lock = match place {
+            DatabaseUrl::Sqlite(_) => Some(wait_for_lock(place, STANDBY, "is delivering").await),
             DatabaseUrl::Postgres(_) => None,
         };
         loop {
@@ -473,11 +472,8 @@ impl WorkerLoop {
 async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
     let mut is_reported = false;
     loop {
-        let taken = {
-            let place = place.clone();
-            tokio::task::spawn_blocking(move || Lock::try_acquire(&place)).await
-        };
-        match taken {
+        let place = place.clone();
+        match tokio::task::spawn_blocking(move || Lock::try_acquire(&place)).await {
             Ok(Ok(Some(lock))) => return lock,
             Ok(Ok(None)) if !is_reported => tracing::info!("another process {what}; this one is on standby"),
             Ok(Err(error)) if !is_reported => tracing::error!(%error, "cannot take the inbox's lock"),

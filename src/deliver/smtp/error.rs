@@ -57,6 +57,7 @@ pub enum SmtpErrorKind {
 }
 
 impl SmtpError {
+    /// Classifies an error of the SMTP library.
     pub fn from_library_error(phase: SmtpPhase, error: &smtp::Error) -> SmtpError {
         let words = error.source().map(ToString::to_string).unwrap_or_default();
         let kind = match error.status() {
@@ -72,6 +73,7 @@ impl SmtpError {
         SmtpError { phase, kind }
     }
 
+    /// An error of the connection or the protocol, described by `words`.
     pub fn broken(phase: SmtpPhase, words: impl Into<String>) -> SmtpError {
         SmtpError { phase, kind: SmtpErrorKind::Broken(words.into()) }
     }

@@ -115,6 +115,7 @@ impl SmtpSession {
         check_reply(SmtpPhase::Message, 200..=299, &answer)
     }
 
+    /// Sends a command and returns the reply. Fails unless the reply's code is in `expected`.
     async fn send_command(
         &mut self,
         phase: SmtpPhase,
@@ -126,6 +127,7 @@ impl SmtpSession {
         check_reply(phase, expected, &answer)
     }
 
+    /// Sends QUIT and closes the connection, ignoring errors.
     pub async fn quit(mut self, deadline: Duration) {
         let _ = timeout(deadline, self.connection.quit()).await;
     }
@@ -138,7 +140,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
 
     let started = Instant::now();
     let lookup = tokio::net::lookup_host((options.host.as_str(), options.port));
-    let found = with_time_limit(limit, SmtpPhase::Connect, lookup).await?;
+    let found = limit_time(limit, SmtpPhase::Connect, lookup).await?;
     let found = found.map_err(|error| broken(format!("DNS lookup failed: {error}")))?;
     let found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
     // The configuration was checked at the start, but a name can resolve to other addresses later.
@@ -159,6 +161,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     Err(error)
 }
 
+/// Performs the handshake of implicit TLS, and verifies the server's certificate.
 async fn tls_handshake(
     stream: TcpStream,
     options: &SmtpOptions,
@@ -169,25 +172,22 @@ async fn tls_handshake(
     let name = ServerName::try_from(options.host.clone())
         .map_err(|_| SmtpError::broken(SmtpPhase::Tls, "no certificate can be valid for this host name"))?;
     let connector = tokio_rustls::TlsConnector::from(Arc::clone(&trust.config));
-    let stream =
-        with_time_limit(options.deadlines.tls, SmtpPhase::Tls, connector.connect(name, stream)).await?;
+    let stream = limit_time(options.deadlines.tls, SmtpPhase::Tls, connector.connect(name, stream)).await?;
     stream.map_err(|error| SmtpError::broken(SmtpPhase::Tls, error.to_string()))
 }
 
-async fn with_time_limit<F: Future>(
-    limit: Duration,
-    phase: SmtpPhase,
-    step: F,
-) -> Result<F::Output, SmtpError> {
+/// Fails with [`SmtpErrorKind::Silence`] if a step takes longer than `limit`.
+async fn limit_time<F: Future>(limit: Duration, phase: SmtpPhase, step: F) -> Result<F::Output, SmtpError> {
     timeout(limit, step).await.map_err(|_| SmtpError { phase, kind: SmtpErrorKind::Silence(limit) })
 }
 
+/// Waits for a reply up to `limit`, and converts an error of the SMTP library.
 async fn smtp_reply_within<T>(
     limit: Duration,
     phase: SmtpPhase,
     answer: impl Future<Output = Result<T, smtp::Error>>,
 ) -> Result<T, SmtpError> {
-    with_time_limit(limit, phase, answer).await?.map_err(|error| SmtpError::from_library_error(phase, &error))
+    limit_time(limit, phase, answer).await?.map_err(|error| SmtpError::from_library_error(phase, &error))
 }
 
 /// Returns the reply as text. A positive reply with another code, such as 250 to DATA, is a protocol error:

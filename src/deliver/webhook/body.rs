@@ -99,6 +99,7 @@ impl fmt::Debug for WebhookBody {
 }
 
 impl Template {
+    /// Parses a template, and tests it with a sample of each topic.
     fn compile(source: &str) -> Result<Template, String> {
         if source.len() > MAX_TEMPLATE_BYTES {
             return Err(format!("a template may have at most {MAX_TEMPLATE_BYTES} bytes"));
@@ -181,6 +182,7 @@ fn describe_template_error(error: &Error) -> String {
     }
 }
 
+/// Explains why the output of a template is not valid JSON.
 fn describe_json_error(error: &serde_json::Error) -> String {
     format!(
         "what the template makes is not JSON, in its line {}: each `{{{{ … }}}}` brings its own quotes, so write \
@@ -189,6 +191,7 @@ fn describe_json_error(error: &serde_json::Error) -> String {
     )
 }
 
+/// An output of at most [`MAX_BODY_BYTES`].
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {
@@ -205,6 +208,7 @@ impl io::Write for Bounded {
     }
 }
 
+/// The body in the standard format of docs/webhooks.md.
 fn standard_json(notice: &Notification) -> Value {
     let mut data = Map::new();
     data.insert("id".to_owned(), notice.id.to_string().into());
@@ -262,6 +266,7 @@ impl fmt::Debug for FieldsObject {
     }
 }
 
+/// The whole notification as plain text: title, sentences and fields.
 fn notification_text(notice: &Notification) -> String {
     let mut text = visible(&notice.title);
     if !notice.words.is_empty() {

@@ -60,52 +60,27 @@ pub fn fence(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
-/// Applies `escape` to each character. Its second argument is true if only spaces precede the character on
-/// its line.
+/// Applies `escape` to each character, and shortens the result to `limit` code units. A shortened text ends in
+/// an ellipsis. The second argument of `escape` is true if only spaces precede the character on its line.
 fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Cow<'static, str>) -> String {
-    let mut short = LimitedText::new(limit);
-    let mut is_first = true;
+    let (mut escaped, mut units, mut is_first) = (String::new(), 0, true);
+    // The length in bytes at which to cut the text, so that the ellipsis fits.
+    let mut cut = 0;
     for c in text.chars() {
-        short.push(&escape(c, is_first));
+        let piece = escape(c, is_first);
+        escaped.push_str(&piece);
+        units += piece.encode_utf16().count();
+        if units > limit {
+            escaped.truncate(cut);
+            escaped.extend((limit > 0).then_some('…'));
+            break;
+        }
+        if units < limit {
+            cut = escaped.len();
+        }
         is_first = c == '\n' || (is_first && c.is_whitespace());
     }
-    short.finish()
-}
-
-/// Builds a text of limited length from pieces. If the text is too long, it is cut between two pieces.
-struct LimitedText {
-    text: String,
-    units: usize,
-    limit: usize,
-    /// The length in bytes at which to cut the text, so that the ellipsis fits.
-    cut: usize,
-}
-
-impl LimitedText {
-    fn new(limit: usize) -> LimitedText {
-        LimitedText { text: String::new(), units: 0, limit, cut: 0 }
-    }
-
-    fn push(&mut self, piece: &str) {
-        if self.units > self.limit {
-            return;
-        }
-        self.text.push_str(piece);
-        self.units += piece.encode_utf16().count();
-        if self.units < self.limit {
-            self.cut = self.text.len();
-        }
-    }
-
-    fn finish(mut self) -> String {
-        if self.units > self.limit {
-            self.text.truncate(self.cut);
-            if self.limit > 0 {
-                self.text.push('…');
-            }
-        }
-        self.text
-    }
+    escaped
 }
 
 #[cfg(test)]

@@ -77,8 +77,7 @@ async fn a_second_attempt_has_the_same_id_and_body_and_a_time_of_its_own() {
         Timestamp::from_second(1_700_000_000 + i64::try_from(seconds).unwrap()).unwrap()
     };
     let peer = HttpPeer::start([Reply::status(500), Reply::status(200)]);
-    let webhook =
-        Webhook::with_resolver_and_clock(options(&peer.url("/"), &[OLD]), NameResolver::System, clock);
+    let webhook = Webhook::with_clock(options(&peer.url("/"), &[OLD]), NameResolver::System, clock);
     assert_eq!(failure(webhook.send(&notice()).await).cause, Cause::Unclear);
     assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
     let [first, second] = &peer.requests()[..] else { panic!("two requests") };
@@ -213,7 +212,7 @@ async fn a_name_that_changes_its_mind_leads_nowhere() {
         NameResolver::Test(Box::new(move |_| vec![answers[counted.fetch_add(1, Ordering::SeqCst)]]));
     let peer = HttpPeer::start([Reply::status(200)]);
     let options = options(&format!("http://localhost:{}/", peer.address().port()), &[]);
-    let webhook = Webhook::with_resolver_and_clock(options, resolver, Timestamp::now);
+    let webhook = Webhook::with_clock(options, resolver, Timestamp::now);
     assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     let failure = failure(webhook.send(&notice()).await);
@@ -235,9 +234,7 @@ async fn a_name_in_somebody_elses_hands_does_not_lead_inside() {
         let resolver = NameResolver::Test(Box::new(move |_| addresses.to_vec()));
         let options =
             WebhookOptions { allow_private, ..options(&format!("https://hooks.example.com:{port}/"), &[]) };
-        let failure = failure(
-            Webhook::with_resolver_and_clock(options, resolver, Timestamp::now).send(&notice()).await,
-        );
+        let failure = failure(Webhook::with_clock(options, resolver, Timestamp::now).send(&notice()).await);
         assert!(failure.answer.contains(part), "{}", failure.answer);
         assert_eq!(failure.cause, Cause::Channel);
     }
@@ -257,7 +254,7 @@ async fn the_connection_goes_to_the_address_that_was_checked() {
     let mut options = options(&format!("https://hooks.example.com:{}/in", address.port()), &[]);
     options.allow_private = true;
     options.extra_roots = Some(authority);
-    let webhook = Webhook::with_resolver_and_clock(options, resolver, Timestamp::now);
+    let webhook = Webhook::with_clock(options, resolver, Timestamp::now);
     assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
     let (name, protocol, head) = server.await.unwrap().unwrap();
     assert_eq!(name.as_deref(), Some("hooks.example.com"));
@@ -436,8 +433,7 @@ async fn over_tls(
     let mut options = options(&format!("https://hooks.example.com:{}/", address.port()), &[]);
     options.allow_private = true;
     options.extra_roots = roots;
-    let failure =
-        failure(Webhook::with_resolver_and_clock(options, resolver, Timestamp::now).send(&notice()).await);
+    let failure = failure(Webhook::with_clock(options, resolver, Timestamp::now).send(&notice()).await);
     assert!(server.await.unwrap().is_err(), "the server received no request");
     assert_eq!(failure.cause, Cause::Channel);
     failure.answer

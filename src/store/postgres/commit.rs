@@ -167,7 +167,7 @@ impl PostgresWriter {
     /// Fails if the server has sent a warning about the commit.
     fn fail_if_warned<T>(&self, committed: T) -> Result<T, StoreError> {
         if self.connection.was_warned() {
-            Err(self.connection.unreachable_error("the commit is in doubt"))
+            Err(self.connection.unreachable("the commit is in doubt"))
         } else {
             Ok(committed)
         }
@@ -202,7 +202,7 @@ impl PostgresWriter {
     ) -> Result<Vec<UnresolvedCommit>, CommitError> {
         let sql: &dyn Sql = &self.connection;
         if self.connection.is_lost() {
-            return Err(CommitError::Failed(self.connection.unreachable_error("the connection is lost")));
+            return Err(CommitError::Failed(self.connection.unreachable("the connection is lost")));
         }
         // Clear warnings about earlier statements.
         let _ = self.connection.was_warned();

@@ -148,7 +148,7 @@ impl PgConnection {
     pub(super) fn wait<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, StoreError> {
         match block_on_with_timeout(asked, self.patience) {
             Some(answer) => answer.map_err(|error| self.to_store_error(&error)),
-            None => Err(self.unreachable_error("no reply in time")),
+            None => Err(self.unreachable("no reply in time")),
         }
     }
 
@@ -186,7 +186,7 @@ impl PgConnection {
         self.client.is_closed()
     }
 
-    pub(super) fn unreachable_error(&self, reason: &str) -> StoreError {
+    pub(super) fn unreachable(&self, reason: &str) -> StoreError {
         StoreError::Unreachable { server: self.server.clone(), reason: reason.to_owned() }
     }
 
@@ -194,18 +194,18 @@ impl PgConnection {
     pub(super) fn to_store_error(&self, error: &Error) -> StoreError {
         let Some(error) = error.as_db_error() else {
             return if self.client.is_closed() || error.is_closed() {
-                self.unreachable_error("the connection is lost")
+                self.unreachable("the connection is lost")
             } else if let Some(source) =
                 std::error::Error::source(error).filter(|source| source.is::<io::Error>())
             {
-                self.unreachable_error(&source.to_string())
+                self.unreachable(&source.to_string())
             } else {
                 StoreError::Damaged("a value does not have its column's type")
             };
         };
         // After this the connection is closed, and the outcome of a commit is unknown.
         if matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
-            return self.unreachable_error("the server has ended the connection");
+            return self.unreachable("the server has ended the connection");
         }
         match error.code().code() {
             "53100" => StoreError::Full,
@@ -213,11 +213,9 @@ impl PgConnection {
             // Lock timeouts, deadlocks and concurrent inserts: a retry may succeed.
             "55P03" | "40001" | "40P01" => StoreError::Locked,
             // The server is shutting down, or has ended the session.
-            "57P01" | "57P02" | "57P03" | "25P03" => {
-                self.unreachable_error("the server has ended the connection")
-            }
-            "53300" => self.unreachable_error("the server has too many connections"),
-            "57014" => self.unreachable_error("a statement took too long"),
+            "57P01" | "57P02" | "57P03" | "25P03" => self.unreachable("the server has ended the connection"),
+            "53300" => self.unreachable("the server has too many connections"),
+            "57014" => self.unreachable("a statement took too long"),
             code => StoreError::Postgres(code.to_owned()),
         }
     }

@@ -54,7 +54,7 @@ impl Transaction<'_> {
         for row in &self.sql.query(&begun, &[])? {
             let found = DueDelivery::from_row(row)?;
             if !found.has_lease_in(under_way) {
-                requeue_interrupted(self.sql, &found, self.to_database_time(now))?;
+                requeue(self.sql, &found, self.to_database_time(now))?;
                 count += 1;
             }
         }
@@ -337,7 +337,7 @@ fn claim_for_channel(
         let Some(found) = (if again { retries.next() } else { first.next() }) else { break };
         if found.is_sending {
             // The lease of the attempt has expired.
-            if requeue_interrupted(tx, &found, now)? == Some(now) {
+            if requeue(tx, &found, now)? == Some(now) {
                 claimed.extend(begin_attempt(tx, found, again, now, lease)?);
             }
         } else {
@@ -752,11 +752,7 @@ fn begin_attempt(
 
 /// Records an attempt as interrupted, and requeues the delivery. Returns its due time; `None` if it is held
 /// or parked.
-fn requeue_interrupted(
-    tx: &dyn Sql,
-    found: &DueDelivery,
-    now: Timestamp,
-) -> Result<Option<Timestamp>, StoreError> {
+fn requeue(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     lock_against_hold_or_release(tx, found.submission)?;
     let interrupted = found.interrupted.saturating_add(1);
     let again = match schedule::next_step_after_interruption(interrupted, now) {

@@ -335,7 +335,7 @@ impl Transaction<'_> {
         let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, sealed IS NOT NULL";
         let rows =
             newest_with_hashes(self.sql, columns, "content", &stored, self.sql.dialect().row_lock_clause())?;
-        let reach = Reach::of_submissions(self.sql, &rows, channels, now)?;
+        let reach = Reach::read(self.sql, &rows, channels, now)?;
         let mut originals = HashMap::new();
         for row in rows {
             let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);

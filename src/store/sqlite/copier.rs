@@ -60,7 +60,7 @@ impl Copier {
         if self.changes >= self.many {
             let (path, files, stop) = (self.path.clone(), files(), Arc::clone(&self.stop));
             // Ignore errors here: the writer encounters and reports the same ones.
-            let copy = move || drop(copy_log_repeatedly(&path, files, &stop));
+            let copy = move || drop(copy_log(&path, files, &stop));
             self.thread = thread::Builder::new().name("inbox-copier".to_owned()).spawn(copy).ok();
         }
         false
@@ -77,11 +77,7 @@ impl Drop for Copier {
 }
 
 /// Copies the log repeatedly, until only a few pages are left.
-fn copy_log_repeatedly(
-    path: &Path,
-    files: Option<DatabaseFiles>,
-    stop: &AtomicBool,
-) -> Result<(), StoreError> {
+fn copy_log(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<(), StoreError> {
     // The last connection that closes removes the log. If the files were replaced, that could be the log of
     // the writer's new database.
     if let Some(mut files) = files {

@@ -29,9 +29,8 @@ fn the_screening_verdict_is_stored_for_every_submission() {
     assert_eq!(passed.screening, screening(20, &[(Signal::Offer, 20, "2 words of offers")], false));
     let clean = fixture.get(fixture.keep_new(&contact("clean")));
     assert_eq!((clean.screening, clean.agent), (screening(0, &[], false), None));
-    let held = fixture.keep_new(
-        &contact("held").held_for(&[(Signal::Honeypot, "filled in"), (Signal::Links, "4 links")]),
-    );
+    let held = fixture
+        .keep_new(&contact("held").held_for(&[(Signal::Honeypot, "filled in"), (Signal::Links, "4 links")]));
     let reasons = [(Signal::Honeypot, 60, "filled in"), (Signal::Links, 60, "4 links")];
     assert_eq!(fixture.get(held).screening, screening(120, &reasons, true));
     assert_eq!(fixture.get(held).held.unwrap().because, "filled in (60), 4 links (60); 120 of 0 points");
