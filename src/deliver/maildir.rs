@@ -50,8 +50,8 @@ impl Maildir {
     }
 }
 
-/// The message's file name: time, unique part and origin. The origin is the sender's domain rather than the host name,
-/// because a container's host name changes at every start.
+/// The message's file name: time, unique part and origin. The origin is the sender's domain rather than the
+/// host name, because a container's host name changes at every start.
 fn message_file_name(notice: &Notification, domain: &str) -> String {
     // An address literal may contain a colon, which would end the unique name in a Maildir.
     let domain = domain.replace(':', "\\072").replace('/', "\\057");
@@ -68,8 +68,8 @@ fn describe_io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error)
     }
 }
 
-/// Writes the message into a Maildir, and describes the result or the error. If `look` is set, searches for an
-/// existing copy first, which takes time proportional to the number of messages.
+/// Writes the message into a Maildir, and describes the result or the error. If `look` is set, searches for
+/// an existing copy first, which takes time proportional to the number of messages.
 fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
@@ -84,9 +84,7 @@ fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) ->
     }
 
     let written = write_temporary_file(&tmp, name, message)?;
-    let target = new.join(name);
-    let moved = fs::rename(&written, &target).inspect_err(|_| drop(fs::remove_file(&written)));
-    moved.map_err(describe_io_error("move the message to", &target))?;
+    move_or_remove(&written, &new.join(name))?;
     sync_folder(&new).map_err(describe_io_error("sync", &new))?;
     remove_temporary_files(&tmp, name);
     Ok(format!("{name} is in new/"))
@@ -144,6 +142,12 @@ fn write_temporary_file(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBu
     let written = file.write_all(message).and_then(|()| file.sync_all());
     written.inspect_err(|_| drop(fs::remove_file(&path))).map_err(describe_io_error("write", &path))?;
     Ok(path)
+}
+
+/// Renames a written file to `target`, or removes the file if that fails.
+fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
+    let moved = fs::rename(written, target).inspect_err(|_| drop(fs::remove_file(written)));
+    moved.map_err(describe_io_error("move the message to", target))
 }
 
 /// Removes the files that interrupted attempts for this message left behind. Ignores errors.

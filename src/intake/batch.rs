@@ -250,7 +250,7 @@ fn find_known(
     Ok(Known { contents: tx.find_originals(&contents, channels, now)?, keys: tx.key_uses(&keys)? })
 }
 
-/// Writes the decisions about earlier submissions.
+/// Writes the decisions about earlier submissions: their repeats, holds, releases and ranks.
 fn apply_decision(
     tx: &Transaction<'_>,
     decision: &Decision,

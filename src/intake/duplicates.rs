@@ -178,7 +178,7 @@ fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, d
     }
 }
 
-/// Counts a repeat that releases the original, or leaves it held until a flood ends.
+/// Counts a repeat that releases the held original, or leaves it held until a flood ends.
 fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
     // A submission held only by a flood must not become suspicious because of a later copy.
@@ -199,7 +199,7 @@ fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, 
     decision.held_again.remove(&original.id);
 }
 
-/// Whether a submission with the same content counts as a repeat.
+/// Whether a submission counts as a repeat of a stored one with the same content.
 fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
     original.is_deliverable
         && match original.hold {

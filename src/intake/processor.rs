@@ -72,6 +72,7 @@ impl Drop for Processor {
 }
 
 impl Processor {
+    /// Starts the thread, which begins with the rows that an earlier process left in the intake.
     pub fn start(
         options: Arc<ArcSwap<IntakeOptions>>,
         store: Store,
@@ -124,6 +125,8 @@ struct ProcessorThread {
 }
 
 impl ProcessorThread {
+    /// Processes submissions as they are accepted, and ends floods, until the store is closed or
+    /// [`Processor::stop`] is called.
     fn run_until_stopped(mut self) {
         let look_every = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
         loop {

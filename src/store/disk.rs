@@ -77,6 +77,7 @@ impl Shortage {
         Shortage::from_space(space, min_free)
     }
 
+    /// The shortage that a sample shows, if any.
     fn from_space(space: Space, min_free: MinFree) -> Option<Shortage> {
         let reserve = min_free.bytes(space.size);
         (space.free < reserve.saturating_mul(2)).then_some(Shortage { space, reserve })

@@ -149,6 +149,7 @@ fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Creates the tables, or migrates them to the current layout.
 fn migrate(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
     let sql: &dyn Sql = connection;
     let made = sql.transaction(|| {

@@ -43,7 +43,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Locks the rows of a query. SQLite needs no row locks, because it has one writer.
+    /// The clause that locks the rows of a query. Empty for SQLite, which has one writer.
     pub(super) fn row_lock_clause(self) -> &'static str {
         if self == Dialect::Postgres { "FOR UPDATE" } else { "" }
     }
@@ -53,7 +53,7 @@ impl Dialect {
         if self == Dialect::Postgres { "FOR UPDATE SKIP LOCKED" } else { "" }
     }
 
-    /// A table with the partial index that SQLite is to use. PostgreSQL chooses an index itself.
+    /// A table for a `FROM` clause, with the partial index that SQLite is to use. PostgreSQL chooses an index itself.
     pub(super) fn table_with_index(self, table: &str, index: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{table} INDEXED BY {index}"),
@@ -61,7 +61,7 @@ impl Dialect {
         }
     }
 
-    /// A table of screening's reasons, from the column `reasons` of `table`.
+    /// A table expression with one row for each of screening's reasons, from the column `reasons` of `table`.
     pub(super) fn reasons_table(self, table: &str) -> String {
         match self {
             Dialect::Sqlite => format!("json_each({table}.reasons)"),
@@ -81,6 +81,7 @@ impl dyn Sql + '_ {
         self.row(sql, values)?.ok_or(StoreError::Damaged("a row is missing"))
     }
 
+    /// Whether a query returns any row.
     pub(super) fn exists(&self, sql: &str, values: &[Value<'_>]) -> Result<bool, StoreError> {
         Ok(!self.query(sql, values)?.is_empty())
     }
@@ -117,7 +118,7 @@ impl dyn Sql + '_ {
         Ok(count)
     }
 
-    /// Executes `change` in a transaction.
+    /// Executes `change` in a transaction: commits it, or rolls it back after an error.
     pub(super) fn transaction<T>(
         &self,
         change: impl FnOnce() -> Result<T, StoreError>,
@@ -154,7 +155,7 @@ impl dyn Sql + '_ {
 /// The possible numbers of rows in one statement: only a few, so that the statements stay prepared.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
-/// Splits keys into lists of parameters, numbered after those of `values`. A list is padded with its last key
+/// Splits keys into `IN` lists, each with the statement's parameters: `values`, then the keys. A list is padded with its last key
 /// to one of a few sizes, so that few statements are prepared.
 fn parameter_lists<'a>(
     keys: &'a [[u8; 16]],
@@ -216,7 +217,7 @@ macro_rules! values {
 }
 pub(super) use values;
 
-/// The parameters of a statement that was composed at run time.
+/// Converts values to the parameters of a statement that was composed at run time.
 pub(super) fn bind_all(values: &[Cell]) -> Vec<Value<'_>> {
     values.iter().map(Bind::bind).collect()
 }

@@ -69,6 +69,7 @@ pub(super) struct SqliteWriter {
 }
 
 impl SqliteWriter {
+    /// Opens the database for writing. Creates it if it is missing, and migrates it.
     pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
         files::create_database(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -275,6 +276,7 @@ pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
     })
 }
 
+/// Opens an existing database, and returns its layout. Waits up to `patience` for locks.
 fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<(Connection, i64), StoreError> {
     let missing = || StoreError::Missing(DatabaseUrl::from(path));
     // Distinguish a folder without permission from a missing file.
@@ -291,6 +293,7 @@ fn require_current_layout(layout: i64, path: &Path) -> Result<(), StoreError> {
     if layout < LAYOUT { Err(StoreError::TooOld(DatabaseUrl::from(path))) } else { Ok(()) }
 }
 
+/// Connects with the settings that every connection needs. The file must exist.
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     // SQLite must not interpret the path as a `file:` URI or `:memory:`.
     let path = files::absolute(path)?;
@@ -344,6 +347,7 @@ fn enable_full_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "checkpoint_fullfsync", "on")
 }
 
+/// Turns on write-ahead logging with a sync at each commit. Fails if the database does not support it.
 fn make_durable(connection: &Connection) -> Result<(), StoreError> {
     enable_full_sync(connection)?;
     connection.pragma_update(None, "foreign_keys", "on")?;
@@ -380,11 +384,12 @@ fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-/// Copies as much of the log as possible without waiting, syncs it, and returns the number of copied pages.
+/// Copies as much of the log as possible into the database without waiting, syncs it, and returns the number of copied pages.
 fn checkpoint_passively(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
 }
 
+/// Creates the tables, or migrates them to the current layout.
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     // A migration may replace a table while other rows refer to it.
     connection.pragma_update(None, "foreign_keys", "off")?;

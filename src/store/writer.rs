@@ -42,6 +42,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// Opens the database, and starts a thread for each queue.
     pub(super) fn start(url: &DatabaseUrl) -> Result<Writer, StoreError> {
         let events = Arc::new(Events::default());
         let (submissions, changes) = match url {
@@ -169,6 +170,7 @@ struct WriterThread {
 }
 
 impl WriterThread {
+    /// Commits batches and reports their outcomes until the queue is closed.
     fn run(mut self, queue: &WriteQueue) {
         while let Some(mut batch) = queue.take_batch(!self.unresolved.is_empty()) {
             let mut outcome = if batch.is_idle_check {

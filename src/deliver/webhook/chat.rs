@@ -60,8 +60,8 @@ pub fn fence(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
-/// Applies `escape` to each character, and shortens the result to `limit` code units. A shortened text ends in
-/// an ellipsis. The second argument of `escape` is true if only spaces precede the character on its line.
+/// Applies `escape` to each character, and shortens the result to `limit` code units. A shortened text ends
+/// in an ellipsis. The second argument of `escape` is true if only spaces precede the character on its line.
 fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Cow<'static, str>) -> String {
     let (mut escaped, mut units, mut is_first) = (String::new(), 0, true);
     // The length in bytes at which to cut the text, so that the ellipsis fits.

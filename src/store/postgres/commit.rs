@@ -57,6 +57,7 @@ enum CommitError {
 }
 
 impl PostgresWriter {
+    /// Connects for writing. Creates the inbox if it is missing, or migrates it.
     pub fn open(server: &Server) -> Result<PostgresWriter, StoreError> {
         let (connection, secret) = open_to_write(server)?;
         // Prepare the statement now, so that acceptance sends only rows.
@@ -281,6 +282,7 @@ impl PostgresWriter {
         Ok(if is_there || !is_alive { Some(is_there) } else { None })
     }
 
+    /// Whether the server process with this name, as [`BACKEND`] returns it, is still running.
     fn is_backend_alive(&self, backend: &str) -> Result<bool, StoreError> {
         (&self.connection as &dyn Sql).exists(IS_ALIVE, values![backend])
     }

@@ -186,11 +186,12 @@ impl PgConnection {
         self.client.is_closed()
     }
 
+    /// The error for a lost or failed connection to this server.
     pub(super) fn unreachable(&self, reason: &str) -> StoreError {
         StoreError::Unreachable { server: self.server.clone(), reason: reason.to_owned() }
     }
 
-    /// Converts an error, without quoting data.
+    /// Converts an error of the PostgreSQL client, without quoting data.
     pub(super) fn to_store_error(&self, error: &Error) -> StoreError {
         let Some(error) = error.as_db_error() else {
             return if self.client.is_closed() || error.is_closed() {
@@ -239,6 +240,7 @@ struct DriverChannels {
     over: oneshot::Receiver<Infallible>,
 }
 
+/// Connects within `bound`, sends the client or the failure to the opener, and drives the connection.
 async fn connect_and_drive<T>(config: &Config, tls: T, bound: Duration, told: DriverChannels)
 where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
@@ -257,6 +259,7 @@ where
     let _ = told.opened.send(Err(failure));
 }
 
+/// Drives the connection until its user drops it. Passes on notifications and warnings.
 async fn process_messages<S, T>(mut connection: Connection<S, T>, told: DriverChannels)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -288,6 +291,7 @@ where
     let _ = timeout(GRACE, listen).await;
 }
 
+/// Wakes a thread that is blocked on a future.
 struct Unpark(Thread);
 
 impl Wake for Unpark {

@@ -143,6 +143,7 @@ fn is_this_machine(host: &Host) -> bool {
     }
 }
 
+/// Decodes `%XX` (RFC 3986). Leaves malformed sequences unchanged.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

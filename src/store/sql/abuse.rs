@@ -56,12 +56,12 @@ impl Transaction<'_> {
     }
 }
 
-/// The days that have rows.
+/// The days for which refused requests are recorded.
 pub(super) fn days_with_refusals(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> {
     sql.query("SELECT DISTINCT day FROM pressure", &[])?.iter().map(|row| row.get(0)).collect()
 }
 
-/// Removes the rows of these sources. Looks up each day separately, because the key begins with the day.
+/// Removes the counts of these sources' refused requests. Looks up each day separately, because the key begins with the day.
 pub(super) fn forget_refusals_of(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
     for day in days {
         tx.execute_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;
@@ -125,33 +125,30 @@ impl InboxReader {
     /// Reports abuse since `from`: up to `most` sources and agents, and all signals. Refused requests are
     /// counted by day in UTC, including the day of `from`. Reads the submissions of the period once.
     pub fn abuse(&self, from: Timestamp, most: usize) -> Result<Abuse, StoreError> {
-        self.sql.snapshot(|| self.abuse_at_once(from, most))
-    }
-
-    fn abuse_at_once(&self, from: Timestamp, most: usize) -> Result<Abuse, StoreError> {
-        let (first, since) = (first_id_at(from.as_millisecond()), from.as_millisecond());
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let kept = self.sql.one(
-            "SELECT count(*), coalesce(sum(withheld), 0), count(released_at) FILTER (WHERE withheld = 1)
+        self.sql.snapshot(|| {
+            let (first, since) = (first_id_at(from.as_millisecond()), from.as_millisecond());
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let kept = self.sql.one(
+                "SELECT count(*), coalesce(sum(withheld), 0), count(released_at) FILTER (WHERE withheld = 1)
              FROM accepted WHERE id >= ?1 AND received_at >= ?2",
-            values![first, since],
-        )?;
-        let refused = self.sql.one(
-            "SELECT CAST(coalesce(sum(refused), 0) AS bigint),
+                values![first, since],
+            )?;
+            let refused = self.sql.one(
+                "SELECT CAST(coalesce(sum(refused), 0) AS bigint),
                     CAST(coalesce(sum(refused) FILTER (WHERE length(source) = 0), 0) AS bigint)
              FROM pressure WHERE day >= ?1",
-            values![day_of(from)],
-        )?;
-        let mut abuse = Abuse {
-            submissions: kept.count(0)?,
-            held: kept.count(1)?,
-            released: kept.count(2)?,
-            refused: refused.count(0)?,
-            refused_others: refused.count(1)?,
-            ..Abuse::default()
-        };
-        let sources = self.sql.query(
-            "SELECT source, CAST(sum(submissions) AS bigint), CAST(sum(held) AS bigint),
+                values![day_of(from)],
+            )?;
+            let mut abuse = Abuse {
+                submissions: kept.count(0)?,
+                held: kept.count(1)?,
+                released: kept.count(2)?,
+                refused: refused.count(0)?,
+                refused_others: refused.count(1)?,
+                ..Abuse::default()
+            };
+            let sources = self.sql.query(
+                "SELECT source, CAST(sum(submissions) AS bigint), CAST(sum(held) AS bigint),
                     CAST(sum(refused) AS bigint), count(*) OVER () FROM (
                  SELECT source, count(*) AS submissions, sum(withheld) AS held, 0 AS refused
                  FROM accepted WHERE id >= ?1 AND received_at >= ?2 GROUP BY source
@@ -159,46 +156,47 @@ impl InboxReader {
                  SELECT source, 0, 0, sum(refused) FROM pressure
                  WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS source_counts
              GROUP BY source ORDER BY sum(submissions) + sum(refused) DESC, source LIMIT ?4",
-            values![first, since, day_of(from), most],
-        )?;
-        for row in sources {
-            abuse.source_count = row.count(4)?;
-            abuse.sources.push(RefusedSource {
-                source: row.get::<Uuid>(0)?.simple().to_string(),
-                submissions: row.count(1)?,
-                held: row.count(2)?,
-                refused: row.count(3)?,
-            });
-        }
-        let reasons = self.sql.dialect().reasons_table("submission");
-        let signals = format!(
-            "SELECT reason.value ->> 'signal', count(DISTINCT submission.id),
+                values![first, since, day_of(from), most],
+            )?;
+            for row in sources {
+                abuse.source_count = row.count(4)?;
+                abuse.sources.push(RefusedSource {
+                    source: row.get::<Uuid>(0)?.simple().to_string(),
+                    submissions: row.count(1)?,
+                    held: row.count(2)?,
+                    refused: row.count(3)?,
+                });
+            }
+            let reasons = self.sql.dialect().reasons_table("submission");
+            let signals = format!(
+                "SELECT reason.value ->> 'signal', count(DISTINCT submission.id),
                     count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END)
              FROM accepted AS submission, {reasons} AS reason
              WHERE submission.id >= ?1 AND received_at >= ?2 AND withheld = 1
              GROUP BY 1 ORDER BY 2 DESC, 1"
-        );
-        for row in self.sql.query(&signals, values![first, since])? {
-            abuse.signals.push(SignalCount {
-                signal: row.get(0)?,
-                held: row.count(1)?,
-                released: row.count(2)?,
-            });
-        }
-        let agents = self.sql.query(
-            "SELECT agent, count(*), sum(withheld), count(*) OVER () FROM accepted
+            );
+            for row in self.sql.query(&signals, values![first, since])? {
+                abuse.signals.push(SignalCount {
+                    signal: row.get(0)?,
+                    held: row.count(1)?,
+                    released: row.count(2)?,
+                });
+            }
+            let agents = self.sql.query(
+                "SELECT agent, count(*), sum(withheld), count(*) OVER () FROM accepted
              WHERE id >= ?1 AND received_at >= ?2 AND agent IS NOT NULL
              GROUP BY agent ORDER BY 2 DESC, 1 LIMIT ?3",
-            values![first, since, most],
-        )?;
-        for row in agents {
-            abuse.agent_count = row.count(3)?;
-            abuse.agents.push(AgentCount {
-                agent: row.get(0)?,
-                submissions: row.count(1)?,
-                held: row.count(2)?,
-            });
-        }
-        Ok(abuse)
+                values![first, since, most],
+            )?;
+            for row in agents {
+                abuse.agent_count = row.count(3)?;
+                abuse.agents.push(AgentCount {
+                    agent: row.get(0)?,
+                    submissions: row.count(1)?,
+                    held: row.count(2)?,
+                });
+            }
+            Ok(abuse)
+        })
     }
 }

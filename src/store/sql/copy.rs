@@ -161,6 +161,7 @@ pub(crate) fn open_and_lock(
 }
 
 impl Table {
+    /// All columns, separated by commas.
     fn columns(&self) -> String {
         format!("{}, {}", self.key, self.rest)
     }
@@ -195,6 +196,7 @@ impl Table {
         Ok(())
     }
 
+    /// Inserts rows that [`Table::for_each_page`] has read.
     fn insert_rows(&self, sql: &dyn Sql, rows: &[Row]) -> Result<(), StoreError> {
         let values: Vec<Value<'_>> = rows.iter().flat_map(|row| &row.0).map(Bind::bind).collect();
         let columns = self.columns();

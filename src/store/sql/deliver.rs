@@ -411,17 +411,18 @@ impl DueDelivery {
         })
     }
 
-    /// Whether its network had used up its daily allowance.
+    /// Whether the sender's network had used up its daily allowance.
     fn is_frequent(&self) -> bool {
         self.rank % SUSPICIOUS_RANK >= FREQUENT_RANK
     }
 
-    /// Its class in the order of claims: quiet networks before frequent ones, and within each group,
+    /// The delivery's class in the order of claims: quiet networks before frequent ones, and within each group,
     /// suspicious submissions last.
     fn class(&self) -> usize {
         2 * usize::from(self.is_frequent()) + usize::from(self.rank >= SUSPICIOUS_RANK)
     }
 
+    /// Whether one of these leases is for this delivery.
     fn has_lease_in(&self, under_way: &[Lease]) -> bool {
         under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
     }
@@ -505,7 +506,7 @@ fn due_first_attempts(
     Ok(found)
 }
 
-/// The table with the index by turn. Without the hint, SQLite would choose the index by due time.
+/// The table of deliveries, with the index by form and rank. Without the hint, SQLite would choose the index by due time.
 fn delivery_by_turn(tx: &dyn Sql) -> String {
     tx.dialect().table_with_index("delivery", "delivery_turn")
 }
@@ -614,6 +615,7 @@ impl FrequentPace {
         self.rested.checked_sub(room).unwrap_or(self.now)
     }
 
+    /// Stores the account's state if a message has been counted.
     fn save_if_changed(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
         if self.is_changed { tx.store_time(&self.name, self.rested) } else { Ok(()) }
     }
@@ -627,7 +629,7 @@ const NEWEST_EVERY: usize = 2;
 /// One in this many attempts, on average, is a retry, if one is due.
 const AGAIN_EVERY: usize = 4;
 
-/// How many of the attempts that may begin now are chosen if, on average, one in `every` is.
+/// Chooses one in `every` of the attempts that may begin now, on average, and returns their number.
 ///
 /// The choice has no period. Otherwise, if attempts begin one at a time, retries, forms and the receiver's
 /// refusals could alternate in step, and some delivery would never be sent.
@@ -713,7 +715,8 @@ fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp
     tx.row(&next, values![channel])?.map(|row| rows::to_timestamp(row.get(0)?)).transpose()
 }
 
-/// SQLite recognizes from this text that the partial index applies.
+/// The condition for retries or, if `again` is false, for first attempts. SQLite recognizes from this text
+/// that the partial index applies.
 const fn failures_condition(again: bool) -> &'static str {
     if again { "failures > 0" } else { "failures = 0" }
 }
@@ -930,6 +933,7 @@ fn parse_threshold(because: &str) -> Option<u32> {
     because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
 }
 
+/// The duration in milliseconds; `i64::MAX` if it is longer.
 pub(crate) fn to_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -86,7 +86,8 @@ fn held_table(dialect: Dialect) -> String {
     dialect.table_with_index("submission AS s", "submission_held")
 }
 
-/// A condition on `submission s`: whether the filter selects submissions with this kind of hold.
+/// A condition on `submission s`: excludes submissions that only a flood holds, unless the filter asks for
+/// them.
 fn is_selected_by_hold(filter: &HeldFilter) -> &'static str {
     if filter.signal == Some(Signal::FormRate) { "TRUE" } else { "s.flood = 0" }
 }
@@ -123,7 +124,7 @@ pub(crate) type Position = (i64, [u8; 16]);
 /// The position before every held submission.
 pub(crate) const START: Position = (i64::MIN, [0; 16]);
 
-/// The statement of [`read_page`] and its values.
+/// The query of [`read_page`], and the values of its parameters.
 pub(crate) fn page_statement(dialect: Dialect, filter: &HeldFilter, after: Position) -> (String, Vec<Cell>) {
     let (held, condition, mut values) = table_and_condition(dialect, filter);
     values.extend([Cell::Integer(after.0), Cell::Blob(after.1.to_vec())]);

@@ -67,6 +67,7 @@ impl Editor {
         self.retry_selected(&selected, now)
     }
 
+    /// Retries everything that was selected, and returns the number of deliveries and submissions.
     pub(crate) fn retry_selected(&self, selected: &Selected, now: Timestamp) -> Result<usize, StoreError> {
         let mut count = 0;
         let mut commit = |change: &dyn Fn(&dyn Sql) -> Result<usize, StoreError>| {

@@ -492,12 +492,7 @@ const MAX_RELIABLE_FAILURES: u32 = 1;
 
 impl Reach {
     /// Reads the deliveries of submissions whose ids are in the first column of `submissions`.
-    fn of_submissions(
-        tx: &dyn Sql,
-        submissions: &[Row],
-        channels: &[Route],
-        now: i64,
-    ) -> Result<Reach, StoreError> {
+    fn read(tx: &dyn Sql, submissions: &[Row], channels: &[Route], now: i64) -> Result<Reach, StoreError> {
         let mut reach = Reach::default();
         // Without channels, no submission needs a delivery.
         if channels.is_empty() {

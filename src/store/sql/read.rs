@@ -47,6 +47,7 @@ pub struct ChannelState {
 }
 
 impl ChannelState {
+    /// The number of the channel's deliveries in this state.
     pub fn count(&self, state: DeliveryState) -> usize {
         self.deliveries.iter().filter(|(other, _)| *other == state).map(|(_, count)| count).sum()
     }
@@ -92,6 +93,7 @@ impl InboxReader {
         Ok(listing)
     }
 
+    /// Reads one accepted submission.
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
         let row = self.sql.row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id])?;
         row.as_ref().map(read_submission).transpose()
@@ -271,6 +273,7 @@ fn parse_delivery_state(name: &str) -> Result<DeliveryState, StoreError> {
     DeliveryState::named(name).ok_or(StoreError::Damaged("a state is unknown"))
 }
 
+/// The reason why a channel does not deliver, if it is switched off or paused.
 fn read_obstacle(
     off_at: Option<i64>,
     paused_at: Option<i64>,

@@ -135,7 +135,7 @@ impl InboxReader {
         for row in self.sql.query(&counts, &[])? {
             let (day, status): (i64, String) = (row.get(0)?, row.get(2)?);
             daily_counts.push(DailyCount {
-                day: date(to_timestamp(day.saturating_mul(DAY_IN_MILLISECONDS))?),
+                day: to_timestamp(day.saturating_mul(DAY_IN_MILLISECONDS))?.to_zoned(TimeZone::UTC).date(),
                 form: row.get(1)?,
                 status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
                 count: row.count(3)?,
@@ -143,8 +143,4 @@ impl InboxReader {
         }
         Ok(daily_counts)
     }
-}
-
-fn date(time: Timestamp) -> Date {
-    time.to_zoned(TimeZone::UTC).date()
 }

@@ -247,7 +247,7 @@ fn accepted_table(layout: i64) -> &'static str {
     if layout < 4 { "submission" } else { "accepted" }
 }
 
-/// Hashes rows in the order of the table, which a copy preserves.
+/// Hashes a table's rows in the order of the table, which a copy preserves.
 fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) -> Result<()> {
     let except = if table == "meta" { format!("WHERE name <> '{DIGEST}'") } else { String::new() };
     let name = table.replace('"', "\"\"");
@@ -268,7 +268,7 @@ fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) 
     Ok(())
 }
 
-/// Hashes kind and length first, so that different values never hash alike.
+/// Hashes a value after its kind and length, so that different values never hash alike.
 fn hash_value(hasher: &mut blake3::Hasher, kind: u8, bytes: &[u8]) {
     hasher.update(&[kind]);
     hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -463,9 +463,9 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
+/// Syncs the folder of a file, so that the file's name is durable.
 fn sync_parent_folder(file: &Path) -> Result<()> {
-    let folder = file.parent().unwrap_or(file);
-    Ok(files::sync_folder(folder)?)
+    Ok(files::sync_folder(file.parent().unwrap_or(file))?)
 }
 
 /// Whether the path exists, without following a symbolic link.

@@ -60,6 +60,7 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// Makes a path absolute, without resolving symbolic links.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     std::path::absolute(path).map_err(|error| StoreError::io(path, error))
 }
@@ -74,6 +75,7 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// The device and the inode of a file.
 pub(super) type FileId = (u64, u64);
 
+/// The device and the inode of the file at a path.
 pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
     let metadata = fs::metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
@@ -88,7 +90,8 @@ pub(crate) struct DatabaseFiles {
 }
 
 impl DatabaseFiles {
-    /// Call this once SQLite has all three files open, after the first transaction.
+    /// Reads the identities of the files of the database `path`. Call this once SQLite has all three files
+    /// open, after the first transaction.
     pub(super) fn identify(path: &Path) -> Result<DatabaseFiles, StoreError> {
         let identify = |suffix: &str| {
             let file = with_suffix(path, suffix);
