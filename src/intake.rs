@@ -28,8 +28,6 @@ use crate::submission::encryption::Recipient;
 #[cfg(test)]
 pub(crate) use batch::{BatchConfig, Processed, Screener, process};
 use processor::{Counts, Processor};
-
-/// How submissions are accepted and processed.
 #[derive(Clone, Debug)]
 pub struct IntakeOptions {
     /// How long the same content counts as a repeat.
@@ -61,7 +59,6 @@ impl Default for IntakeOptions {
 /// A submission as it arrived, before it is stored.
 #[derive(Clone)]
 pub struct Arrival {
-    /// The parsed form.
     pub entry: Entry,
     /// The sender's `Idempotency-Key`. If a key is reused for other content by the same source, both
     /// submissions are kept and the log notes it.
@@ -70,7 +67,6 @@ pub struct Arrival {
     pub source: Source,
     /// When the request had been read completely. Stored to the millisecond.
     pub received_at: Timestamp,
-    /// The evidence for screening.
     pub evidence: Evidence,
     /// The host that vouches for the agent that signed the request. `None` without a verified signature.
     pub agent: Option<String>,
@@ -151,8 +147,6 @@ impl Intake {
         let processor = Arc::new(Processor::start(options.clone(), store.clone(), messages.clone())?);
         Ok(Intake { store, options, messages, processor })
     }
-
-    /// The store that keeps the submissions.
     pub fn store(&self) -> &Store {
         &self.store
     }

@@ -19,8 +19,6 @@ use crate::screening::{Evidence, Repeats};
 use crate::store::{self, Hash, HoldCause, NewSubmission, PendingRow, StoreError, Transaction};
 use crate::submission::delivery::Route;
 use crate::submission::verdict::ScreeningVerdict;
-
-/// The outcome of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Processed {
     /// The number of rows that were taken from the intake.

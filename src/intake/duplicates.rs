@@ -27,18 +27,14 @@ pub(crate) struct Candidate {
     pub id: Uuid,
     /// When it was received, as Unix time in milliseconds.
     pub received_at: i64,
-    /// Hash of the content.
     pub content: Hash,
     /// Whether the same content counts as a repeat for as long as the original is stored, not only within the
     /// window.
     pub is_lasting: bool,
     /// Hash of the sender's idempotency key.
     pub key: Option<Hash>,
-    /// The form's name.
     pub form: String,
-    /// Hash of the source.
     pub source: Hash,
-    /// Hash of the source's network.
     pub network: Hash,
     /// Whether a channel can deliver it, or no channel accepts its form; see [`Original::is_deliverable`].
     pub is_deliverable: bool,
@@ -56,20 +52,15 @@ pub(crate) struct Known {
     /// When the newest submission with each idempotency key was received, as Unix time in milliseconds.
     pub keys: HashMap<Hash, i64>,
 }
-
-/// The decision about one candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It becomes a submission.
     New {
         /// Whether its idempotency key was used before, for other content.
         reuses_key: bool,
         /// The cause of its hold, if any; never [`HoldCause::Operator`].
         hold: HoldCause,
-        /// The rank of its deliveries.
         rank: i64,
     },
-    /// It repeats this submission.
     Repeat(Uuid),
 }
 

@@ -56,8 +56,6 @@ pub struct Counts {
     /// Submissions that are held because of a flood.
     pub in_flood: AtomicU64,
 }
-
-/// The processor thread.
 pub(super) struct Processor {
     store: Store,
     pub counts: Arc<Counts>,
@@ -108,8 +106,6 @@ impl Processor {
         }
     }
 }
-
-/// The state of the thread.
 struct ProcessorThread {
     is_stopping: Arc<AtomicBool>,
     options: Arc<ArcSwap<IntakeOptions>>,

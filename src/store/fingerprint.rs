@@ -15,8 +15,9 @@ use crate::forms::source::Source;
 /// 128 bits are enough to rule out accidental collisions, and forgery without the secret.
 pub type Hash = [u8; 16];
 
-/// Replaces the first two bytes of a hash with the lowest bits of `day`, a number of days since 1970. The hashes of one day are then
-/// adjacent in their index, and the pages of earlier days are no longer touched. 14 bytes of the hash remain.
+/// Replaces the first two bytes of a hash with the lowest bits of `day`, a number of days since 1970. The
+/// hashes of one day are then adjacent in their index, and the pages of earlier days are no longer touched.
+/// 14 bytes of the hash remain.
 pub fn with_day_prefix(mut hash: Hash, day: i64) -> Hash {
     hash[..2].copy_from_slice(&day.to_be_bytes()[6..]);
     hash

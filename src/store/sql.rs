@@ -53,7 +53,8 @@ impl Dialect {
         if self == Dialect::Postgres { "FOR UPDATE SKIP LOCKED" } else { "" }
     }
 
-    /// A table for a `FROM` clause, with the partial index that SQLite is to use. PostgreSQL chooses an index itself.
+    /// A table for a `FROM` clause, with the partial index that SQLite is to use. PostgreSQL chooses an index
+    /// itself.
     pub(super) fn table_with_index(self, table: &str, index: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{table} INDEXED BY {index}"),
@@ -155,8 +156,8 @@ impl dyn Sql + '_ {
 /// The possible numbers of rows in one statement: only a few, so that the statements stay prepared.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
-/// Splits keys into `IN` lists, each with the statement's parameters: `values`, then the keys. A list is padded with its last key
-/// to one of a few sizes, so that few statements are prepared.
+/// Splits keys into `IN` lists, each with the statement's parameters: `values`, then the keys. A list is
+/// padded with its last key to one of a few sizes, so that few statements are prepared.
 fn parameter_lists<'a>(
     keys: &'a [[u8; 16]],
     values: &'a [Value<'a>],

@@ -179,8 +179,7 @@ impl Sql for Connection {
         let mut rest = values;
         while !rest.is_empty() {
             let fits = |rows: &usize| {
-                let chunk = rest.get(..rows * columns);
-                chunk.is_some_and(|chunk| {
+                rest.get(..rows * columns).is_some_and(|chunk| {
                     *rows == 1 || chunk.iter().map(size_in_bytes).sum::<usize>() <= STATEMENT_BYTES
                 })
             };
@@ -361,8 +360,7 @@ fn make_durable(connection: &Connection) -> Result<(), StoreError> {
     }
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
-    connection.pragma_update(None, "cache_size", -16_384)?;
-    Ok(())
+    Ok(connection.pragma_update(None, "cache_size", -16_384)?)
 }
 
 /// Switches to write-ahead logging and returns the resulting mode.
@@ -384,7 +382,8 @@ fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-/// Copies as much of the log as possible into the database without waiting, syncs it, and returns the number of copied pages.
+/// Copies as much of the log as possible into the database without waiting, syncs it, and returns the number
+/// of copied pages.
 fn checkpoint_passively(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
 }
@@ -414,8 +413,7 @@ fn migrate_in_transaction(connection: &mut Connection) -> Result<(), StoreError>
         }
     }
     transaction.pragma_update(None, "user_version", LAYOUT)?;
-    transaction.commit()?;
-    Ok(())
+    Ok(transaction.commit()?)
 }
 
 impl From<rusqlite::Error> for StoreError {

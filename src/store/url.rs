@@ -4,8 +4,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::postgres::server::Server;
-
-/// The address of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUrl {
     /// A SQLite file. The server creates the file and its folder if they are missing, for its own user only.

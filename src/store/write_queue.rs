@@ -26,10 +26,7 @@ const CROWD: usize = 8;
 const CROWD_DURATION: Duration = Duration::from_millis(10);
 /// A write that takes longer than this makes the store unhealthy.
 const MAX_WRITE_TIME: Duration = Duration::from_secs(5);
-
-/// Sends the outcome to a waiting caller.
 pub(super) type ResultSender<T> = oneshot::Sender<Result<T, StoreError>>;
-/// Receives the outcome.
 pub(super) type ResultReceiver<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 /// The requests that are waiting for the writer, and the outcome of its last write.
@@ -165,16 +162,14 @@ impl WriteQueue {
     /// The outcome of the last write; see [`Store::health`](super::Store::health).
     pub fn health(&self) -> Result<(), StoreError> {
         let waiting = self.lock();
-        if waiting.closed {
-            return Err(StoreError::Closed);
+        match &waiting.failure {
+            _ if waiting.closed => Err(StoreError::Closed),
+            Some(failure) => Err(failure.clone()),
+            None if waiting.began.is_some_and(|began| began.elapsed() > MAX_WRITE_TIME) => {
+                Err(StoreError::Slow)
+            }
+            None => Ok(()),
         }
-        if let Some(failure) = &waiting.failure {
-            return Err(failure.clone());
-        }
-        if waiting.began.is_some_and(|began| began.elapsed() > MAX_WRITE_TIME) {
-            return Err(StoreError::Slow);
-        }
-        Ok(())
     }
 
     /// Refuses further requests. The writer still commits those in the queue.

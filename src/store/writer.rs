@@ -155,8 +155,6 @@ impl Drop for AbandonOnDrop<'_> {
         self.0.abandon();
     }
 }
-
-/// The state of the thread.
 struct WriterThread {
     url: DatabaseUrl,
     events: Arc<Events>,

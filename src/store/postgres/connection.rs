@@ -34,7 +34,6 @@ use crate::store::test_recorder as recorder;
 
 /// How much longer than the server's own timeout we wait for a statement.
 const GRACE: Duration = Duration::from_secs(2);
-/// The timeout for locks.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// After this idle time the server ends a transaction and releases its locks: its client is gone.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -44,7 +43,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) struct ConnectionOptions {
     /// Whether to connect only to a server that accepts changes, if there are several hosts.
     pub writes: bool,
-    /// The timeout of a statement.
     pub statement: Duration,
 }
 
@@ -65,7 +63,6 @@ pub(crate) struct PgConnection {
 }
 
 impl PgConnection {
-    /// Connects to the server.
     pub(crate) fn open(server: &Server, session: ConnectionOptions) -> Result<PgConnection, StoreError> {
         PgConnection::open_listening(server, session, None)
     }

@@ -61,7 +61,8 @@ pub(super) fn days_with_refusals(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> 
     sql.query("SELECT DISTINCT day FROM pressure", &[])?.iter().map(|row| row.get(0)).collect()
 }
 
-/// Removes the counts of these sources' refused requests. Looks up each day separately, because the key begins with the day.
+/// Removes the counts of these sources' refused requests. Looks up each day separately, because the key
+/// begins with the day.
 pub(super) fn forget_refusals_of(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
     for day in days {
         tx.execute_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;

@@ -136,11 +136,10 @@ pub(crate) fn open_and_lock(
 ) -> Result<(Box<dyn Sql>, Option<Lock>), CopyError> {
     match place {
         DatabaseUrl::Sqlite(path) => {
-            if !make && !path.exists() {
-                return Err(StoreError::Missing(place.clone()).into());
-            }
             if make {
                 create_folder(path)?;
+            } else if !path.exists() {
+                return Err(StoreError::Missing(place.clone()).into());
             }
             let lock = Lock::try_acquire(place)?.ok_or_else(|| CopyError::InUse(place.clone()))?;
             if make {

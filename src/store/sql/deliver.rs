@@ -259,8 +259,6 @@ impl Transaction<'_> {
         let row = self.sql.row("SELECT value FROM meta WHERE name = ?1", values![name])?;
         row.map(|row| rows::to_timestamp(i64::from_be_bytes(row.get(0)?))).transpose()
     }
-
-    /// Stores a time under a name.
     pub fn store_time(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
         self.sql.execute(
             "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
@@ -337,15 +335,13 @@ fn claim_for_channel(
         let Some(found) = (if again { retries.next() } else { first.next() }) else { break };
         if found.is_sending {
             // The lease of the attempt has expired.
-            if requeue(tx, &found, now)? == Some(now) {
-                claimed.extend(begin_attempt(tx, found, again, now, lease)?);
+            if requeue(tx, &found, now)? != Some(now) {
+                continue;
             }
-        } else {
-            if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_frequent()) {
-                pace.count_message();
-            }
-            claimed.extend(begin_attempt(tx, found, again, now, lease)?);
+        } else if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_frequent()) {
+            pace.count_message();
         }
+        claimed.extend(begin_attempt(tx, found, again, now, lease)?);
     }
     let mut next = NextDue { first: next_due(tx, channel, false)?, retry: next_due(tx, channel, true)? };
     let mut is_paced = false;
@@ -416,8 +412,8 @@ impl DueDelivery {
         self.rank % SUSPICIOUS_RANK >= FREQUENT_RANK
     }
 
-    /// The delivery's class in the order of claims: quiet networks before frequent ones, and within each group,
-    /// suspicious submissions last.
+    /// The delivery's class in the order of claims: quiet networks before frequent ones, and within each
+    /// group, suspicious submissions last.
     fn class(&self) -> usize {
         2 * usize::from(self.is_frequent()) + usize::from(self.rank >= SUSPICIOUS_RANK)
     }
@@ -506,7 +502,8 @@ fn due_first_attempts(
     Ok(found)
 }
 
-/// The table of deliveries, with the index by form and rank. Without the hint, SQLite would choose the index by due time.
+/// The table of deliveries, with the index by form and rank. Without the hint, SQLite would choose the index
+/// by due time.
 fn delivery_by_turn(tx: &dyn Sql) -> String {
     tx.dialect().table_with_index("delivery", "delivery_turn")
 }
@@ -602,8 +599,6 @@ impl FrequentPace {
         let left = (FREQUENT_STEP * FREQUENT_BURST).saturating_sub(debt);
         usize::try_from(left.as_millis() / self.step.as_millis()).unwrap_or(usize::MAX)
     }
-
-    /// Counts a message.
     fn count_message(&mut self) {
         self.rested = schedule::later(self.rested, self.step);
         self.is_changed = true;
@@ -811,27 +806,21 @@ fn record_outcome(
          WHERE submission = ?1 AND channel = ?2 AND number = ?3",
         values![lease.submission, lease.channel, lease.number, now.as_millisecond(), delivered, answer],
     )?;
-    match verdict {
-        NextStep::Delivered => {
-            tx.execute(
-                "UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL
-                 WHERE submission = ?1 AND channel = ?2",
-                values![lease.submission, lease.channel],
-            )?;
-        }
-        NextStep::RetryAt(_) | NextStep::Parked => {
-            let due_at = match verdict {
-                NextStep::RetryAt(at) => Some(at.as_millisecond()),
-                _ => None,
-            };
-            tx.execute(
-                &format!(
-                    "UPDATE delivery SET {REQUEUED}, interrupted = 0, blame = ?5, failures = failures + 1
-                     WHERE submission = ?1 AND channel = ?2 AND state = 'sending' AND attempts = ?3"
-                ),
-                values![lease.submission, lease.channel, lease.number, due_at, blame],
-            )?;
-        }
+    if verdict == NextStep::Delivered {
+        tx.execute(
+            "UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL
+             WHERE submission = ?1 AND channel = ?2",
+            values![lease.submission, lease.channel],
+        )?;
+    } else {
+        let due_at = if let NextStep::RetryAt(at) = verdict { Some(at.as_millisecond()) } else { None };
+        tx.execute(
+            &format!(
+                "UPDATE delivery SET {REQUEUED}, interrupted = 0, blame = ?5, failures = failures + 1
+                 WHERE submission = ?1 AND channel = ?2 AND state = 'sending' AND attempts = ?3"
+            ),
+            values![lease.submission, lease.channel, lease.number, due_at, blame],
+        )?;
     }
     tx.exists(
         "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL

@@ -45,17 +45,16 @@ impl Editor {
     /// Opens the database. Fails with [`StoreError::Missing`] if there is none.
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<Editor, StoreError> {
         let place = place.into();
-        let (sql, secret): (Box<dyn Sql>, Secret) = match &place {
+        Ok(match &place {
             DatabaseUrl::Sqlite(path) => {
                 let (connection, secret) = sqlite::open_to_edit(path, PATIENCE)?;
-                (Box::new(connection), secret)
+                Editor { sql: Box::new(connection), secret, place }
             }
             DatabaseUrl::Postgres(server) => {
-                let (link, secret) = postgres::open_to_edit(server)?;
-                (Box::new(link), secret)
+                let (connection, secret) = postgres::open_to_edit(server)?;
+                Editor { sql: Box::new(connection), secret, place }
             }
-        };
-        Ok(Editor { sql, secret, place })
+        })
     }
 
     /// Makes deliveries due at once and restarts their schedule, queues submissions that were set aside for

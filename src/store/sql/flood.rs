@@ -29,7 +29,6 @@ pub type FormRates = HashMap<String, FormRate>;
 pub type NetworkRates = HashMap<(String, Hash), i64>;
 
 impl Transaction<'_> {
-    /// Reads the rates of forms and networks.
     pub fn read_rates(
         &self,
         forms: &BTreeSet<&str>,
@@ -128,8 +127,6 @@ pub(super) fn remove_rested_networks(tx: &dyn Sql, now: i64, most: i64) -> Resul
     );
     tx.execute(&rested, values![now.saturating_mul(1000), most]).map(drop)
 }
-
-/// A form that is flooded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flood {
     pub form: String,

@@ -36,8 +36,6 @@ pub enum IdMatch {
     /// Several submissions match. Contains the newest of them, in descending order.
     Several(Vec<Uuid>),
 }
-
-/// The state of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelState {
     pub name: String,

@@ -48,8 +48,6 @@ pub struct Queue {
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,
 }
-
-/// The backlog of one channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelQueue {
     pub name: String,
@@ -64,7 +62,6 @@ pub struct ChannelQueue {
 }
 
 impl InboxReader {
-    /// Counts the backlog.
     pub fn queue(&self) -> Result<Queue, StoreError> {
         let [first, again, parked, held] = backlog_queries(self.sql.dialect());
         let mut queue = Queue::default();
