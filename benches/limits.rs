@@ -47,7 +47,7 @@ fn main() {
             "{keys:>12} {:>12.1} {:>12.0} {:>12} {:>11.3}% {:>11.5}%",
             memory as f64 / 1_048_576.0,
             took as f64 / requests as f64,
-            limiter.sources(),
+            limiter.estimate_sources(),
             refused as f64 * 100.0 / requests as f64,
             f64::from(differ) * 100.0 / requests as f64,
         );

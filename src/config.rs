@@ -426,7 +426,7 @@ impl Config {
         self.base_url = self.base_url.or_else(|| tls::acme_base_url(&self.web.tls));
         let base_url = self.base_url.clone().unwrap_or_else(|| tls::address_base_url(&self.web.tls, address));
         tls::complete_redirect(&mut self.web.tls, &base_url, address);
-        self.agents.origin = agent::SiteOrigin::of(&base_url);
+        self.agents.origin = agent::SiteOrigin::from_url(&base_url);
         self.pages.base_url = base_url;
         self
     }
@@ -557,7 +557,7 @@ fn read_agents(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
             value::flag,
         ),
         extra_roots: channel::pem(r, "agents.ca_file", "", folder).map(|(_, roots)| roots),
-        origin: agent::SiteOrigin::of(""),
+        origin: agent::SiteOrigin::from_url(""),
         key_timeout: agent::KEY_TIMEOUT,
     };
     for url in &agents.directories {
@@ -1122,7 +1122,8 @@ mod tests {
     fn agents_directories_are_hosts_or_urls_without_a_path() {
         let text = "[agents]\ndirectories = [\"agent.example.com\", \"https://Other.example.com:8443/\"]";
         let config = accept(text, &[], &[]);
-        let places: Vec<String> = config.agents.directories.iter().map(crate::fetch::Url::place).collect();
+        let places: Vec<String> =
+            config.agents.directories.iter().map(crate::fetch::Url::host_and_port).collect();
         assert_eq!(places, ["agent.example.com:443", "other.example.com:8443"]);
         let environment = [("FRONTDESK_AGENTS__DIRECTORIES", "one.example.com, two.example.com")];
         assert_eq!(accept("", &environment, &[]).agents.directories.len(), 2);
@@ -1145,9 +1146,12 @@ mod tests {
     fn signatures_must_name_the_public_address_of_the_site() {
         use crate::web::agent::SiteOrigin;
         let address = "127.0.0.1:4321".parse().ok();
-        assert_eq!(accept("", &[], &[]).at(address).agents.origin, SiteOrigin::of("http://127.0.0.1:4321"));
+        assert_eq!(
+            accept("", &[], &[]).at(address).agents.origin,
+            SiteOrigin::from_url("http://127.0.0.1:4321")
+        );
         let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
-        assert_eq!(config.at(address).agents.origin, SiteOrigin::of("https://www.example.com"));
+        assert_eq!(config.at(address).agents.origin, SiteOrigin::from_url("https://www.example.com"));
     }
 
     fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Config, Vec<Fault>) {

@@ -72,7 +72,7 @@ pub fn serve(
     let balancers = Balancer::for_workers(app.snapshot.load().options.workers.max(1));
     for (number, balancer) in balancers.into_iter().enumerate() {
         let (app, public, phase, connections) =
-            (app.clone(), sockets.public()?, phase.clone(), connections.clone());
+            (app.clone(), sockets.duplicate_public()?, phase.clone(), connections.clone());
         let run = move || listener::run(WorkerState::new(&app), public, connections, balancer, phase);
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
@@ -92,13 +92,13 @@ pub fn serve(
     let watch_memory = move || memory::watch(&app, &connections, &stop);
     std::thread::Builder::new().name("memory".into()).spawn(watch_memory)?;
     for thread in threads {
-        join(thread)?;
+        join_thread(thread)?;
     }
     // The private address stays up until the workers have ended, to report that the server is stopping.
     let _ = workers_done.send(true);
-    ops.map_or(Ok(()), join)
+    ops.map_or(Ok(()), join_thread)
 }
 
-fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+fn join_thread(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use frontdesk::web::Peer;
-use frontdesk::web::client::{ForwardedHeader, client, forwarded};
+use frontdesk::web::client::{ForwardedHeader, client_address, forwarded_client};
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 
@@ -27,12 +27,12 @@ fuzz_target!(|input: &[u8]| {
         (ForwardedHeader::Forwarded, ForwardedHeader::XForwardedFor)
     };
     let proxies = ["10.0.0.0/8".parse().expect("a block")];
-    let who = |peer, headers: &HeaderMap| client(Peer::at(peer), headers, &proxies, header);
+    let who = |peer, headers: &HeaderMap| client_address(Peer::at(peer), headers, &proxies, header);
 
     let mut all_forged = HeaderMap::new();
     add(&mut all_forged, header, &lines);
     assert_eq!(who(STRANGER, &all_forged), STRANGER, "headers from untrusted peers are ignored");
-    let found = forwarded(&all_forged, &proxies, header);
+    let found = forwarded_client(&all_forged, &proxies, header);
     assert_eq!(who(PROXY, &all_forged), found.unwrap_or(PROXY));
 
     let honest: &[u8] = match (header, how & 2 == 0) {

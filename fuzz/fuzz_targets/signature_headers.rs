@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     // Skips inputs that are not valid requests.
     let Ok(request) = request.body(()) else { return };
     let (head, ()) = request.into_parts();
-    let origin = SiteOrigin::of("https://www.example.com");
+    let origin = SiteOrigin::from_url("https://www.example.com");
 
     let found = claims(&head, &origin);
     assert!(found.len() <= 3, "a bounded number");

@@ -185,7 +185,7 @@ pub(super) fn pem(
 /// Records an error if the host of a URL is an address that requests must not connect to.
 pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow_private: bool) {
     if let Host::Address(address) = url.host()
-        && let Err(why) = address::check(url.host(), &[*address], allow_private)
+        && let Err(why) = address::check_addresses(url.host(), &[*address], allow_private)
     {
         r.refuse_if(true, key, &format!("points to a forbidden address: {why}"));
     }

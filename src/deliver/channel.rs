@@ -26,7 +26,9 @@ impl ChannelOptions {
     pub fn destination(&self) -> String {
         match &self.kind {
             TransportOptions::Smtp(smtp) => format!("smtp:{}:{}", smtp.host, smtp.port),
-            TransportOptions::Webhook(webhook) => format!("{}{}", webhook.url.place(), webhook.url.target()),
+            TransportOptions::Webhook(webhook) => {
+                format!("{}{}", webhook.url.host_and_port(), webhook.url.target())
+            }
             TransportOptions::Maildir(maildir) => format!("maildir:{}", maildir.path.display()),
         }
     }
@@ -44,7 +46,7 @@ impl ChannelOptions {
                 let username = smtp.login.as_ref().map_or("", |login| login.username.as_str());
                 (format!("{username}@{}", smtp.host), smtp.addresses.to.len())
             }
-            TransportOptions::Webhook(webhook) => (webhook.url.place(), 1),
+            TransportOptions::Webhook(webhook) => (webhook.url.host_and_port(), 1),
             TransportOptions::Maildir(maildir) => (maildir.path.display().to_string(), 1),
         };
         DailyQuota { account, recipients: u32::try_from(recipients).unwrap_or(u32::MAX) }

@@ -87,7 +87,7 @@ impl Webhook {
             }
         };
         let cause = if failed.is_sent { Cause::Unclear } else { Cause::Channel };
-        Outcome::failed(cause, format!("{}: {}", url.place(), failed.sentence))
+        Outcome::failed(cause, format!("{}: {}", url.host_and_port(), failed.sentence))
     }
 }
 

@@ -53,15 +53,15 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
 /// Checks all addresses of a host. The error is the reason why one of them is refused. A single refused
 /// address makes the whole host invalid, because a mixture of public and private addresses indicates an
 /// attack.
-pub fn check(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<(), String> {
+pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<(), String> {
     if found.is_empty() {
         return Err("the name has no address".to_owned());
     }
-    found.iter().find_map(|address| refusal(host, *address, allow_private)).map_or(Ok(()), Err)
+    found.iter().find_map(|address| refusal_reason(host, *address, allow_private)).map_or(Ok(()), Err)
 }
 
 /// The reason why an address of this host is refused, or `None` if it is permitted.
-fn refusal(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
+fn refusal_reason(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
     if is_metadata(address) {
         return Some(format!("{address} gives out a cloud's credentials; frontdesk never connects to it"));
     }
@@ -255,24 +255,24 @@ mod tests {
 
     #[test]
     fn localhost_needs_loopback_and_other_hosts_public_addresses() {
-        check("hooks.example.com", &["8.8.8.8", "2606:4700:4700::1111"], false, None);
-        check("hooks.example.com", &["192.168.1.2"], false, Some("allow_private"));
-        check("hooks.example.com", &["192.168.1.2"], true, None);
-        check("hooks.example.com", &["127.0.0.1"], false, Some("allow_private"));
-        check("hooks.example.com", &["127.0.0.1"], true, None);
-        check("hooks.example.com", &[], true, Some("no address"));
-        check("localhost", &["127.0.0.1", "::1"], false, None);
-        check("localhost", &["8.8.8.8"], false, Some("not on this machine"));
-        check("localhost", &["8.8.8.8"], true, Some("not on this machine"));
-        check("localhost", &["127.0.0.1", "192.168.1.2"], true, Some("not on this machine"));
+        check_addresses("hooks.example.com", &["8.8.8.8", "2606:4700:4700::1111"], false, None);
+        check_addresses("hooks.example.com", &["192.168.1.2"], false, Some("allow_private"));
+        check_addresses("hooks.example.com", &["192.168.1.2"], true, None);
+        check_addresses("hooks.example.com", &["127.0.0.1"], false, Some("allow_private"));
+        check_addresses("hooks.example.com", &["127.0.0.1"], true, None);
+        check_addresses("hooks.example.com", &[], true, Some("no address"));
+        check_addresses("localhost", &["127.0.0.1", "::1"], false, None);
+        check_addresses("localhost", &["8.8.8.8"], false, Some("not on this machine"));
+        check_addresses("localhost", &["8.8.8.8"], true, Some("not on this machine"));
+        check_addresses("localhost", &["127.0.0.1", "192.168.1.2"], true, Some("not on this machine"));
     }
 
     #[test]
     fn one_refused_address_refuses_the_host() {
-        check("hooks.example.com", &["8.8.8.8", "10.0.0.1"], false, Some("10.0.0.1"));
-        check("hooks.example.com", &["10.0.0.1", "8.8.8.8"], false, Some("10.0.0.1"));
-        check("hooks.example.com", &["8.8.8.8", "10.0.0.1"], true, None);
-        check("hooks.example.com", &["10.0.0.1", "169.254.169.254"], true, Some("credentials"));
+        check_addresses("hooks.example.com", &["8.8.8.8", "10.0.0.1"], false, Some("10.0.0.1"));
+        check_addresses("hooks.example.com", &["10.0.0.1", "8.8.8.8"], false, Some("10.0.0.1"));
+        check_addresses("hooks.example.com", &["8.8.8.8", "10.0.0.1"], true, None);
+        check_addresses("hooks.example.com", &["10.0.0.1", "169.254.169.254"], true, Some("credentials"));
     }
 
     #[test]
@@ -288,8 +288,8 @@ mod tests {
             "fd00:ec2::23",
             "fd20:ce::254",
         ] {
-            check("hooks.example.com", &[text], true, Some("credentials"));
-            check("hooks.example.com", &[text], false, Some("credentials"));
+            check_addresses("hooks.example.com", &[text], true, Some("credentials"));
+            check_addresses("hooks.example.com", &[text], false, Some("credentials"));
         }
     }
 
@@ -311,20 +311,20 @@ mod tests {
             "2001:0:4136:e378:8000:63bf:5601:5601",
             "2001:0:4136:e378:8000:63bf:5601:55e8",
         ] {
-            check("hooks.example.com", &[text], true, Some("credentials"));
+            check_addresses("hooks.example.com", &[text], true, Some("credentials"));
         }
         // Another private address, in the same forms.
         for text in
             ["64:ff9b::10.0.0.1", "64:ff9b:1::10.0.0.1", "2002:a00:1::1", "::10.0.0.1", "2001:0:a00:1::1"]
         {
-            check("hooks.example.com", &[text], true, None);
-            check("hooks.example.com", &[text], false, Some("allow_private"));
+            check_addresses("hooks.example.com", &[text], true, None);
+            check_addresses("hooks.example.com", &[text], false, Some("allow_private"));
         }
     }
 
-    fn check(host: &str, found: &[&str], allow_private: bool, refused: Option<&str>) {
+    fn check_addresses(host: &str, found: &[&str], allow_private: bool, refused: Option<&str>) {
         let found: Vec<IpAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
-        match (super::check(&Host::Name(host.to_owned()), &found, allow_private), refused) {
+        match (super::check_addresses(&Host::Name(host.to_owned()), &found, allow_private), refused) {
             (Ok(()), None) => {}
             (Err(reason), Some(part)) => assert!(reason.contains(part), "{reason}"),
             (result, _) => panic!("{host} {found:?}: {result:?}"),

@@ -165,13 +165,13 @@ impl FetchClient {
         let stream = self.connect(url).await.map_err(FetchError::unsent)?;
         let sent = |sentence| FetchError { is_sent: true, sentence };
         if url.scheme() == UrlScheme::Http {
-            return self.exchange(stream, request).await.map_err(sent);
+            return self.send_request_over(stream, request).await.map_err(sent);
         }
-        let stream = self.secure(url, stream).await.map_err(FetchError::unsent)?;
-        self.exchange(stream, request).await.map_err(sent)
+        let stream = self.start_tls(url, stream).await.map_err(FetchError::unsent)?;
+        self.send_request_over(stream, request).await.map_err(sent)
     }
 
-    async fn secure(&self, url: &Url, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+    async fn start_tls(&self, url: &Url, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
         let name = match url.host() {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| error.to_string())?,
             Host::Address(address) => ServerName::from(*address),
@@ -185,8 +185,8 @@ impl FetchClient {
     async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
-        address::check(url.host(), &found, self.allow_private)?;
-        let candidates = candidates(&found);
+        address::check_addresses(url.host(), &found, self.allow_private)?;
+        let candidates = addresses_to_try(&found);
         let share = self.timeouts.connect / u32::try_from(candidates.len()).unwrap_or(1).max(1);
         let mut failure = "the name has no address".to_owned();
         for address in candidates {
@@ -199,7 +199,11 @@ impl FetchClient {
         Err(failure)
     }
 
-    async fn exchange<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<FetchResponse, String>
+    async fn send_request_over<S>(
+        &self,
+        stream: S,
+        request: Request<Full<Bytes>>,
+    ) -> Result<FetchResponse, String>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -207,7 +211,7 @@ impl FetchClient {
             .max_buf_size(MAX_BODY_BYTES)
             .max_header_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(stream));
-        let (mut sender, connection) = handshake.await.map_err(|error| with_causes(&error))?;
+        let (mut sender, connection) = handshake.await.map_err(|error| error_with_causes(&error))?;
         // The connection's error is ignored, because the exchange returns a more specific one.
         let driver = async {
             let _ = connection.await;
@@ -247,7 +251,7 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
 
 /// The addresses to try. They come from both families, because a host may have only IPv4 or only IPv6
 /// connectivity.
-fn candidates(permitted: &[IpAddr]) -> Vec<IpAddr> {
+fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {
         let count = if address.is_ipv4() { &mut v4 } else { &mut v6 };
@@ -278,13 +282,13 @@ async fn with_timeout<T, E: std::error::Error>(
 ) -> Result<T, String> {
     match timeout(limit, work).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(format!("{phase}: {}", with_causes(&error))),
+        Ok(Err(error)) => Err(format!("{phase}: {}", error_with_causes(&error))),
         Err(_) => Err(format!("{phase}: not done within {} s", limit.as_secs_f32())),
     }
 }
 
 /// An error and its causes as text, without repetitions.
-fn with_causes(error: &dyn std::error::Error) -> String {
+fn error_with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

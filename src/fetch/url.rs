@@ -77,7 +77,7 @@ impl Url {
                     .to_owned(),
             );
         }
-        let host = read_host(authority.host())?;
+        let host = parse_host(authority.host())?;
         let port = match (authority.port_u16(), authority.port()) {
             (Some(0), _) => return Err("port 0 is not a valid port".to_owned()),
             (Some(port), _) => port,
@@ -127,17 +127,17 @@ impl Url {
     pub fn authority(&self) -> String {
         match (self.scheme, self.port) {
             (UrlScheme::Https, 443) | (UrlScheme::Http, 80) => self.host.to_string(),
-            _ => self.place(),
+            _ => self.host_and_port(),
         }
     }
 
     /// Host and port, for messages.
-    pub fn place(&self) -> String {
+    pub fn host_and_port(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 }
 
-fn read_host(text: &str) -> Result<Host, String> {
+fn parse_host(text: &str) -> Result<Host, String> {
     let wrong = || "the host is neither a name such as `hooks.example.com` nor an address".to_owned();
     if let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
         return address.parse().map(|address| Host::Address(IpAddr::V6(address))).map_err(|_| wrong());
@@ -166,7 +166,7 @@ impl fmt::Display for Host {
 
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Url({:?}, {}, …)", self.scheme, self.place())
+        write!(f, "Url({:?}, {}, …)", self.scheme, self.host_and_port())
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
         match (Url::parse(text), expected) {
             (Ok(url), Ok((place, authority, target))) => {
                 assert_eq!(
-                    (&*url.place(), &*url.authority(), url.target()),
+                    (&*url.host_and_port(), &*url.authority(), url.target()),
                     (place, authority, target),
                     "{text}"
                 );

@@ -55,10 +55,10 @@ pub struct ByteLimiter {
 
 impl ByteLimiter {
     pub fn new(options: &ByteOptions) -> ByteLimiter {
-        ByteLimiter::sized(options, SOURCE_BITS, NETWORK_BITS)
+        ByteLimiter::with_table_bits(options, SOURCE_BITS, NETWORK_BITS)
     }
 
-    fn sized(options: &ByteOptions, source_bits: u32, network_bits: u32) -> ByteLimiter {
+    fn with_table_bits(options: &ByteOptions, source_bits: u32, network_bits: u32) -> ByteLimiter {
         let network = options.network.max(options.source);
         let create = || [ByteDebts::new(options.source, source_bits), ByteDebts::new(network, network_bits)];
         ByteLimiter { layers: Layers::new(options.enabled, create) }
@@ -70,12 +70,12 @@ impl ByteLimiter {
         let Some(mut state) = self.layers.lock_at(now) else { return Admission::Allowed };
         let LayerState { sources, networks, counts, .. } = &mut *state;
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let account = sources.account(source);
-        let network = networks.account(source.network());
+        let account = sources.look_up(source);
+        let network = networks.look_up(source.network());
         let waits = [sources.wait(&account, bytes), networks.wait(&network, bytes)];
         let admission = rule::refusal(waits).unwrap_or_else(|| {
-            sources.add(&account, bytes);
-            networks.add(&network, bytes);
+            sources.charge(&account, bytes);
+            networks.charge(&network, bytes);
             Admission::Allowed
         });
         counts.count(admission);
@@ -115,7 +115,7 @@ impl ByteDebts {
         ByteDebts { budget: budget.clamp(1, MAX_BYTES), table: CellTable::new(bits, DAY), recovered: 0 }
     }
 
-    fn account(&self, key: impl Hash) -> DebtEntry {
+    fn look_up(&self, key: impl Hash) -> DebtEntry {
         let places = self.table.places(key);
         let least = places.iter().map(|place| self.table.cells[*place]).min().unwrap_or_default();
         DebtEntry { places, debt: least.saturating_sub(self.recovered) }
@@ -129,7 +129,7 @@ impl ByteDebts {
     }
 
     /// Adds bytes for which `wait` returned zero. Raises each cell to at least the new debt.
-    fn add(&mut self, account: &DebtEntry, bytes: u64) {
+    fn charge(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {
             let cell = &mut self.table.cells[place];
@@ -233,8 +233,8 @@ mod tests {
     #[test]
     fn all_memory_is_released_after_an_idle_day() {
         let mut debts = ByteDebts::new(1_000, 4);
-        let account = debts.account(7);
-        debts.add(&account, 1_000);
+        let account = debts.look_up(7);
+        debts.charge(&account, 1_000);
         debts.advance(DAY.saturating_sub(Duration::from_secs(1)));
         assert_eq!(debts.table.cells.iter().filter(|cell| **cell != 0).count(), ROWS);
         debts.advance(2 * DAY);
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn exhausted_sources_rarely_block_other_sources() {
         let options = ByteOptions { enabled: true, source: 1_000, network: MAX_BYTES };
-        let (limiter, start) = (ByteLimiter::sized(&options, 12, 12), Instant::now());
+        let (limiter, start) = (ByteLimiter::with_table_bits(&options, 12, 12), Instant::now());
         // The ratio of sources to cells is that of 32,000 sources in a sketch of full size.
         for n in 0..500 {
             // The last sources may already be refused, because they share cells with earlier ones.
@@ -266,7 +266,7 @@ mod tests {
             const BUDGET: u64 = 1_000;
             // Large enough that sharing cells causes a refusal in only one of 10^13 runs of all cases.
             let options = ByteOptions { enabled: true, source: BUDGET, network: MAX_BYTES };
-            let (limiter, start) = (ByteLimiter::sized(&options, 16, 4), Instant::now());
+            let (limiter, start) = (ByteLimiter::with_table_bits(&options, 16, 4), Instant::now());
             // The first request starts the limiter's clock, so that the limiter and the table count from the
             // same time.
             assert_eq!(limiter.charge(source(0), 0, start), Admission::Allowed);
@@ -304,11 +304,11 @@ mod tests {
     /// Whether this many bytes would have to wait. Charges nothing.
     fn waits(limiter: &ByteLimiter, source: Source, bytes: u64) -> bool {
         let state = limiter.layers.lock().unwrap();
-        !state.sources.wait(&state.sources.account(source), bytes).is_zero()
+        !state.sources.wait(&state.sources.look_up(source), bytes).is_zero()
     }
 
     fn small(source: u64, network: u64) -> ByteLimiter {
-        ByteLimiter::sized(&ByteOptions { enabled: true, source, network }, 10, 10)
+        ByteLimiter::with_table_bits(&ByteOptions { enabled: true, source, network }, 10, 10)
     }
 
     /// The sources 0 to 255 are in one network.

@@ -29,7 +29,7 @@ pub(super) struct WindowQuota {
 }
 
 /// The quotas of one layer, per minute and per hour. Their names appear in the `RateLimit-Policy` field.
-pub(super) fn windows(quota: Quota, [minute, hour]: [&'static str; 2]) -> [WindowQuota; 2] {
+pub(super) fn window_quotas(quota: Quota, [minute, hour]: [&'static str; 2]) -> [WindowQuota; 2] {
     [
         WindowQuota::new(minute, quota.per_minute, Duration::from_mins(1)),
         WindowQuota::new(hour, quota.per_hour, Duration::from_hours(1)),
@@ -46,19 +46,19 @@ impl WindowQuota {
     }
 
     /// The number of ticks in `elapsed`.
-    pub(super) fn tick(&self, elapsed: Duration) -> u64 {
+    pub(super) fn ticks_in(&self, elapsed: Duration) -> u64 {
         let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let ticks = (u128::from(nanos) * u128::from(self.rate)) >> 64;
         u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 
     /// Ticks until one more request is allowed; 0 if it is allowed now.
-    pub(super) fn wait(&self, debt: u32) -> u32 {
+    pub(super) fn ticks_until_allowed(&self, debt: u32) -> u32 {
         debt.saturating_sub(self.step * (self.quota - 1))
     }
 
     /// The debt after one more request.
-    pub(super) fn charged(&self, debt: u32) -> u32 {
+    pub(super) fn debt_after_request(&self, debt: u32) -> u32 {
         debt + self.step
     }
 
@@ -73,7 +73,7 @@ impl WindowQuota {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    pub(super) fn status(&self, debt: u32) -> QuotaStatus {
+    pub(super) fn status_for_debt(&self, debt: u32) -> QuotaStatus {
         let window_seconds = self.window.as_secs();
         QuotaStatus {
             name: self.name,
@@ -86,8 +86,8 @@ impl WindowQuota {
 }
 
 /// The time until both windows allow one more request; zero if they allow it now.
-pub(super) fn wait(windows: &[WindowQuota; 2], debts: [u32; 2]) -> Duration {
-    let wait = |at: usize| match windows[at].wait(debts[at]) {
+pub(super) fn time_until_allowed(windows: &[WindowQuota; 2], debts: [u32; 2]) -> Duration {
+    let wait = |at: usize| match windows[at].ticks_until_allowed(debts[at]) {
         0 => Duration::ZERO,
         ticks => windows[at].ticks_to_time(ticks),
     };
@@ -106,12 +106,12 @@ mod tests {
                 let ticks = u64::from(pace.max_debt());
                 // Because of rounding, the window's end may fall into the tick before.
                 assert!(
-                    (ticks - 1..=ticks).contains(&pace.tick(window)),
+                    (ticks - 1..=ticks).contains(&pace.ticks_in(window)),
                     "{quota} {} {ticks}",
-                    pace.tick(window)
+                    pace.ticks_in(window)
                 );
                 // The error does not grow over a hundred thousand windows.
-                let off = (ticks * 100_000).abs_diff(pace.tick(window * 100_000));
+                let off = (ticks * 100_000).abs_diff(pace.ticks_in(window * 100_000));
                 assert!(off <= 1, "{quota} {off}");
                 assert!(pace.step >= 16, "{quota}");
             }
@@ -124,7 +124,7 @@ mod tests {
         for begun in [0, 1, 999, 123_456_789, 31_536_000_000_000_000] {
             let begun = Duration::from_nanos(begun);
             for ticks in [1, 2, 1000, pace.max_debt()] {
-                let waited = pace.tick(begun + pace.ticks_to_time(ticks)) - pace.tick(begun);
+                let waited = pace.ticks_in(begun + pace.ticks_to_time(ticks)) - pace.ticks_in(begun);
                 assert!(
                     (u64::from(ticks)..=u64::from(ticks) + 1).contains(&waited),
                     "{begun:?} {ticks} {waited}"

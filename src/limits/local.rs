@@ -28,10 +28,10 @@ impl fmt::Debug for LocalLimiter {
 
 impl LocalLimiter {
     pub fn new(options: &LimitOptions) -> LocalLimiter {
-        LocalLimiter::sized(options, SOURCE_BITS, NETWORK_BITS)
+        LocalLimiter::with_table_bits(options, SOURCE_BITS, NETWORK_BITS)
     }
 
-    fn sized(options: &LimitOptions, source_bits: u32, network_bits: u32) -> LocalLimiter {
+    fn with_table_bits(options: &LimitOptions, source_bits: u32, network_bits: u32) -> LocalLimiter {
         let rule = LimitRule::new(options);
         let create = || [Sketch::new(rule.source, source_bits), Sketch::new(rule.network, network_bits)];
         LocalLimiter { layers: Layers::new(options.enabled, create) }
@@ -42,8 +42,8 @@ impl LocalLimiter {
         let Some(mut state) = self.layers.lock_at(now) else {
             return LimitDecision { admission: Admission::Allowed, statuses: None };
         };
-        let mut entry = state.sources.entry(source);
-        let mut network = state.networks.entry(source.network());
+        let mut entry = state.sources.look_up(source);
+        let mut network = state.networks.look_up(source.network());
         let waits = [state.sources.wait(&entry), state.networks.wait(&network)];
         let admission = rule::refusal(waits).unwrap_or_else(|| {
             state.sources.charge(&mut entry);
@@ -51,13 +51,13 @@ impl LocalLimiter {
             Admission::Allowed
         });
         state.counts.count(admission);
-        LimitDecision { admission, statuses: Some(statuses(&state, &entry, &network)) }
+        LimitDecision { admission, statuses: Some(quota_statuses(&state, &entry, &network)) }
     }
 
     /// Records a decision that Redis made about a request from `source` at `now`, so that later local
     /// decisions take it into account. Charges an allowed request to the source and to its network, unless
     /// their local quotas are exhausted.
-    pub fn record_shared(&self, source: Source, admission: Admission, now: Instant) {
+    pub fn record_redis_decision(&self, source: Source, admission: Admission, now: Instant) {
         let Some(mut state) = self.layers.lock_at(now) else { return };
         state.counts.count(admission);
         let Admission::Allowed = admission else { return };
@@ -68,9 +68,9 @@ impl LocalLimiter {
     /// The status of `source`, without charging a request. `None` if limits are disabled.
     pub fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         let state = self.layers.lock_at(now)?;
-        let entry = state.sources.entry(source);
-        let network = state.networks.entry(source.network());
-        Some(statuses(&state, &entry, &network))
+        let entry = state.sources.look_up(source);
+        let network = state.networks.look_up(source.network());
+        Some(quota_statuses(&state, &entry, &network))
     }
 
     pub fn counts(&self) -> DecisionCounts {
@@ -85,13 +85,15 @@ impl LocalLimiter {
         clippy::cast_sign_loss,
         reason = "an estimate between zero and a few million"
     )]
-    pub fn sources(&self) -> u64 {
+    pub fn estimate_sources(&self) -> u64 {
         /// Cells that are read while the lock is held.
         const PIECE: usize = 1 << 14;
-        let Some(row) = self.layers.lock().map(|state| state.sources.row()) else { return 0 };
+        let Some(row) = self.layers.lock().map(|state| state.sources.row_length()) else { return 0 };
         let owing: usize = (0..row)
             .step_by(PIECE)
-            .filter_map(|from| Some(self.layers.lock()?.sources.owing(from..row.min(from + PIECE))))
+            .filter_map(|from| {
+                Some(self.layers.lock()?.sources.count_cells_with_debt(from..row.min(from + PIECE)))
+            })
             .sum();
         // Linear counting: each source occupies one random cell of the row, and the more sources there are,
         // the more of them share a cell.
@@ -100,7 +102,7 @@ impl LocalLimiter {
     }
 }
 
-fn statuses(state: &LayerState<Sketch>, entry: &SketchEntry, network: &SketchEntry) -> QuotaStatuses {
+fn quota_statuses(state: &LayerState<Sketch>, entry: &SketchEntry, network: &SketchEntry) -> QuotaStatuses {
     let ([a, b], [c, d]) = (state.sources.statuses(entry), state.networks.statuses(network));
     [a, b, c, d]
 }

@@ -50,7 +50,7 @@ impl RateLimiter {
             // Boxed, so that the future stays small if limits are not shared.
             let decision = Box::pin(shared.call_script(Operation::Charge, source, LimitRule::decide)).await;
             if let Some(decision) = decision {
-                self.local.record_shared(source, decision.admission, now);
+                self.local.record_redis_decision(source, decision.admission, now);
                 return decision;
             }
         }

@@ -24,8 +24,8 @@ impl LimitRule {
     pub fn new(options: &LimitOptions) -> LimitRule {
         let network = options.network.at_least(options.source);
         LimitRule {
-            source: gcra::windows(options.source, ["minute", "hour"]),
-            network: gcra::windows(network, ["network-minute", "network-hour"]),
+            source: gcra::window_quotas(options.source, ["minute", "hour"]),
+            network: gcra::window_quotas(network, ["network-minute", "network-hour"]),
         }
     }
 
@@ -38,7 +38,8 @@ impl LimitRule {
     pub fn decide(&self, entry: ScriptReply) -> Option<LimitDecision> {
         let statuses = self.statuses(entry.debts)?;
         let [a, b, c, d] = entry.debts;
-        let waits = [gcra::wait(&self.source, [a, b]), gcra::wait(&self.network, [c, d])];
+        let waits =
+            [gcra::time_until_allowed(&self.source, [a, b]), gcra::time_until_allowed(&self.network, [c, d])];
         let admission = if entry.is_allowed { Admission::Allowed } else { refusal(waits)? };
         Some(LimitDecision { admission, statuses: Some(statuses) })
     }
@@ -50,7 +51,7 @@ impl LimitRule {
         if windows.iter().zip(debts).any(|(window, debt)| debt > window.max_debt()) {
             return None;
         }
-        Some(std::array::from_fn(|at| windows[at].status(debts[at])))
+        Some(std::array::from_fn(|at| windows[at].status_for_debt(debts[at])))
     }
 }
 

@@ -90,7 +90,7 @@ impl Debts for Sketch {
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let target = millis.saturating_mul(count) / (ROUND.as_secs() * 1000);
         if !self.table.advance(elapsed) {
-            let now = self.ticks();
+            let now = self.now_in_ticks();
             for at in self.swept..target {
                 let cell = &mut self.table.cells[usize::try_from(at % count).unwrap_or_default()];
                 if *cell != 0 {
@@ -107,9 +107,9 @@ impl Sketch {
         Sketch { windows, table: CellTable::new(bits, ROUND), swept: 0 }
     }
 
-    pub(super) fn entry(&self, key: impl Hash) -> SketchEntry {
+    pub(super) fn look_up(&self, key: impl Hash) -> SketchEntry {
         let places = self.table.places(key);
-        let now = self.ticks();
+        let now = self.now_in_ticks();
         let debts = places.map(|place| unpack(self.table.cells[place], &self.windows, now));
         let debts = debts.into_iter().fold([u32::MAX; 2], |[a, b], [c, d]| [a.min(c), b.min(d)]);
         SketchEntry { places, now, debts }
@@ -117,12 +117,12 @@ impl Sketch {
 
     /// The time until this key may send again; zero if it may send now.
     pub(super) fn wait(&self, entry: &SketchEntry) -> Duration {
-        gcra::wait(&self.windows, entry.debts)
+        gcra::time_until_allowed(&self.windows, entry.debts)
     }
 
     /// Charges one request. [`Sketch::wait`] must have returned zero for it.
     pub(super) fn charge(&mut self, entry: &mut SketchEntry) {
-        entry.debts = self.each(entry, WindowQuota::charged);
+        entry.debts = self.map_windows(entry, WindowQuota::debt_after_request);
         for place in entry.places {
             let cell = &mut self.table.cells[place];
             let [a, b] = unpack(*cell, &self.windows, entry.now);
@@ -132,33 +132,33 @@ impl Sketch {
 
     /// Charges one request, unless a quota is exhausted.
     pub(super) fn charge_if_free(&mut self, key: impl Hash) {
-        let mut entry = self.entry(key);
+        let mut entry = self.look_up(key);
         if self.wait(&entry).is_zero() {
             self.charge(&mut entry);
         }
     }
 
     pub(super) fn statuses(&self, entry: &SketchEntry) -> [QuotaStatus; 2] {
-        self.each(entry, WindowQuota::status)
+        self.map_windows(entry, WindowQuota::status_for_debt)
     }
 
     /// The number of cells in a row.
-    pub(super) fn row(&self) -> usize {
+    pub(super) fn row_length(&self) -> usize {
         1 << self.table.bits
     }
 
     /// Counts the cells with a debt in this range of the first row.
-    pub(super) fn owing(&self, cells: Range<usize>) -> usize {
-        let now = self.ticks();
+    pub(super) fn count_cells_with_debt(&self, cells: Range<usize>) -> usize {
+        let now = self.now_in_ticks();
         self.table.cells[cells].iter().filter(|cell| unpack(**cell, &self.windows, now) != [0; 2]).count()
     }
 
-    fn each<T>(&self, entry: &SketchEntry, f: impl Fn(&WindowQuota, u32) -> T) -> [T; 2] {
+    fn map_windows<T>(&self, entry: &SketchEntry, f: impl Fn(&WindowQuota, u32) -> T) -> [T; 2] {
         [f(&self.windows[0], entry.debts[0]), f(&self.windows[1], entry.debts[1])]
     }
 
-    fn ticks(&self) -> [u64; 2] {
-        self.windows.map(|window| window.tick(self.table.used))
+    fn now_in_ticks(&self) -> [u64; 2] {
+        self.windows.map(|window| window.ticks_in(self.table.used))
     }
 }
 
@@ -177,23 +177,23 @@ fn places(hash: u64, bits: u32) -> [usize; ROWS] {
 /// The debts in a cell, one for each window.
 fn unpack(cell: u64, windows: &[WindowQuota; 2], now: [u64; 2]) -> [u32; 2] {
     let debt = |arrival: u32, window: &WindowQuota, now: u64| {
-        let debt = arrival.wrapping_sub(low(now));
+        let debt = arrival.wrapping_sub(low_32_bits(now));
         // An arrival time further ahead has expired and wrapped around. `pack` may add one tick.
         if arrival == 0 || debt > window.max_debt() + 1 { 0 } else { debt }
     };
-    [debt(low(cell), &windows[0], now[0]), debt(low(cell >> 32), &windows[1], now[1])]
+    [debt(low_32_bits(cell), &windows[0], now[0]), debt(low_32_bits(cell >> 32), &windows[1], now[1])]
 }
 
 /// Packs two debts into a cell. Zero means no debt, so an arrival at tick zero is stored as tick one.
 fn pack(debts: [u32; 2], now: [u64; 2]) -> u64 {
     let arrival = |debt: u32, now: u64| match debt {
         0 => 0,
-        debt => u64::from(low(now).wrapping_add(debt).max(1)),
+        debt => u64::from(low_32_bits(now).wrapping_add(debt).max(1)),
     };
     arrival(debts[0], now[0]) | arrival(debts[1], now[1]) << 32
 }
 
-fn low(ticks: u64) -> u32 {
+fn low_32_bits(ticks: u64) -> u32 {
     u32::try_from(ticks & u64::from(u32::MAX)).unwrap_or_default()
 }
 
@@ -222,11 +222,11 @@ mod tests {
         sketch.advance(30 * MINUTE);
         assert_eq!((owed(&sketch.table.cells[..half]), owed(&sketch.table.cells[half..])), (0, half));
         charge(&mut sketch, 7);
-        let debts = sketch.entry(7).debts;
+        let debts = sketch.look_up(7).debts;
         assert!(debts.iter().all(|debt| *debt > 0));
         // A visit leaves remaining debts unchanged.
         sketch.advance(30 * MINUTE);
-        assert_eq!(sketch.entry(7).debts, debts);
+        assert_eq!(sketch.look_up(7).debts, debts);
         sketch.advance(60 * MINUTE);
         assert_eq!(owed(&sketch.table.cells), owed(&sketch.table.cells[..half]));
         sketch.advance(90 * MINUTE);
@@ -237,10 +237,10 @@ mod tests {
     fn a_visit_keeps_remaining_debts() {
         let mut sketch = sketch(3);
         charge(&mut sketch, 7);
-        let mut before = sketch.entry(7).debts;
+        let mut before = sketch.look_up(7).debts;
         for seconds in 1..50 {
             sketch.advance(Duration::from_millis(seconds * 100));
-            let now = sketch.entry(7).debts;
+            let now = sketch.look_up(7).debts;
             assert!(now.iter().zip(before).all(|(now, before)| (1..before).contains(now)), "{seconds}");
             before = now;
         }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn charge(sketch: &mut Sketch, key: u32) {
-        let mut entry = sketch.entry(key);
+        let mut entry = sketch.look_up(key);
         sketch.charge(&mut entry);
     }
 

@@ -92,7 +92,7 @@ impl Agents {
         let mut status = Ok(None);
         for claim in signature::claims(head, &self.origin) {
             let result = match claim {
-                Ok(claim) => self.check(&claim, now, deadline).await,
+                Ok(claim) => self.verify_claim(&claim, now, deadline).await,
                 Err(why) => Err(why),
             };
             match result {
@@ -104,7 +104,7 @@ impl Agents {
     }
 
     /// Verifies one signature and records it as used. Returns the host of the directory that has its key.
-    async fn check(
+    async fn verify_claim(
         &self,
         claim: &Claim,
         now: Timestamp,
@@ -133,7 +133,9 @@ impl Agents {
     /// host.
     fn explain(&self, why: SignatureError, head: &Parts) -> SignatureError {
         match why {
-            SignatureError::Signature if host_of(head).is_some_and(|host| !self.origin.is_named_by(host)) => {
+            SignatureError::Signature
+                if host_of(head).is_some_and(|host| !self.origin.matches_host(host)) =>
+            {
                 SignatureError::Authority
             }
             why => why,

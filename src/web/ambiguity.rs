@@ -19,8 +19,8 @@ pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
         return Some(with_close(bad_request("this server is not a proxy")));
     }
     let hosts = head.headers.get_all(HOST);
-    if !hosts.iter().all(|host| host.is_empty() || names_host(host.as_bytes()))
-        || head.uri.authority().is_some_and(|authority| !names_host(authority.as_str().as_bytes()))
+    if !hosts.iter().all(|host| host.is_empty() || is_valid_host(host.as_bytes()))
+        || head.uri.authority().is_some_and(|authority| !is_valid_host(authority.as_str().as_bytes()))
     {
         return Some(bad_request("it does not name a valid host"));
     }
@@ -52,7 +52,7 @@ pub(super) fn host_of(head: &Parts) -> Option<&str> {
 
 /// Whether the value is a single host with an optional port (RFC 9110 §7.2), without user information or a
 /// path.
-pub(super) fn names_host(value: &[u8]) -> bool {
+pub(super) fn is_valid_host(value: &[u8]) -> bool {
     let Ok(authority) = Authority::try_from(value) else { return false };
     let (text, host) = (authority.as_str(), authority.host());
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
@@ -129,7 +129,7 @@ mod tests {
             ("w%77w.example.com", false),
             ("exampl\u{e9}.com", false),
         ] {
-            assert_eq!(names_host(value.as_bytes()), expected, "{value:?}");
+            assert_eq!(is_valid_host(value.as_bytes()), expected, "{value:?}");
         }
     }
 }

@@ -61,22 +61,23 @@ impl Balancer {
     /// Returns the connection if this worker keeps it. Otherwise transfers it to the worker with the fewest
     /// connections and returns `None`.
     pub(super) fn keep_or_transfer(&self, accepted: AcceptedConn) -> Option<(AcceptedConn, ConnGuard)> {
-        let worker = self.choose();
+        let worker = self.choose_worker();
         if worker == self.own {
-            return Some((accepted, self.guard(self.own)));
+            return Some((accepted, self.count_connection(self.own)));
         }
-        let SendError((accepted, _)) = self.workers[worker].send((accepted, self.guard(worker))).err()?;
+        let SendError((accepted, _)) =
+            self.workers[worker].send((accepted, self.count_connection(worker))).err()?;
         // The other worker has just stopped, so this one keeps the connection.
-        Some((accepted, self.guard(self.own)))
+        Some((accepted, self.count_connection(self.own)))
     }
 
-    fn guard(&self, worker: usize) -> ConnGuard {
+    fn count_connection(&self, worker: usize) -> ConnGuard {
         self.open[worker].fetch_add(1, Relaxed);
         ConnGuard { worker, open: self.open.clone() }
     }
 
     /// The index of the worker that should serve a new connection.
-    fn choose(&self) -> usize {
+    fn choose_worker(&self) -> usize {
         let open = |worker: usize| self.open[worker].load(Relaxed);
         // Skip workers that have stopped: they would always have the fewest.
         let workers = (0..self.open.len()).filter(|worker| !self.workers[*worker].is_closed());
@@ -95,7 +96,7 @@ mod tests {
         let mut guards = Vec::new();
         for _ in 0..30 {
             // The first worker accepts all of them.
-            guards.push(balancers[0].guard(balancers[0].choose()));
+            guards.push(balancers[0].count_connection(balancers[0].choose_worker()));
         }
         let counts: Vec<usize> = balancers[1].open.iter().map(|open| open.load(Relaxed)).collect();
         assert!(
@@ -103,12 +104,12 @@ mod tests {
             "{counts:?}"
         );
         guards.retain(|guard| guard.worker == 0);
-        assert_eq!(balancers[2].choose(), 2, "it has no connections");
-        assert_ne!(balancers[0].choose(), 0);
+        assert_eq!(balancers[2].choose_worker(), 2, "it has no connections");
+        assert_ne!(balancers[0].choose_worker(), 0);
         workers.truncate(1);
-        assert_eq!(balancers[0].choose(), 0, "the others have stopped");
+        assert_eq!(balancers[0].choose_worker(), 0, "the others have stopped");
         drop(guards);
         assert!(balancers[0].open.iter().all(|open| open.load(Relaxed) == 0));
-        assert_eq!(balancers[0].choose(), 0, "a single connection stays");
+        assert_eq!(balancers[0].choose_worker(), 0, "a single connection stays");
     }
 }

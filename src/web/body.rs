@@ -31,7 +31,7 @@ impl RequestBody {
         Self { body, slot: slot.clone() }
     }
 
-    pub(super) fn is_read(&self) -> bool {
+    pub(super) fn is_fully_read(&self) -> bool {
         self.body.is_end_stream()
     }
 

@@ -33,7 +33,7 @@ impl ForwardedHeader {
     /// The index at which the last member of a list begins. In `Forwarded`, commas in quoted strings do not
     /// separate members. Quotes are matched from the right as well: otherwise, a quote that the client leaves
     /// open would swallow the members that proxies append.
-    fn last_member(self, list: &[u8]) -> usize {
+    fn last_member_start(self, list: &[u8]) -> usize {
         let mut quoted = false;
         for (at, byte) in list.iter().enumerate().rev() {
             match byte {
@@ -57,19 +57,24 @@ impl ForwardedHeader {
 /// A hop that cannot be parsed ends the chain of trust: the result is the address of the proxy that wrote it,
 /// and all such clients share that address's limits. `unknown` and obfuscated names (`_hidden`) are such hops
 /// (RFC 7239 §6.2, §6.3).
-pub fn client(peer: Peer, headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> IpAddr {
-    let reported = if is_trusted(proxies, peer) { forwarded(headers, proxies, header) } else { None };
+pub fn client_address(
+    peer: Peer,
+    headers: &HeaderMap,
+    proxies: &[Network],
+    header: ForwardedHeader,
+) -> IpAddr {
+    let reported = if is_trusted(proxies, peer) { forwarded_client(headers, proxies, header) } else { None };
     reported.unwrap_or(peer.address)
 }
 
 /// The client's address as reported by a trusted peer. `None` if the peer does not report one.
-pub fn forwarded(headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> Option<IpAddr> {
+pub fn forwarded_client(headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> Option<IpAddr> {
     let mut client = None;
     // Lines with the same name form one list, in order (RFC 9110 §5.3).
     for line in headers.get_all(header.name()).iter().rev() {
         let mut rest = line.as_bytes();
         while !rest.is_empty() {
-            let begin = header.last_member(rest);
+            let begin = header.last_member_start(rest);
             let member = rest[begin..].trim_ascii();
             rest = &rest[..begin.saturating_sub(1)];
             // Empty members are ignored (RFC 9110 §5.6.1.2).
@@ -77,7 +82,7 @@ pub fn forwarded(headers: &HeaderMap, proxies: &[Network], header: ForwardedHead
                 continue;
             }
             let address = match header {
-                ForwardedHeader::XForwardedFor => node(member),
+                ForwardedHeader::XForwardedFor => parse_address(member),
                 ForwardedHeader::Forwarded => forwarded_for(member),
             };
             let Some(address) = address else { return client };
@@ -120,7 +125,7 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
             return None;
         }
     }
-    node(&found?)
+    parse_address(&found?)
 }
 
 /// Parses a quoted string after its opening quote. Returns the unescaped text and the rest after the closing
@@ -140,7 +145,7 @@ fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 
 /// Parses an address with an optional port: `192.0.2.1:80`, `[2001:db8::1]:80`, or `2001:db8::1`, for which
 /// the RFC requires brackets that many proxies omit.
-fn node(text: &[u8]) -> Option<IpAddr> {
+fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, port): (IpAddr, &str) = if let Some(rest) = text.strip_prefix('[') {
         let (address, port) = rest.split_once(']')?;
@@ -395,8 +400,9 @@ mod tests {
         let headers = |text: &'static str| {
             HeaderMap::from_iter([("x-forwarded-for".parse().unwrap(), HeaderValue::from_static(text))])
         };
-        let found =
-            |text| forwarded(&headers(text), &proxies, XForwardedFor).map(|address| address.to_string());
+        let found = |text| {
+            forwarded_client(&headers(text), &proxies, XForwardedFor).map(|address| address.to_string())
+        };
         assert_eq!(found("1.1.1.1, 203.0.113.9").as_deref(), Some(CLIENT));
         assert_eq!(found("1.1.1.1, 10.0.0.2").as_deref(), Some("1.1.1.1"));
         assert_eq!(found("1.1.1.1, unknown"), None);
@@ -412,12 +418,12 @@ mod tests {
                 ("forwarded".parse().unwrap(), HeaderValue::from_static("for=203.0.113.9")),
             ]);
             let proxy = Peer::at(PROXY.parse().unwrap());
-            assert_eq!(client(proxy, &forged, &proxies, header).to_string(), CLIENT);
+            assert_eq!(client_address(proxy, &forged, &proxies, header).to_string(), CLIENT);
             let unnamed = Peer { trust: Trust::Never, ..proxy };
-            assert_eq!(client(unnamed, &forged, &proxies, header).to_string(), PROXY);
-            assert_eq!(client(Peer::LOCAL, &forged, &proxies, header).to_string(), CLIENT);
+            assert_eq!(client_address(unnamed, &forged, &proxies, header).to_string(), PROXY);
+            assert_eq!(client_address(Peer::LOCAL, &forged, &proxies, header).to_string(), CLIENT);
             let unnamed = Peer { trust: Trust::Never, ..Peer::LOCAL };
-            assert_eq!(client(unnamed, &forged, &proxies, header).to_string(), "127.0.0.1");
+            assert_eq!(client_address(unnamed, &forged, &proxies, header).to_string(), "127.0.0.1");
         }
     }
 
@@ -478,7 +484,7 @@ mod tests {
             headers.append(name.name(), HeaderValue::from_bytes(line).expect("a header's value"));
         }
         let proxies = ["10.0.0.0/8".parse().expect("a block")];
-        let client = client(Peer::at(peer.parse().expect("an address")), &headers, &proxies, header);
+        let client = client_address(Peer::at(peer.parse().expect("an address")), &headers, &proxies, header);
         assert_eq!(client.to_string(), expected, "{peer} {headers:?}");
     }
 }

@@ -63,7 +63,12 @@ impl OpenConns {
     /// Counts a connection from `source`. Returns an error if the source is blocked, if it or its network is
     /// at its limit, or if only the reserve is left and the network already has [`MAX_IN_RESERVE`]
     /// connections.
-    fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &WebOptions) -> Result<(), CloseReason> {
+    fn register(
+        &mut self,
+        source: Source,
+        slot: &Arc<Slot>,
+        options: &WebOptions,
+    ) -> Result<(), CloseReason> {
         let network = source.network();
         let in_network = self.by_network.get(&network).copied().unwrap_or_default();
         // Requests in progress cannot be evicted, so the reserve is for networks with few connections.
@@ -86,7 +91,7 @@ impl OpenConns {
     }
 
     /// Removes a connection, and the entries for its source and network if they have no other connections.
-    fn forget(&mut self, source: Source, slot: &Arc<Slot>) {
+    fn remove(&mut self, source: Source, slot: &Arc<Slot>) {
         if let Entry::Occupied(mut slots) = self.by_source.entry(source) {
             slots.get_mut().retain(|other| !Arc::ptr_eq(other, slot));
             if slots.get().is_empty() {
@@ -127,7 +132,7 @@ impl Connections {
         }
         let slot = Arc::new(Slot::default());
         if let Some(source) = source {
-            open.count(source, &slot, options)?;
+            open.register(source, &slot, options)?;
         }
         open.all += 1;
         Ok(ConnPermit { connections: self.clone(), source, slot })
@@ -142,12 +147,12 @@ impl Connections {
     }
 
     /// The total memory of the connections that [`Connections::holdings`] returns, in bytes.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn total_memory(&self) -> usize {
         self.lock().by_source.values().flatten().map(|slot| slot.cost()).sum()
     }
 
     /// Closes these connections at once, and refuses their sources until `until`.
-    pub(super) fn shed(&self, holdings: &[Holding], until: Instant) {
+    pub(super) fn close_and_block(&self, holdings: &[Holding], until: Instant) {
         let mut open = self.lock();
         open.blocked.extend(holdings.iter().map(|holding| (holding.source, until)));
         drop(open);
@@ -157,7 +162,7 @@ impl Connections {
     }
 
     /// Lifts the blocks that have expired.
-    pub(super) fn unblock(&self, now: Instant) {
+    pub(super) fn lift_expired_blocks(&self, now: Instant) {
         self.lock().blocked.retain(|_, until| now < *until);
     }
 
@@ -182,9 +187,9 @@ impl ConnPermit {
         }
         let source = Source::from(client.address);
         let mut open = self.connections.lock();
-        open.count(source, &self.slot, options)?;
+        open.register(source, &self.slot, options)?;
         if let Some(before) = self.source.replace(source) {
-            open.forget(before, &self.slot);
+            open.remove(before, &self.slot);
         }
         Ok(())
     }
@@ -195,7 +200,7 @@ impl Drop for ConnPermit {
         let mut open = self.connections.lock();
         open.all -= 1;
         if let Some(source) = self.source {
-            open.forget(source, &self.slot);
+            open.remove(source, &self.slot);
         }
     }
 }
@@ -259,16 +264,16 @@ mod tests {
         let (first, other) = (admit("192.0.2.1").expect("room"), admit("192.0.2.2").expect("room"));
         let charge = first.slot.charge(1000);
         let mut holdings = connections.holdings();
-        assert_eq!(connections.held(), 2 * cost::CONNECTION + 1000);
+        assert_eq!(connections.total_memory(), 2 * cost::CONNECTION + 1000);
         holdings.retain(|holding| holding.bytes > cost::CONNECTION);
         let until = Instant::now() + Duration::from_hours(1);
-        connections.shed(&holdings, until);
+        connections.close_and_block(&holdings, until);
         assert_eq!((first.slot.closing(), other.slot.closing()), (Some(Closing::Now), None));
         assert_eq!(admit("192.0.2.1").err(), Some(CloseReason::Memory as usize));
         assert!(admit("192.0.2.2").is_ok(), "its neighbour is not affected");
-        connections.unblock(until);
+        connections.lift_expired_blocks(until);
         assert!(admit("192.0.2.1").is_ok());
         drop((charge, first, other, holdings));
-        assert_eq!(connections.held(), 0);
+        assert_eq!(connections.total_memory(), 0);
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
 
 use super::get_page::{API, choose};
-use super::response::{HttpResponse, bad_request, secure};
+use super::response::{HttpResponse, add_security_headers, bad_request};
 use crate::forms::FORMS;
 use crate::pages::negotiate::{Encoding, Media};
 use crate::pages::{File, Site, SiteEntry, path};
@@ -75,8 +75,10 @@ pub struct Description {
 
 /// Describes the responses of `site`, in the encodings that have been prepared.
 pub fn describe(site: &Site) -> Description {
-    let mut urls: Vec<(String, UrlResponses)> =
-        site.entries().map(|(path, entry)| (path.to_owned(), responses(site, path, Some(entry)))).collect();
+    let mut urls: Vec<(String, UrlResponses)> = site
+        .entries()
+        .map(|(path, entry)| (path.to_owned(), describe_url(site, path, Some(entry))))
+        .collect();
     urls.sort_by(|(a, _), (b, _)| a.cmp(b));
     // No page has this path, because paths have no empty segments.
     let nowhere = "//";
@@ -84,23 +86,24 @@ pub fn describe(site: &Site) -> Description {
     let some = urls.first().map_or("/", |(path, _)| path);
     let ambiguous = path::PathError::Ambiguous.to_string();
     Description {
-        read_only: respond(site, some, false, None, Encoding::Identity),
-        missing: responses(site, nowhere, None),
-        unknown_endpoint: respond(site, &no_endpoint, true, None, Encoding::Identity),
+        read_only: record_response_to(site, some, false, None, Encoding::Identity),
+        missing: describe_url(site, nowhere, None),
+        unknown_endpoint: record_response_to(site, &no_endpoint, true, None, Encoding::Identity),
         ambiguous: record(bad_request(&ambiguous)),
         endpoints: FORMS.iter().map(|form| form.path).collect(),
         urls,
     }
 }
 
-fn responses(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses {
+fn describe_url(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses {
     let encoded = |media, file: &File| {
         let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);
         let prepared = encodings.filter(|encoding| file.has(*encoding));
-        let responses = prepared.map(|encoding| (encoding, respond(site, path, true, media, encoding)));
+        let responses =
+            prepared.map(|encoding| (encoding, record_response_to(site, path, true, media, encoding)));
         EncodedResponses(responses.collect())
     };
-    let neither = || respond(site, path, true, None, Encoding::Identity);
+    let neither = || record_response_to(site, path, true, None, Encoding::Identity);
     let negotiated = |html, markdown| UrlResponses::Negotiated {
         html: encoded(Some(Media::Html), html),
         markdown: encoded(Some(Media::Markdown), markdown),
@@ -116,7 +119,7 @@ fn responses(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses
 
 /// Records the response to a client that accepts one media type (neither HTML nor Markdown, if it is `None`)
 /// and prefers one encoding. `is_read` means that the method is GET.
-fn respond(
+fn record_response_to(
     site: &Site,
     path: &str,
     is_read: bool,
@@ -137,7 +140,7 @@ fn respond(
 }
 
 fn record(response: HttpResponse) -> RecordedResponse {
-    let (head, body) = secure(response).into_parts();
+    let (head, body) = add_security_headers(response).into_parts();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value)));
     RecordedResponse {

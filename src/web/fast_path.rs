@@ -140,19 +140,19 @@ impl FastPathConn<'_> {
                 let unserved = &buffer[served..length];
                 let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
                 let Some(request) =
-                    plain_request::parse(unserved, &mut fields).filter(|_| !self.is_phase_over())
+                    plain_request::parse(unserved, &mut fields).filter(|_| !self.has_shutdown_begun())
                 else {
-                    return Poll::Ready(self.fall_back(unserved));
+                    return Poll::Ready(self.hand_over_to_hyper(unserved));
                 };
                 let response = &mut *self.fast_path.response.borrow_mut();
                 response.clear();
                 let since = since.get_or_insert_with(Instant::now);
                 let Some((body, now)) = self.compose(&request, *since, response) else {
-                    return Poll::Ready(self.fall_back(unserved));
+                    return Poll::Ready(self.hand_over_to_hyper(unserved));
                 };
                 *since = now;
                 served += request.length;
-                match write(cx, stream, response, &body) {
+                match poll_write_response(cx, stream, response, &body) {
                     Ok(None) => self.timer.on_response_sent(now),
                     Ok(Some(rest)) => {
                         let whole = response.len() + body.len();
@@ -182,11 +182,11 @@ impl FastPathConn<'_> {
 
     /// Whether the server has left the phase in which the connection began, which is always
     /// [`ShutdownPhase::Serving`].
-    fn is_phase_over(&self) -> bool {
+    fn has_shutdown_begun(&self) -> bool {
         self.phase.has_changed().unwrap_or(true)
     }
 
-    fn fall_back(&self, unserved: &[u8]) -> PollOutcome {
+    fn hand_over_to_hyper(&self, unserved: &[u8]) -> PollOutcome {
         self.timer.on_first_byte();
         PollOutcome::Exit(Exit::Fallback(Bytes::copy_from_slice(unserved)))
     }
@@ -234,7 +234,7 @@ impl FastPathConn<'_> {
         };
         access_log::record(self.app, &snapshot, &served, || {
             let proxies = &snapshot.options.trusted_proxies;
-            RequestId::of(self.peer, request.all(X_REQUEST_ID.as_str()), proxies)
+            RequestId::from_proxy_or_new(self.peer, request.values_of(X_REQUEST_ID.as_str()), proxies)
         });
         Some((body, now))
     }
@@ -269,7 +269,7 @@ impl RequestPreferences for CachedPreferences<'_> {
             FieldLines::One(line) => {
                 self.fast_path.accept.borrow_mut().get(line, |line| negotiate::choose([line]))
             }
-            FieldLines::Many => negotiate::choose(self.request.all("accept")),
+            FieldLines::Many => negotiate::choose(self.request.values_of("accept")),
         }
     }
 
@@ -279,7 +279,7 @@ impl RequestPreferences for CachedPreferences<'_> {
             FieldLines::One(line) => {
                 self.fast_path.accept_encoding.borrow_mut().get(line, |line| Codings::parse([line]))
             }
-            FieldLines::Many => Codings::parse(self.request.all("accept-encoding")),
+            FieldLines::Many => Codings::parse(self.request.values_of("accept-encoding")),
         }
     }
 
@@ -292,14 +292,16 @@ impl RequestPreferences for CachedPreferences<'_> {
         match self.request.if_none_match {
             FieldLines::None => false,
             FieldLines::One(line) => matches_etag(line, body.etag()),
-            FieldLines::Many => self.request.all("if-none-match").any(|line| matches_etag(line, body.etag())),
+            FieldLines::Many => {
+                self.request.values_of("if-none-match").any(|line| matches_etag(line, body.etag()))
+            }
         }
     }
 }
 
 /// Writes as much of `head` and `body` as the socket accepts. Returns the rest, or `None` if everything has
 /// been written and flushed.
-fn write<S: AsyncWrite + Unpin>(
+fn poll_write_response<S: AsyncWrite + Unpin>(
     cx: &mut Context<'_>,
     stream: &mut S,
     head: &[u8],

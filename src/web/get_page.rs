@@ -74,16 +74,17 @@ pub(super) fn choose<'a>(
         Some(SiteEntry::Page(page)) => {
             let media = preferences.media();
             representation = media.into();
-            representation_of(page, media)
-                .map_or(Choice::NotAcceptable(page), |file| Choice::conditional(file, true, preferences))
+            representation_of(page, media).map_or(Choice::NotAcceptable(page), |file| {
+                Choice::evaluate_preconditions(file, true, preferences)
+            })
         }
         Some(SiteEntry::File(file, _)) => {
-            representation = label_of(file);
-            Choice::conditional(file, false, preferences)
+            representation = representation_label(file);
+            Choice::evaluate_preconditions(file, false, preferences)
         }
         Some(SiteEntry::Redirect(to)) => Choice::Redirect(to),
     };
-    (choice, RequestLabels { class: class(entry), representation })
+    (choice, RequestLabels { class: class_label(entry), representation })
 }
 
 fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
@@ -93,7 +94,7 @@ fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
     }
 }
 
-fn class(entry: Option<&SiteEntry>) -> Class {
+fn class_label(entry: Option<&SiteEntry>) -> Class {
     match entry {
         None => Class::None,
         Some(SiteEntry::Page(_)) => Class::Page,
@@ -105,7 +106,7 @@ fn class(entry: Option<&SiteEntry>) -> Class {
 }
 
 /// The label of a file whose representation is not negotiated.
-fn label_of(file: &File) -> Representation {
+fn representation_label(file: &File) -> Representation {
     match file.media_type.split(';').next() {
         Some("text/html") => Representation::Html,
         Some("text/markdown") => Representation::Markdown,
@@ -125,20 +126,20 @@ impl From<Option<Media>> for Representation {
 
 impl RequestPreferences for HeaderMap {
     fn media(&self) -> Option<Media> {
-        negotiate::choose(lines(self, &ACCEPT))
+        negotiate::choose(field_values(self, &ACCEPT))
     }
 
     fn codings(&self) -> Codings {
-        Codings::parse(lines(self, &ACCEPT_ENCODING))
+        Codings::parse(field_values(self, &ACCEPT_ENCODING))
     }
 
     fn fails_if_match(&self, body: &EncodedBody) -> bool {
-        let mut lines = lines(self, &IF_MATCH).peekable();
+        let mut lines = field_values(self, &IF_MATCH).peekable();
         lines.peek().is_some() && !lines.any(|line| matches_etag_strongly(line, body.etag()))
     }
 
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool {
-        lines(self, &IF_NONE_MATCH).any(|line| matches_etag(line, body.etag()))
+        field_values(self, &IF_NONE_MATCH).any(|line| matches_etag(line, body.etag()))
     }
 }
 
@@ -155,7 +156,11 @@ impl<'a> Choice<'a> {
     ///
     /// Ignores `If-Modified-Since` and `If-Unmodified-Since`, because no representation has a modification
     /// date (§13.1.3, §13.1.4). Preconditions do not change a response that would not be 200 (§13.2.1).
-    fn conditional(file: &'a File, is_negotiated: bool, preferences: &impl RequestPreferences) -> Self {
+    fn evaluate_preconditions(
+        file: &'a File,
+        is_negotiated: bool,
+        preferences: &impl RequestPreferences,
+    ) -> Self {
         let mut selection = Selection::new(file, ResponseKind::Full, is_negotiated, || preferences.codings());
         if preferences.fails_if_match(selection.body) {
             return Self::PreconditionFailed(selection.vary());
@@ -231,23 +236,23 @@ fn redirect(to: &str, query: Option<&str>) -> HttpResponse {
     response
 }
 
-fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+pub(super) fn field_values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     headers.get_all(name).iter().map(HeaderValue::as_bytes)
 }
 
 /// Whether a line of `If-None-Match` names `etag` by weak comparison (RFC 9110 §8.8.3.2).
 pub(super) fn matches_etag(line: &[u8], etag: &str) -> bool {
-    lists(line, |candidate| candidate.strip_prefix("W/").unwrap_or(candidate) == etag)
+    any_etag(line, |candidate| candidate.strip_prefix("W/").unwrap_or(candidate) == etag)
 }
 
 /// Whether a line of `If-Match` names `etag` by strong comparison (RFC 9110 §8.8.3.2): a weak validator never
 /// matches.
 fn matches_etag_strongly(line: &[u8], etag: &str) -> bool {
-    lists(line, |candidate| candidate == etag)
+    any_etag(line, |candidate| candidate == etag)
 }
 
 /// Whether a list of validators is `*` or has a member that `is_match` accepts.
-fn lists(line: &[u8], is_match: impl Fn(&str) -> bool) -> bool {
+fn any_etag(line: &[u8], is_match: impl Fn(&str) -> bool) -> bool {
     if line.trim_ascii() == b"*" {
         return true;
     }

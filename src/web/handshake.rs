@@ -36,10 +36,10 @@ pub(super) async fn serve(
     // Fails if the descriptor is invalid, in which case there is no connection to serve.
     let Ok(mut stream) = TcpStream::from_std(stream) else { return };
     let app = &worker.app;
-    let _open = app.metrics.connection();
+    let _open = app.metrics.count_connection();
     let options = app.snapshot.load().options.clone();
     if options.proxy_protocol && is_trusted(&options.trusted_proxies, peer) {
-        let header = Box::pin(proxy::read(&mut stream));
+        let header = Box::pin(proxy::read_header(&mut stream));
         let header = tokio::time::timeout(options.timeouts.first_byte, header).await;
         if header.is_err() {
             app.metrics.record_close(CloseReason::FirstByte);
@@ -132,7 +132,7 @@ impl ConnContext<'_> {
             Ok(Some(stream)) => {
                 let _charge = self.slot.charge(cost::TLS);
                 // ALPN (RFC 7301) has selected the protocol.
-                match tls::protocol(&stream) {
+                match tls::negotiated_protocol(&stream) {
                     Protocol::Http1 => {
                         let timer = ConnTimer::new(self.timeouts, self.slot.clone());
                         http1::serve(self, Bytes::new(), stream, timer).await;

@@ -78,12 +78,12 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     // Errors here and below are caused by the peer: it disconnected, or it violated the protocol and hyper
     // sent GOAWAY.
     let (is_over, is_overdue) = tokio::select! {
-        ended = run_until_deadline(|| conn.earliest(), connection.as_mut()) => {
+        ended = run_until_deadline(|| conn.next_deadline(), connection.as_mut()) => {
             (ended.is_some() || conn.is_closing_now() || !conn.deadlines.borrow().is_idle(), ended.is_none())
         }
         _ = phase.wait_for(|phase| *phase == ShutdownPhase::Stopping || *phase != begun) => (false, false),
     };
-    if conn.guard.borrow().is_exceeded() {
+    if conn.guard.borrow().is_budget_exceeded() {
         app.metrics.record_close(CloseReason::Glitches);
     } else if conn.is_closing_now() {
         app.metrics.record_close(CloseReason::Memory);
@@ -102,7 +102,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     // knows which requests it may retry (RFC 9113 §6.8).
     connection.as_mut().graceful_shutdown();
     conn.deadlines.borrow_mut().stopping_since = Some(Instant::now());
-    let _ = run_until_deadline(|| conn.earliest(), connection).await;
+    let _ = run_until_deadline(|| conn.next_deadline(), connection).await;
 }
 
 async fn respond(
@@ -123,7 +123,7 @@ async fn respond(
         }
         bytes = Bytes::new();
     }
-    active_request.response_ready(bytes.len() as u64);
+    active_request.on_response_ready(bytes.len() as u64);
     Ok(Response::from_parts(head, ChunkedBody { bytes, active_request }))
 }
 
@@ -152,11 +152,11 @@ impl Http2Conn {
     }
 
     /// The next deadline. It is in the past if the server must close the connection.
-    fn earliest(&self) -> Instant {
+    fn next_deadline(&self) -> Instant {
         if self.is_closing_now() || self.is_evicted() {
             return self.began;
         }
-        self.first_byte.get().unwrap_or_else(|| self.deadlines.borrow().earliest())
+        self.first_byte.get().unwrap_or_else(|| self.deadlines.borrow().next_deadline())
     }
 
     /// Whether the connection is to be closed to make room, and is idle with all responses sent.
@@ -173,7 +173,7 @@ impl Http2Conn {
 
     fn begin_request(self: &Rc<Self>) -> ActiveRequest {
         let number = self.deadlines.borrow_mut().exchange_began(Instant::now());
-        self.memory.borrow_mut().request_began();
+        self.memory.borrow_mut().on_request_begin();
         ActiveRequest { conn: self.clone(), number, unsent: None }
     }
 }
@@ -212,12 +212,12 @@ struct ActiveRequest {
 }
 
 impl ActiveRequest {
-    fn response_ready(&mut self, length: u64) {
+    fn on_response_ready(&mut self, length: u64) {
         self.unsent = Some(length);
         self.conn.deadlines.borrow_mut().answer_began(self.number, length, Instant::now());
     }
 
-    fn chunk_taken(&mut self, count: usize) {
+    fn on_chunk_taken(&mut self, count: usize) {
         self.unsent = self.unsent.map(|unsent| unsent.saturating_sub(count as u64));
     }
 }
@@ -225,11 +225,11 @@ impl ActiveRequest {
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
         if self.unsent == Some(0) {
-            self.conn.guard.borrow_mut().refund_request();
+            self.conn.guard.borrow_mut().refund_completed_request();
         }
         let unsent = self.unsent.unwrap_or_default();
         self.conn.deadlines.borrow_mut().exchange_ended(self.number, unsent, Instant::now());
-        self.conn.memory.borrow_mut().request_ended();
+        self.conn.memory.borrow_mut().on_request_end();
     }
 }
 
@@ -252,7 +252,7 @@ impl Body for ChunkedBody {
             return Poll::Ready(None);
         }
         let chunk = this.bytes.split_to(CHUNK.min(this.bytes.len()));
-        this.active_request.chunk_taken(chunk.len());
+        this.active_request.on_chunk_taken(chunk.len());
         Poll::Ready(Some(Ok(Frame::data(chunk))))
     }
 

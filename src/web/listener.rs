@@ -58,7 +58,7 @@ pub(super) fn run(
         accepting.push(tokio::task::spawn_local(async move {
             // Ends after the last transfer, when no worker accepts connections any more.
             while let Some((accepted, guard)) = transferred.recv().await {
-                receiving.spawn(accepted, guard);
+                receiving.spawn_connection(accepted, guard);
             }
         }));
         let app = tasks.worker.app.clone();
@@ -87,7 +87,7 @@ struct ConnTasks {
 }
 
 impl ConnTasks {
-    fn spawn(self: &Rc<Self>, accepted: AcceptedConn, guard: ConnGuard) {
+    fn spawn_connection(self: &Rc<Self>, accepted: AcceptedConn, guard: ConnGuard) {
         let tasks = self.clone();
         tokio::task::spawn_local(async move {
             handshake::serve(&tasks.worker, accepted, tasks.phase.clone()).await;
@@ -114,7 +114,7 @@ async fn accept(
             Ok(place) => {
                 let accepted = AcceptedConn { scheme, stream, peer, place };
                 if let Some((accepted, guard)) = balancer.keep_or_transfer(accepted) {
-                    tasks.spawn(accepted, guard);
+                    tasks.spawn_connection(accepted, guard);
                 }
             }
             Err(reason) => app.metrics.record_close(reason),
@@ -142,7 +142,7 @@ async fn accept(
                     app.metrics.record_close(CloseReason::Descriptors);
                 }
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
-                reserve.renew();
+                reserve.reopen();
             }
         }
     }
@@ -176,11 +176,11 @@ impl Reserve {
     fn turn_away(&mut self, listener: &Listener) {
         drop(self.0.take());
         drop(listener.accept_waiting());
-        self.renew();
+        self.reopen();
     }
 
     /// Opens the spare descriptor again if another thread has used the last free one.
-    fn renew(&mut self) {
+    fn reopen(&mut self) {
         if self.0.is_none() {
             *self = Self::new();
         }

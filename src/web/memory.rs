@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::conn_limits::{Connections, Holding};
-use super::metrics::process::{resident_memory, size};
+use super::metrics::process::{parse_size, resident_memory};
 use super::slot::{Closing, Slot};
 use super::state::AppState;
 use crate::limits::{Source, SourceNetwork};
@@ -63,10 +63,14 @@ enum Action {
 
 /// Decides what to do about the resident memory, given the memory of all connections, the memory of the
 /// connections that are being closed, and the limit; all in bytes.
-fn decide(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
+fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let expected = resident.saturating_sub(closing);
     // Aim below the mark, because the memory of open connections continues to grow.
-    let excess = if expected > mark(limit) { expected + reserve(limit) - mark(limit) } else { 0 };
+    let excess = if expected > closing_threshold(limit) {
+        expected + reserve(limit) - closing_threshold(limit)
+    } else {
+        0
+    };
     let surplus = held.saturating_sub(closing).saturating_sub(limit / ALLOWANCE);
     match excess.min(surplus) {
         0 if resident > limit && closing == 0 => Action::Warn,
@@ -81,13 +85,13 @@ fn reserve(limit: u64) -> u64 {
 }
 
 /// The resident memory above which connections are closed, in bytes.
-fn mark(limit: u64) -> u64 {
+fn closing_threshold(limit: u64) -> u64 {
     limit - reserve(limit)
 }
 
 /// The connections to close in order to free `bytes`. They are chosen one by one, each from the network that
 /// holds the most memory at that point: the largest connection of its largest source.
-fn most_expensive(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
+fn choose_connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     let mut of_source: HashMap<Source, usize> = HashMap::new();
     let mut of_network: HashMap<SourceNetwork, usize> = HashMap::new();
     for holding in &holdings {
@@ -121,23 +125,23 @@ pub(super) fn watch(app: &AppState, connections: &Connections, stop: &Receiver<(
     let mut interval = INTERVAL;
     while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         let now = Instant::now();
-        connections.unblock(now);
+        connections.lift_expired_blocks(now);
         let Some(limit) = app.snapshot.load().options.max_memory else { continue };
         let resident = resident_memory();
         interval =
             if resident.is_some_and(|resident| resident < limit / 2) { INTERVAL } else { SHORT_INTERVAL };
-        if resident.is_some_and(|resident| resident <= mark(limit)) {
-            log.is_below(now);
+        if resident.is_some_and(|resident| resident <= closing_threshold(limit)) {
+            log.record_recovery(now);
             continue;
         }
         let holdings = connections.holdings();
-        let held = sum(&holdings, |_| true);
-        let closing = sum(&holdings, |slot| slot.closing() == Some(Closing::Now));
-        let decision = || decide(resident_memory().unwrap_or(held), held, closing, limit);
+        let held = total_bytes(&holdings, |_| true);
+        let closing = total_bytes(&holdings, |slot| slot.closing() == Some(Closing::Now));
+        let decision = || decide_action(resident_memory().unwrap_or(held), held, closing, limit);
         let is_due = match decision() {
             Action::Nothing => false,
             Action::Shed(_) => true,
-            Action::Warn => log.is_due(now),
+            Action::Warn => log.is_warning_due(now),
         };
         if !is_due {
             continue;
@@ -149,16 +153,16 @@ pub(super) fn watch(app: &AppState, connections: &Connections, stop: &Receiver<(
             Action::Shed(bytes) => {
                 let open =
                     holdings.into_iter().filter(|holding| holding.slot.closing() != Some(Closing::Now));
-                let chosen = most_expensive(open.collect(), bytes);
-                connections.shed(&chosen, now + BLOCKED_FOR);
-                log.shed(chosen.len(), held, limit, now);
+                let chosen = choose_connections_to_close(open.collect(), bytes);
+                connections.close_and_block(&chosen, now + BLOCKED_FOR);
+                log.record_closed(chosen.len(), held, limit, now);
             }
-            Action::Warn => log.warn(held, limit, now),
+            Action::Warn => log.warn_of_other_cause(held, limit, now),
         }
     }
 }
 
-fn sum(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
+fn total_bytes(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
     holdings.iter().filter(|holding| which(&holding.slot)).map(|holding| holding.bytes as u64).sum()
 }
 
@@ -175,8 +179,8 @@ struct Log {
 }
 
 impl Log {
-    fn shed(&mut self, count: usize, held: u64, limit: u64, now: Instant) {
-        if self.closed.is_none() || is_over(self.closing_warned_at, now) {
+    fn record_closed(&mut self, count: usize, held: u64, limit: u64, now: Instant) {
+        if self.closed.is_none() || may_warn_again(self.closing_warned_at, now) {
             self.closing_warned_at = Some(now);
             tracing::warn!(
                 connections_bytes = held,
@@ -188,7 +192,7 @@ impl Log {
         self.closed = Some((self.closed.map_or(0, |(before, _)| before) + count, now));
     }
 
-    fn is_below(&mut self, now: Instant) {
+    fn record_recovery(&mut self, now: Instant) {
         self.above_since = None;
         if let Some((count, at)) = self.closed
             && now.saturating_duration_since(at) >= PATIENCE
@@ -199,12 +203,12 @@ impl Log {
     }
 
     /// Whether it is time to log that connections are not the cause.
-    fn is_due(&mut self, now: Instant) -> bool {
+    fn is_warning_due(&mut self, now: Instant) -> bool {
         let since = *self.above_since.get_or_insert(now);
-        now.saturating_duration_since(since) >= PATIENCE && is_over(self.above_warned_at, now)
+        now.saturating_duration_since(since) >= PATIENCE && may_warn_again(self.above_warned_at, now)
     }
 
-    fn warn(&mut self, held: u64, limit: u64, now: Instant) {
+    fn warn_of_other_cause(&mut self, held: u64, limit: u64, now: Instant) {
         self.above_warned_at = Some(now);
         tracing::warn!(
             connections_bytes = held,
@@ -214,33 +218,33 @@ impl Log {
     }
 }
 
-fn is_over(warned_at: Option<Instant>, now: Instant) -> bool {
+fn may_warn_again(warned_at: Option<Instant>, now: Instant) -> bool {
     warned_at.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY)
 }
 
 /// The default limit: a share of the memory of the control group (version 2) or the machine, whichever is
 /// less. `None` if neither can be read.
 pub fn default_limit() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| size(&text, "MemTotal"));
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse_size(&text, "MemTotal"));
     let group = fs::read_to_string("/proc/self/cgroup").ok();
-    let group = group.and_then(|text| limit_of(Path::new("/sys/fs/cgroup"), group_of(&text)?));
-    machine.into_iter().chain(group).min().map(share_of)
+    let group = group.and_then(|text| cgroup_limit(Path::new("/sys/fs/cgroup"), cgroup_path(&text)?));
+    machine.into_iter().chain(group).min().map(default_share)
 }
 
 /// Half of the memory; the other half is for reloads, kernel buffers and other programs. If half is too
 /// little for a small site, the share is as much as such a site needs, but at least an eighth of the memory
 /// stays free.
-fn share_of(memory: u64) -> u64 {
+fn default_share(memory: u64) -> u64 {
     (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
 }
 
 /// The path of the control group in `/proc/self/cgroup` (cgroups(7), version 2).
-fn group_of(cgroup: &str) -> Option<&str> {
+fn cgroup_path(cgroup: &str) -> Option<&str> {
     cgroup.lines().find_map(|line| line.strip_prefix("0::/"))
 }
 
 /// The lowest `memory.max` of a control group and its ancestors. `None` if there is no limit.
-fn limit_of(root: &Path, group: &str) -> Option<u64> {
+fn cgroup_limit(root: &Path, group: &str) -> Option<u64> {
     let folder = root.join(group);
     let folders = folder.ancestors().take_while(|folder| folder.starts_with(root));
     let limits =
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn connections_are_closed_only_if_they_hold_the_memory() {
         let check = |resident: u64, held: u64, closing: u64, expected: Action| {
-            let action = decide(resident * MB, held * MB, closing * MB, 160 * MB);
+            let action = decide_action(resident * MB, held * MB, closing * MB, 160 * MB);
             assert_eq!(action, expected, "{resident} {held} {closing}");
         };
         check(100, 90, 0, Action::Nothing);
@@ -280,7 +284,7 @@ mod tests {
         check(160, 20, 0, Action::Nothing);
         check(161, 0, 0, Action::Warn);
         for (limit, least) in [(64, 48), (128, 96), (160, 128), (256, 224), (1024, 896)] {
-            assert_eq!(mark(limit * MB), least * MB, "{limit}");
+            assert_eq!(closing_threshold(limit * MB), least * MB, "{limit}");
             assert_eq!(2 * reserve(limit * MB), 2 * (limit - least) * MB, "{limit}");
         }
     }
@@ -300,7 +304,7 @@ mod tests {
         };
         let check = |bytes: u64, expected: &[usize]| {
             let chosen: Vec<usize> =
-                most_expensive(holdings(), bytes).iter().map(|chosen| chosen.bytes).collect();
+                choose_connections_to_close(holdings(), bytes).iter().map(|chosen| chosen.bytes).collect();
             assert_eq!(chosen, expected, "{bytes}");
         };
         check(0, &[]);
@@ -316,41 +320,44 @@ mod tests {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
         let mut log = Log::default();
-        assert!(!log.is_due(after(0)) && !log.is_due(after(9)));
-        log.is_below(after(9));
-        assert!(!log.is_due(after(10)) && log.is_due(after(20)));
-        log.warn(0, 0, after(20));
-        assert!(!log.is_due(after(21)) && log.is_due(after(620)));
-        log.shed(2, 0, 0, after(630));
-        log.shed(3, 0, 0, after(631));
+        assert!(!log.is_warning_due(after(0)) && !log.is_warning_due(after(9)));
+        log.record_recovery(after(9));
+        assert!(!log.is_warning_due(after(10)) && log.is_warning_due(after(20)));
+        log.warn_of_other_cause(0, 0, after(20));
+        assert!(!log.is_warning_due(after(21)) && log.is_warning_due(after(620)));
+        log.record_closed(2, 0, 0, after(630));
+        log.record_closed(3, 0, 0, after(631));
         assert_eq!(log.closed, Some((5, after(631))));
         assert_eq!(log.closing_warned_at, Some(after(630)));
-        log.is_below(after(640));
+        log.record_recovery(after(640));
         assert!(log.closed.is_some());
-        log.is_below(after(641));
+        log.record_recovery(after(641));
         assert!(log.closed.is_none());
-        log.shed(1, 0, 0, after(650));
-        log.shed(1, 0, 0, after(1249));
+        log.record_closed(1, 0, 0, after(650));
+        log.record_closed(1, 0, 0, after(1249));
         assert_eq!(log.closing_warned_at, Some(after(650)));
-        log.shed(1, 0, 0, after(1250));
+        log.record_closed(1, 0, 0, after(1250));
         assert_eq!(log.closing_warned_at, Some(after(1250)));
     }
 
     #[test]
     fn the_limit_is_that_of_the_control_group_or_the_machine() {
-        assert_eq!(size("MemTotal:        2048 kB\nMemFree: 1 kB\n", "MemTotal"), Some(2 * MB));
-        assert_eq!(size("MemFree: 1 kB\n", "MemTotal"), None);
+        assert_eq!(parse_size("MemTotal:        2048 kB\nMemFree: 1 kB\n", "MemTotal"), Some(2 * MB));
+        assert_eq!(parse_size("MemFree: 1 kB\n", "MemTotal"), None);
         for (memory, share) in [(4096, 2048), (512, 256), (160, 120), (128, 112)] {
-            assert_eq!(share_of(memory * MB), share * MB, "{memory}");
+            assert_eq!(default_share(memory * MB), share * MB, "{memory}");
         }
-        assert_eq!(group_of("0::/system.slice/frontdesk.service\n"), Some("system.slice/frontdesk.service"));
-        assert_eq!(group_of("4:memory:/x\n0::/\n"), Some(""));
-        assert_eq!(group_of("4:memory:/x\n"), None);
+        assert_eq!(
+            cgroup_path("0::/system.slice/frontdesk.service\n"),
+            Some("system.slice/frontdesk.service")
+        );
+        assert_eq!(cgroup_path("4:memory:/x\n0::/\n"), Some(""));
+        assert_eq!(cgroup_path("4:memory:/x\n"), None);
         let root = tempfile::tempdir().expect("a folder");
         let group = root.path().join("system.slice/frontdesk.service");
         std::fs::create_dir_all(&group).expect("a folder");
         let write = |folder: &Path, text: &str| std::fs::write(folder.join("memory.max"), text);
-        let limit = || limit_of(root.path(), "system.slice/frontdesk.service");
+        let limit = || cgroup_limit(root.path(), "system.slice/frontdesk.service");
         assert_eq!(limit(), None);
         write(&group, "max\n").expect("written");
         assert_eq!(limit(), None);

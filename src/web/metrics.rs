@@ -179,7 +179,7 @@ struct SharedCounters {
     lost_lines: Arc<AtomicU64>,
 }
 
-/// A handle to the counters. A clone uses the same shard; [`Metrics::of_worker`] creates another one.
+/// A handle to the counters. A clone uses the same shard; [`Metrics::for_worker`] creates another one.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     shared: Arc<SharedCounters>,
@@ -189,16 +189,16 @@ pub struct Metrics {
 impl Metrics {
     /// Creates counters at zero. The log writer increments `lost_lines`.
     pub fn new(lost_lines: Arc<AtomicU64>) -> Self {
-        Self::with_shard(Arc::new(SharedCounters { lost_lines, ..SharedCounters::default() }))
+        Self::with_new_shard(Arc::new(SharedCounters { lost_lines, ..SharedCounters::default() }))
     }
 
     /// A handle with its own shard, for another thread.
     #[must_use]
-    pub fn of_worker(&self) -> Self {
-        Self::with_shard(self.shared.clone())
+    pub fn for_worker(&self) -> Self {
+        Self::with_new_shard(self.shared.clone())
     }
 
-    fn with_shard(shared: Arc<SharedCounters>) -> Self {
+    fn with_new_shard(shared: Arc<SharedCounters>) -> Self {
         let own = Arc::new(Shard::default());
         shared.shards.lock().unwrap_or_else(PoisonError::into_inner).push(own.clone());
         Self { shared, own }
@@ -232,18 +232,18 @@ impl Metrics {
     }
 
     /// Counts a connection as open until the result is dropped.
-    pub(super) fn connection(&self) -> OpenConn {
+    pub(super) fn count_connection(&self) -> OpenConn {
         self.own.opened.fetch_add(1, Relaxed);
         OpenConn(self.own.clone())
     }
 
-    fn sum(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
+    fn sum_over_shards(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
         let shards = self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner);
         shards.iter().map(|shard| of(shard).load(Relaxed)).sum()
     }
 
-    fn sums<const N: usize>(&self, of: impl Fn(&Shard) -> &[AtomicU64; N]) -> [u64; N] {
-        array::from_fn(|place| self.sum(|shard| &of(shard)[place]))
+    fn sum_each_over_shards<const N: usize>(&self, of: impl Fn(&Shard) -> &[AtomicU64; N]) -> [u64; N] {
+        array::from_fn(|place| self.sum_over_shards(|shard| &of(shard)[place]))
     }
 }
 
@@ -267,9 +267,9 @@ mod tests {
         let page = RequestLabels { class: Class::Page, representation: Representation::Markdown };
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                let worker = metrics.of_worker();
+                let worker = metrics.for_worker();
                 scope.spawn(move || {
-                    let _open = worker.connection();
+                    let _open = worker.count_connection();
                     for _ in 0..1000 {
                         worker.record_request(page, StatusCode::OK, Duration::from_micros(20));
                     }
@@ -278,22 +278,30 @@ mod tests {
             }
         });
         metrics.record_close(CloseReason::Header);
-        let requests =
-            metrics.sums(|shard| &shard.requests[Class::Page as usize][Representation::Markdown as usize]);
+        let requests = metrics.sum_each_over_shards(|shard| {
+            &shard.requests[Class::Page as usize][Representation::Markdown as usize]
+        });
         assert_eq!((requests[0], requests.iter().sum::<u64>()), (4000, 4000));
-        assert_eq!(metrics.sums(|shard| &shard.durations[Class::Page as usize])[0], 4000);
-        assert_eq!(metrics.sum(|shard| &shard.took[Class::Page as usize]), 4000 * 20_000);
+        assert_eq!(metrics.sum_each_over_shards(|shard| &shard.durations[Class::Page as usize])[0], 4000);
+        assert_eq!(metrics.sum_over_shards(|shard| &shard.took[Class::Page as usize]), 4000 * 20_000);
         let waitlist = FORMS.iter().position(|form| form.name == "waitlist").unwrap();
-        assert_eq!(metrics.sum(|shard| &shard.submissions[waitlist][SubmissionResult::Accepted as usize]), 4);
-        assert_eq!(metrics.sum(|shard| &shard.close_reasons[CloseReason::Header as usize]), 1);
-        assert_eq!((metrics.sum(|shard| &shard.opened), metrics.sum(|shard| &shard.closed)), (4, 4));
+        assert_eq!(
+            metrics
+                .sum_over_shards(|shard| &shard.submissions[waitlist][SubmissionResult::Accepted as usize]),
+            4
+        );
+        assert_eq!(metrics.sum_over_shards(|shard| &shard.close_reasons[CloseReason::Header as usize]), 1);
+        assert_eq!(
+            (metrics.sum_over_shards(|shard| &shard.opened), metrics.sum_over_shards(|shard| &shard.closed)),
+            (4, 4)
+        );
     }
 
     #[test]
     fn each_status_and_duration_has_its_counter() {
         let metrics = Metrics::new(Arc::default());
         let check = |status: u16, took: Duration, place: usize, bucket: usize| {
-            let fresh = metrics.of_worker();
+            let fresh = metrics.for_worker();
             let status = StatusCode::from_u16(status).unwrap();
             fresh.record_request(RequestLabels::other(Class::None), status, took);
             let none = Class::None as usize;

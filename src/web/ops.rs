@@ -64,10 +64,11 @@ pub(super) fn run(
             tokio::spawn(async move {
                 let longest = app.snapshot.load().options.timeouts.exchange;
                 let service = service_fn(|request| {
-                    let (app, connections, figures, phase) =
-                        (&app, &connections, &figures, *phase.borrow());
+                    let (app, connections, figures, phase) = (&app, &connections, &figures, *phase.borrow());
                     async move {
-                        Ok::<_, Infallible>(respond(app, connections, figures, phase, &request).await)
+                        Ok::<_, Infallible>(
+                            respond_to_probe(app, connections, figures, phase, &request).await,
+                        )
                     }
                 });
                 let connection = http1::Builder::new()
@@ -82,7 +83,7 @@ pub(super) fn run(
     })
 }
 
-async fn respond(
+async fn respond_to_probe(
     app: &AppState,
     connections: &Connections,
     figures: &Arc<QueueCache>,

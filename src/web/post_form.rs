@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::ambiguity::host_of;
 use super::body::RequestBody;
-use super::client::client;
+use super::client::client_address;
 use super::metrics::SubmissionResult;
 use super::request_id::{self, RequestId};
 use super::response::{HttpResponse, Refusal, accepted};
@@ -44,14 +44,18 @@ impl FormRequest<'_> {
         let Self { app, snapshot, form, peer, head } = *self;
         let now = Instant::now();
         let options = &snapshot.options;
-        let client = client(peer, &head.headers, &options.trusted_proxies, options.forwarded_header);
+        let client = client_address(peer, &head.headers, &options.trusted_proxies, options.forwarded_header);
         let source = Source::from(client);
         let is_post = head.method == Method::POST;
         let (outcome, statuses) = if is_post {
             let decision = snapshot.limiter.check(source, now).await;
             let outcome = match decision.admission {
-                Admission::Allowed => self.submit(source, rate(decision.statuses.as_ref()), body).await,
-                Admission::Refused { retry_after, .. } => Err(Refusal::TooMany(whole_seconds(retry_after))),
+                Admission::Allowed => {
+                    self.submit(source, used_share_of_quota(decision.statuses.as_ref()), body).await
+                }
+                Admission::Refused { retry_after, .. } => {
+                    Err(Refusal::TooMany(seconds_rounded_up(retry_after)))
+                }
             };
             (outcome, decision.statuses)
         } else {
@@ -68,7 +72,7 @@ impl FormRequest<'_> {
             record_refusal(app, source, form);
         }
         if let Some(statuses) = &statuses {
-            insert_limits(statuses, response.headers_mut());
+            insert_rate_limit_headers(statuses, response.headers_mut());
         }
         response
     }
@@ -93,13 +97,16 @@ impl FormRequest<'_> {
         // Charge the byte limit last: a submission that is refused for another reason must not count.
         let charged = snapshot.byte_limiter.charge(source, bytes.len(), Instant::now());
         if let Admission::Refused { retry_after, .. } = charged {
-            return Err(Refusal::OverBudget(whole_seconds(retry_after)));
+            return Err(Refusal::OverBudget(seconds_rounded_up(retry_after)));
         }
         drop(bytes);
         let received_at = Timestamp::now();
         let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
-        let evidence =
-            Evidence::Facts(RequestFacts { rate, origin: origin(head, &snapshot.site.base_url), extras });
+        let evidence = Evidence::Facts(RequestFacts {
+            rate,
+            origin: form_origin(head, &snapshot.site.base_url),
+            extras,
+        });
         let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent };
         let id = app.intake.accept(arrival).await.map_err(|error| {
             let request = self.id();
@@ -132,24 +139,24 @@ impl FormRequest<'_> {
     /// The id of the request, for the log and for errors.
     fn id(&self) -> RequestId {
         let lines = request_id::lines(&self.head.headers);
-        RequestId::of(self.peer, lines, &self.snapshot.options.trusted_proxies)
+        RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.trusted_proxies)
     }
 }
 
 /// Rounds up, so that a client that waits for this time is accepted.
-fn whole_seconds(retry_after: Duration) -> u64 {
+fn seconds_rounded_up(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
 /// How much of its own quota the source has used. The network's quota does not count, because other sources
 /// share it.
-fn rate(statuses: Option<&QuotaStatuses>) -> Rate {
+fn used_share_of_quota(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
     Rate::of(own.map(|standing| (standing.remaining, standing.quota)))
 }
 
 /// The origin of the form according to the browser.
-fn origin(head: &Parts, base_url: &str) -> Origin {
+fn form_origin(head: &Parts, base_url: &str) -> Origin {
     let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
     Origin::of(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }
@@ -191,7 +198,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// Inserts `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC
 /// 9651).
-fn insert_limits(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
+fn insert_rate_limit_headers(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
     // One allocation is nearly always enough for both headers, which every response has.
     let mut lines = BytesMut::with_capacity(256);
     let mut list = |members: [(&str, u64, &str, u64); 4]| {
@@ -238,7 +245,7 @@ mod tests {
         let source = Source::V4([192, 0, 2, 1]);
         let decision = LocalLimiter::new(&LimitOptions::default()).check(source, Instant::now());
         let mut headers = HeaderMap::new();
-        insert_limits(&decision.statuses.expect("limits are enabled"), &mut headers);
+        insert_rate_limit_headers(&decision.statuses.expect("limits are enabled"), &mut headers);
         let read = |name: &str, parameters: [&str; 2]| -> Vec<(String, i64, i64)> {
             let list: sfv::List = Parser::new(headers[name].as_bytes()).parse().expect("a structured field");
             let number = |value: &BareItem| i64::from(value.as_integer().expect("a number"));

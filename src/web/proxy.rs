@@ -18,7 +18,7 @@ const MAX_V2: usize = 2048;
 /// Reads the header and nothing after it. Returns the client's address, or `None` if the header does not name
 /// one: `UNKNOWN` in version 1, `LOCAL` (a health check) and other address families in version 2. Returns an
 /// error if there is no valid header.
-pub(super) async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
+pub(super) async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
     // The length of the version 2 signature. Every version 1 header is longer.
     let mut header = vec![0; PROTOCOL_PREFIX.len()];
     stream.read_exact(&mut header).await?;
@@ -41,13 +41,13 @@ pub(super) async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Opt
             header.push(stream.read_u8().await?);
         }
     }
-    client(&header).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    parse_client(&header).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Parses a complete header. The outer `None` means that it is invalid, the inner `None` that it names no
 /// client.
 #[expect(clippy::option_option, reason = "a valid header may name no client")]
-fn client(header: &[u8]) -> Option<Option<IpAddr>> {
+fn parse_client(header: &[u8]) -> Option<Option<IpAddr>> {
     let address = match HeaderResult::parse(header) {
         HeaderResult::V1(header) => match header.ok()?.addresses {
             v1::Addresses::Tcp4(addresses) => Some(addresses.source_address.into()),
@@ -75,9 +75,9 @@ mod tests {
             expected.map(|address| address.map(|address| address.parse::<IpAddr>().expect("an address")));
         let sent = [header, b"GET / HTTP/1.1\r\n\r\n"].concat();
         let mut whole = &sent[..];
-        assert_eq!(read(&mut whole).await.map_err(|_| ()), expected, "{header:?}");
+        assert_eq!(read_header(&mut whole).await.map_err(|_| ()), expected, "{header:?}");
         let mut trickling = tokio_test_reader(&sent);
-        assert_eq!(read(&mut trickling).await.map_err(|_| ()), expected, "{header:?} byte by byte");
+        assert_eq!(read_header(&mut trickling).await.map_err(|_| ()), expected, "{header:?} byte by byte");
         if expected.is_ok() {
             assert_eq!(whole, b"GET / HTTP/1.1\r\n\r\n", "{header:?}");
         }
@@ -136,7 +136,7 @@ mod tests {
         check(&[&b"PROXY TCP4 "[..], &[b'1'; 4000]].concat(), Err(())).await;
         check(&version_2(1, 0x11, &[1, 2, 3]), Err(())).await;
         check(&version_2(1, 0x11, &[7; 4000]), Err(())).await;
-        assert!(read(&mut &b"PROXY TC"[..]).await.is_err(), "the connection ends within the header");
-        assert!(read(&mut &b""[..]).await.is_err());
+        assert!(read_header(&mut &b"PROXY TC"[..]).await.is_err(), "the connection ends within the header");
+        assert!(read_header(&mut &b""[..]).await.is_err());
     }
 }

@@ -20,7 +20,11 @@ pub(super) struct RequestId(pub(super) HeaderValue);
 impl RequestId {
     /// The id that a trusted proxy sent in the `lines` of [`X_REQUEST_ID`], or a new UUID. Ids from clients
     /// are ignored, because they could contain anything.
-    pub(super) fn of<'a>(peer: Peer, lines: impl IntoIterator<Item = &'a [u8]>, proxies: &[Network]) -> Self {
+    pub(super) fn from_proxy_or_new<'a>(
+        peer: Peer,
+        lines: impl IntoIterator<Item = &'a [u8]>,
+        proxies: &[Network],
+    ) -> Self {
         let sent = if is_trusted(proxies, peer) { valid_id(lines) } else { None };
         Self(sent.unwrap_or_else(|| {
             let own = Uuid::now_v7().hyphenated().to_string();
@@ -59,7 +63,7 @@ mod tests {
 
     fn id_on(peer: Peer, names: &[&str]) -> String {
         let proxies = ["192.0.2.1".parse().unwrap()];
-        RequestId::of(peer, names.iter().map(|name| name.as_bytes()), &proxies).to_string()
+        RequestId::from_proxy_or_new(peer, names.iter().map(|name| name.as_bytes()), &proxies).to_string()
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
 /// Adds the security headers that the response does not have yet.
-pub(super) fn secure(mut response: HttpResponse) -> HttpResponse {
+pub(super) fn add_security_headers(mut response: HttpResponse) -> HttpResponse {
     let headers = response.headers_mut();
     headers.reserve(SECURITY.len());
     for (name, value) in SECURITY {

@@ -14,7 +14,7 @@ use super::body::RequestBody;
 use super::metrics::{Class, RequestLabels};
 use super::post_form::FormRequest;
 use super::request_id::{self, RequestId, X_REQUEST_ID};
-use super::response::{HttpResponse, bad_request, secure};
+use super::response::{HttpResponse, add_security_headers, bad_request};
 use super::slot::Slot;
 use super::socket::{Peer, Scheme};
 use super::state::{AppState, Snapshot};
@@ -46,13 +46,19 @@ pub(super) async fn respond(
         took: began.elapsed(),
     };
     access_log::record(app, &snapshot, &served, || {
-        let new = || RequestId::of(peer, request_id::lines(&head.headers), &snapshot.options.trusted_proxies);
+        let new = || {
+            RequestId::from_proxy_or_new(
+                peer,
+                request_id::lines(&head.headers),
+                &snapshot.options.trusted_proxies,
+            )
+        };
         response.headers().get(X_REQUEST_ID).cloned().map_or_else(new, RequestId)
     });
     // Discard an unread body, so that a client that is still sending it receives the response. Do not wait
     // for a client that is itself waiting for 100 Continue (RFC 9110 §10.1.1), or that was already too slow.
     let skips_drain = head.headers.contains_key(EXPECT) || response.status() == StatusCode::REQUEST_TIMEOUT;
-    let is_read = body.is_read() || (!skips_drain && body.drain().await);
+    let is_read = body.is_fully_read() || (!skips_drain && body.drain().await);
     // HTTP/2 resets only the stream of this request.
     if !is_read && head.version != Version::HTTP_2 {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -63,7 +69,7 @@ pub(super) async fn respond(
     {
         response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
     }
-    secure(response)
+    add_security_headers(response)
 }
 
 async fn route(

@@ -158,7 +158,7 @@ impl Sockets {
     }
 
     /// Duplicates of the public sockets, for one worker.
-    pub(super) fn public(&self) -> io::Result<Vec<(Scheme, Socket)>> {
+    pub(super) fn duplicate_public(&self) -> io::Result<Vec<(Scheme, Socket)>> {
         let http = self.http.iter().map(|socket| Ok((Scheme::Http, Socket(socket.0.try_clone()?))));
         let https = self.https.iter().map(|socket| Ok((Scheme::Https, Socket(socket.0.try_clone()?))));
         http.chain(https).collect()
@@ -180,16 +180,16 @@ impl Listener {
     /// A connection over a Unix socket is returned as a [`TcpStream`] as well, because the server uses only
     /// system calls that are the same for both.
     pub(super) async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
-        self.0.async_io(Interest::READABLE, accept).await
+        self.0.async_io(Interest::READABLE, accept_nonblocking).await
     }
 
     /// Accepts a connection from the queue, if there is one.
     pub(super) fn accept_waiting(&self) -> Option<(TcpStream, Peer)> {
-        accept(self.0.get_ref()).ok()
+        accept_nonblocking(self.0.get_ref()).ok()
     }
 }
 
-fn accept(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {
+fn accept_nonblocking(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, address) = rustix::net::acceptfrom_with(socket, flags)?;
     let address = address.ok_or(io::ErrorKind::ConnectionAborted)?;

@@ -44,7 +44,7 @@ impl AppState {
             directories: Vec::new(),
             allow_private: false,
             extra_roots: None,
-            origin: SiteOrigin::of(&site.base_url),
+            origin: SiteOrigin::from_url(&site.base_url),
             key_timeout: agent::KEY_TIMEOUT,
         };
         let limits = limits::LimitOptions { enabled: false, ..limits::LimitOptions::default() };
@@ -77,8 +77,8 @@ impl AppState {
     }
 
     /// The same state for one worker, which counts metrics in its own memory.
-    pub(super) fn of_worker(&self) -> Self {
-        Self { metrics: self.metrics.of_worker(), ..self.clone() }
+    pub(super) fn for_worker(&self) -> Self {
+        Self { metrics: self.metrics.for_worker(), ..self.clone() }
     }
 }
 

@@ -26,7 +26,7 @@ use self::certificate::CurrentCertificate;
 use self::files::WatchedFiles;
 use super::metrics::CloseReason;
 use super::protocol::Protocol;
-use super::response::{secure, text};
+use super::response::{add_security_headers, text};
 
 pub use acme::Acme;
 pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
@@ -90,7 +90,7 @@ impl Hsts {
 }
 
 /// The protocol that ALPN selected; HTTP/1 for clients that did not use ALPN.
-pub(super) fn protocol(stream: &TlsStream<TcpStream>) -> Protocol {
+pub(super) fn negotiated_protocol(stream: &TlsStream<TcpStream>) -> Protocol {
     if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
 }
 
@@ -177,7 +177,7 @@ impl Tls {
 
 /// The configuration for all handshakes except ACME validations.
 fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, rustls::Error> {
-    let mut config = certificate::config(certificates, &PROTOCOLS)?;
+    let mut config = certificate::handshake_config(certificates, &PROTOCOLS)?;
     // Stateless session tickets: clients store their sessions, under keys that rotate every few hours, so the
     // server needs no memory for them. Early data stays disabled (`max_early_data_size` is 0), because an
     // attacker can replay it.
@@ -199,7 +199,7 @@ async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
     let mut response =
         format!("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: {}\r\n", body.len())
             .into_bytes();
-    for (name, value) in secure(text(StatusCode::BAD_REQUEST, body)).headers() {
+    for (name, value) in add_security_headers(text(StatusCode::BAD_REQUEST, body)).headers() {
         response.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
     }
     response.extend([b"\r\n", body.as_bytes()].concat());

@@ -18,7 +18,7 @@ pub struct WorkerState {
 
 impl WorkerState {
     pub fn new(app: &AppState) -> Self {
-        Self { app: Arc::new(app.of_worker()), fast_path: FastPath::new() }
+        Self { app: Arc::new(app.for_worker()), fast_path: FastPath::new() }
     }
 }
 

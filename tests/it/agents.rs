@@ -208,7 +208,7 @@ async fn an_agent_that_names_no_directory_is_looked_for_in_all() {
 async fn a_signature_for_another_host_is_told_from_a_wrong_one() {
     let peer = HttpPeer::start([directory("max-age=3600")]);
     let elsewhere =
-        AgentOptions { origin: SiteOrigin::of("https://www.example.org"), ..options(&[&peer.url("")]) };
+        AgentOptions { origin: SiteOrigin::from_url("https://www.example.org"), ..options(&[&peer.url("")]) };
     let head = request(&peer.url(""), KEY_ID, None);
     assert_eq!(Agents::new(&elsewhere).verify(&head, at(1)).await, Err(SignatureError::Authority));
 }
@@ -292,7 +292,7 @@ fn options(directories: &[&str]) -> AgentOptions {
         directories: directories.iter().map(|url| Url::parse(url).expect("a URL")).collect(),
         allow_private: false,
         extra_roots: None,
-        origin: SiteOrigin::of("https://www.example.com"),
+        origin: SiteOrigin::from_url("https://www.example.com"),
         key_timeout: KEY_TIMEOUT,
     }
 }
@@ -319,8 +319,8 @@ fn request_at(created: i64, url: &str, key_id: &str, nonce: Option<&str>) -> Par
     let list: sfv::List = Parser::new(&input).parse().expect("a structured field");
     let [ListEntry::InnerList(inner)] = &list[..] else { panic!("{input}") };
     let mut head = request.body(()).expect("a request").into_parts().0;
-    let base =
-        signature_base(&head, &SiteOrigin::of("https://www.example.com"), inner).expect("all of it is there");
+    let base = signature_base(&head, &SiteOrigin::from_url("https://www.example.com"), inner)
+        .expect("all of it is there");
     let seed = URL_SAFE_NO_PAD.decode(SEED).expect("Base64");
     let signature = Ed25519KeyPair::from_seed_unchecked(&seed).expect("a seed").sign(&base);
     let signature = format!("sig1=:{}:", STANDARD.encode(signature));

@@ -93,7 +93,7 @@ fn sources_have_their_own_quota_and_share_that_of_their_network() {
         ..LimitOptions::default()
     };
     for neighbours in [["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"], V6_NEIGHBOURS] {
-        let (limiter, start) = (LocalLimiter::sized(&options, 12, 12), Instant::now());
+        let (limiter, start) = (LocalLimiter::with_table_bits(&options, 12, 12), Instant::now());
         let neighbours = neighbours.map(address);
         for source in &neighbours[..3] {
             assert!(allows(&limiter, *source, start));
@@ -123,10 +123,10 @@ fn decisions_of_redis_count_locally() {
         network: Quota { per_minute: 4, per_hour: 40 },
         ..LimitOptions::default()
     };
-    let (limiter, start) = (LocalLimiter::sized(&options, 12, 12), Instant::now());
+    let (limiter, start) = (LocalLimiter::with_table_bits(&options, 12, 12), Instant::now());
     let [first, second] = ["192.0.2.1", "192.0.2.2"].map(address);
     let refused = |by| Admission::Refused { by, retry_after: SECOND };
-    let adopt = |source, admission| limiter.record_shared(source, admission, start);
+    let adopt = |source, admission| limiter.record_redis_decision(source, admission, start);
     adopt(first, Admission::Allowed);
     adopt(first, Admission::Allowed);
     let remaining = |source| limiter.status(source, start).unwrap().map(|standing| standing.remaining);
@@ -171,31 +171,35 @@ fn a_disabled_limiter_counts_nothing() {
         let admission = Admission::Allowed;
         assert_eq!(decision, LimitDecision { admission, statuses: None });
     }
-    assert_eq!((limiter.status(source(1), Instant::now()), limiter.sources()), (None, 0));
+    assert_eq!((limiter.status(source(1), Instant::now()), limiter.estimate_sources()), (None, 0));
     assert_eq!(limiter.counts(), DecisionCounts::default());
 }
 
 #[test]
 fn debug_output_shows_no_source() {
     for enabled in [true, false] {
-        let limiter = LocalLimiter::sized(&LimitOptions { enabled, ..tiny(1) }, 4, 4);
+        let limiter = LocalLimiter::with_table_bits(&LimitOptions { enabled, ..tiny(1) }, 4, 4);
         assert_eq!(format!("{limiter:?}"), format!("LocalLimiter {{ enabled: {enabled}, .. }}"));
     }
 }
 
 #[test]
 fn the_number_of_sources_is_estimated_until_they_have_recovered() {
-    let (limiter, start) = (LocalLimiter::sized(&tiny(10), 16, 12), Instant::now());
-    assert_eq!(limiter.sources(), 0);
+    let (limiter, start) = (LocalLimiter::with_table_bits(&tiny(10), 16, 12), Instant::now());
+    assert_eq!(limiter.estimate_sources(), 0);
     limiter.check(source(0), start);
-    assert_eq!(limiter.sources(), 1);
+    assert_eq!(limiter.estimate_sources(), 1);
     for n in 1..50_000 {
         limiter.check(source(n << 4), start);
     }
-    let estimate = limiter.sources();
+    let estimate = limiter.estimate_sources();
     assert!((47_500..=52_500).contains(&estimate), "{estimate}");
     limiter.status(source(0), start + MINUTE);
-    assert_eq!(limiter.sources(), 0, "each source has sent one request, which expires after six seconds");
+    assert_eq!(
+        limiter.estimate_sources(),
+        0,
+        "each source has sent one request, which expires after six seconds"
+    );
 }
 
 #[test]
@@ -215,7 +219,7 @@ fn expired_debts_do_not_return_over_years() {
     // Counts wrap around after 256 minutes and after 256 hours. With each gap, cells are a different distance
     // behind the current time when they are next used.
     for gap in [61 * SECOND, 59 * MINUTE, 61 * MINUTE, 255 * MINUTE, 256 * MINUTE, 257 * HOUR, 9000 * HOUR] {
-        let (limiter, start) = (LocalLimiter::sized(&tiny(2), 10, 10), Instant::now());
+        let (limiter, start) = (LocalLimiter::with_table_bits(&tiny(2), 10, 10), Instant::now());
         let mut now = start;
         for n in 0..2000 {
             // In each round, a new source, and a source that has recovered since the round before.
@@ -233,7 +237,7 @@ fn expired_debts_do_not_return_over_years() {
 fn an_exhausted_source_recovers_on_time_while_others_keep_sending() {
     // A wrong count would show up one window before the counts wrap around, which happens every 256 minutes.
     // The test therefore exhausts and checks sources for longer than two wraps.
-    let (limiter, start) = (LocalLimiter::sized(&tiny(4), 12, 12), Instant::now());
+    let (limiter, start) = (LocalLimiter::with_table_bits(&tiny(4), 12, 12), Instant::now());
     for step in 0..600u32 {
         let now = start + step * MINUTE;
         let source = source(step % 7);
@@ -251,7 +255,8 @@ fn an_exhausted_source_recovers_on_time_while_others_keep_sending() {
 fn a_hundred_thousand_exhausted_sources_block_under_one_stranger_in_1000() {
     // An eighth of the numbers of sources, in a sketch of an eighth of the full size.
     let (attackers, strangers) = (100_000 / 8, 200_000 / 8);
-    let (limiter, start) = (LocalLimiter::sized(&in_wide_networks(30, 300), 17, 15), Instant::now());
+    let (limiter, start) =
+        (LocalLimiter::with_table_bits(&in_wide_networks(30, 300), 17, 15), Instant::now());
     for n in 0..attackers {
         exhaust(&limiter, scattered(n), start);
     }
@@ -265,7 +270,7 @@ fn decisions_differ_from_an_exact_table_in_fewer_than_one_in_a_thousand() {
     // About ten sources per cell, as if ten million sources used the sketch of full size.
     let (bits, keys) = (14, 160_000u32);
     let options = in_wide_networks(30, 300);
-    let (limiter, start) = (LocalLimiter::sized(&options, bits, bits), Instant::now());
+    let (limiter, start) = (LocalLimiter::with_table_bits(&options, bits, bits), Instant::now());
     let mut exact: HashMap<u32, [f64; 2]> = HashMap::new();
     let (mut differing, mut refused, mut wrongly_allowed) = (0, 0, 0);
     let requests = 500_000u32;
@@ -355,7 +360,7 @@ fn in_wide_networks(per_minute: u32, per_hour: u32) -> LimitOptions {
 
 /// A limiter that is small enough to create a few hundred of them quickly.
 fn small(per_minute: u32, per_hour: u32) -> LocalLimiter {
-    LocalLimiter::sized(&in_wide_networks(per_minute, per_hour), 8, 8)
+    LocalLimiter::with_table_bits(&in_wide_networks(per_minute, per_hour), 8, 8)
 }
 
 proptest! {
@@ -427,7 +432,7 @@ proptest! {
         requests in prop::collection::vec((0..200u32, 0..2_000u64), 1..400),
     ) {
         // The sketch is so small that all keys collide.
-        let crowded = LocalLimiter::sized(&in_wide_networks(3, 20), 3, 3);
+        let crowded = LocalLimiter::with_table_bits(&in_wide_networks(3, 20), 3, 3);
         let mut alone: HashMap<u32, LocalLimiter> = HashMap::new();
         let start = Instant::now();
         crowded.status(source(0), start);

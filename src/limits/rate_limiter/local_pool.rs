@@ -51,7 +51,7 @@ impl LocalPool {
     ) -> Option<MultiplexedConnection> {
         let handle = Handle::try_current().ok()?;
         let id = handle.id();
-        let mut entries = self.entries();
+        let mut entries = self.lock_entries();
         let Some((_, entry)) = entries.iter_mut().find(|(other, _)| *other == id) else {
             if entries.len() < MAX_CONNECTIONS {
                 entries.push((id, PoolEntry { asked: now, connection: None, opened: None }));
@@ -66,34 +66,34 @@ impl LocalPool {
         let may_open = entry.opened.is_none_or(|opened| now.saturating_duration_since(opened) > RETRY_PAUSE);
         if entry.connection.is_none() && silence < FREQUENT_WITHIN && may_open {
             entry.opened = Some(now);
-            handle.spawn(open(options.clone(), Arc::downgrade(self), id));
+            handle.spawn(open_connection(options.clone(), Arc::downgrade(self), id));
         }
         entry.connection.clone()
     }
 
     /// Drops this runtime's connection after a failure.
-    pub(super) fn forget(&self) {
+    pub(super) fn drop_connection(&self) {
         if let Ok(handle) = Handle::try_current() {
-            self.put(handle.id(), None);
+            self.set_connection(handle.id(), None);
         }
     }
 
-    fn put(&self, id: Id, connection: Option<MultiplexedConnection>) {
-        if let Some((_, entry)) = self.entries().iter_mut().find(|(other, _)| *other == id) {
+    fn set_connection(&self, id: Id, connection: Option<MultiplexedConnection>) {
+        if let Some((_, entry)) = self.lock_entries().iter_mut().find(|(other, _)| *other == id) {
             entry.connection = connection;
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, Vec<(Id, PoolEntry)>> {
+    fn lock_entries(&self) -> MutexGuard<'_, Vec<(Id, PoolEntry)>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Opens a connection. Until it is open, and if opening it fails, calls use the shared connection.
-async fn open(options: RedisOptions, pool: Weak<LocalPool>, id: Id) {
+async fn open_connection(options: RedisOptions, pool: Weak<LocalPool>, id: Id) {
     let opened = timeout(CONNECT_TIMEOUT, options.connect()).await;
     if let Some(pool) = pool.upgrade() {
-        pool.put(id, opened.ok().and_then(Result::ok));
+        pool.set_connection(id, opened.ok().and_then(Result::ok));
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     fn an_idle_connection_is_dropped() {
         check(|ask, own| {
             ask(Duration::ZERO);
-            own.put(Handle::current().id(), Some(connection()));
+            own.set_connection(Handle::current().id(), Some(connection()));
             assert_eq!(ask(MAX_IDLE), (true, 0));
             assert_eq!(ask(MAX_IDLE * 2), (true, 0));
             assert_eq!(ask(MAX_IDLE * 3 + FREQUENT_WITHIN), (false, 0));
@@ -134,9 +134,9 @@ mod tests {
     fn a_failed_connection_is_not_reopened_at_once() {
         check(|ask, own| {
             assert_eq!([Duration::ZERO; 3].map(ask), [(false, 0), (false, 1), (false, 1)]);
-            own.put(Handle::current().id(), Some(connection()));
+            own.set_connection(Handle::current().id(), Some(connection()));
             assert_eq!(ask(FREQUENT_WITHIN), (true, 1));
-            own.forget();
+            own.drop_connection();
             let mut now = FREQUENT_WITHIN;
             while now < RETRY_PAUSE {
                 now += FREQUENT_WITHIN / 2;
@@ -152,7 +152,7 @@ mod tests {
         for _ in 0..MAX_CONNECTIONS + 3 {
             runtime().block_on(async { own.get(&nowhere(), now) });
         }
-        assert_eq!(own.entries().len(), MAX_CONNECTIONS);
+        assert_eq!(own.lock_entries().len(), MAX_CONNECTIONS);
         assert!(own.get(&nowhere(), now).is_none(), "this thread has no runtime");
     }
 
@@ -163,7 +163,7 @@ mod tests {
             story(
                 &|at| {
                     let connection = own.get(&nowhere(), start + at);
-                    let latest = own.entries().first().and_then(|(_, entry)| entry.opened);
+                    let latest = own.lock_entries().first().and_then(|(_, entry)| entry.opened);
                     if last.replace(latest) != latest {
                         opened.set(opened.get() + 1);
                     }

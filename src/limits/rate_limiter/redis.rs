@@ -139,16 +139,16 @@ impl RedisClient {
         read: impl Fn(&LimitRule, ScriptReply) -> Option<T>,
     ) -> Option<T> {
         let inner = &*self.inner;
-        let request = self.keys.request(operation, source, &self.rule);
+        let request = self.keys.build_request(operation, source, &self.rule);
         let Some(primary) = inner.primary.load_full() else {
-            return inner.fall_back(Fallback::Disconnected);
+            return inner.count_fallback(Fallback::Disconnected);
         };
         let began = Instant::now();
         match timeout(inner.options.timeout, primary.call_with_pool(&request, &inner.options, began)).await {
             Ok(Ok(entry)) => {
                 let Some(read) = read(&self.rule, entry) else {
                     inner.open_breaker(&primary, RedisFault::INVALID_REPLY);
-                    return inner.fall_back(Fallback::Failed);
+                    return inner.count_fallback(Fallback::Failed);
                 };
                 primary.slow.store(0, Relaxed);
                 inner.record_duration(began.elapsed());
@@ -156,35 +156,35 @@ impl RedisClient {
             }
             Ok(Err(error)) => {
                 inner.open_breaker(&primary, error.into());
-                inner.fall_back(Fallback::Failed)
+                inner.count_fallback(Fallback::Failed)
             }
             Err(_) => {
                 inner.record_timeout(&primary);
-                inner.fall_back(Fallback::Slow)
+                inner.count_fallback(Fallback::Slow)
             }
         }
     }
 
     pub(super) fn metrics(&self) -> RedisMetrics {
-        RedisMetrics { is_connected: self.inner.primary.load().is_some(), ..*self.inner.metrics() }
+        RedisMetrics { is_connected: self.inner.primary.load().is_some(), ..*self.inner.lock_metrics() }
     }
 }
 
 impl Inner {
-    fn fall_back<T>(&self, why: Fallback) -> Option<T> {
-        self.metrics().fallbacks[why as usize] += 1;
+    fn count_fallback<T>(&self, why: Fallback) -> Option<T> {
+        self.lock_metrics().fallbacks[why as usize] += 1;
         None
     }
 
     fn record_duration(&self, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = BOUNDS.iter().position(|bound| nanoseconds <= bound * 1000).unwrap_or(BOUNDS.len());
-        let mut metrics = self.metrics();
+        let mut metrics = self.lock_metrics();
         metrics.durations[bucket] += 1;
         metrics.took = metrics.took.saturating_add(nanoseconds);
     }
 
-    fn metrics(&self) -> MutexGuard<'_, RedisMetrics> {
+    fn lock_metrics(&self) -> MutexGuard<'_, RedisMetrics> {
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,7 +219,7 @@ impl Primary {
 
     /// Tests the shared connection. The outer error means that Redis did not respond in time.
     async fn probe(&self, options: &RedisOptions) -> Result<Result<ScriptReply, RedisError>, Elapsed> {
-        timeout(options.timeout, self.call(&self.connection, &Request::probe())).await
+        timeout(options.timeout, self.run_script(&self.connection, &Request::probe())).await
     }
 
     /// Calls over this thread's own connection if it has one, and otherwise over the shared one.
@@ -230,28 +230,28 @@ impl Primary {
         now: Instant,
     ) -> Result<ScriptReply, RedisError> {
         let Some(own) = self.pool.get(options, now) else {
-            return self.call(&self.connection, request).await;
+            return self.run_script(&self.connection, request).await;
         };
-        match self.call(&own, request).await {
+        match self.run_script(&own, request).await {
             // Only this connection may be broken, because servers and middleboxes drop idle connections.
             Err(error) if error.is_unrecoverable_error() => {
-                self.pool.forget();
-                self.call(&self.connection, request).await
+                self.pool.drop_connection();
+                self.run_script(&self.connection, request).await
             }
             answer => answer,
         }
     }
 
-    async fn call(
+    async fn run_script(
         &self,
         connection: &MultiplexedConnection,
         request: &Request,
     ) -> Result<ScriptReply, RedisError> {
         let mut connection = connection.clone();
-        let answer = match request.call("EVALSHA", &self.hash).query_async(&mut connection).await {
+        let answer = match request.to_command("EVALSHA", &self.hash).query_async(&mut connection).await {
             // Redis has been restarted, or its script cache has been flushed.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                request.call("EVAL", SCRIPT).query_async(&mut connection).await
+                request.to_command("EVAL", SCRIPT).query_async(&mut connection).await
             }
             answer => answer,
         };

@@ -40,18 +40,18 @@ impl Keys {
         Keys { secret: blake3::derive_key(CONTEXT, secret.as_bytes()) }
     }
 
-    pub(super) fn request(&self, operation: Operation, source: Source, rule: &LimitRule) -> Request {
+    pub(super) fn build_request(&self, operation: Operation, source: Source, rule: &LimitRule) -> Request {
         let quotas = rule.quotas();
         let [of_source, of_network] = quotas;
         let keys = [
-            self.hashed("source", source.as_bytes(), of_source),
-            self.hashed("network", source.network_as_bytes(), of_network),
+            self.key_name("source", source.as_bytes(), of_source),
+            self.key_name("network", source.network_as_bytes(), of_network),
         ];
         Request { keys, operation, quotas }
     }
 
     /// The name includes the quotas, because ticks of different quotas cannot be compared.
-    fn hashed(&self, layer: &str, address: &[u8], quotas: [u32; 2]) -> String {
+    fn key_name(&self, layer: &str, address: &[u8], quotas: [u32; 2]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(layer.as_bytes());
         for quota in quotas {
@@ -71,7 +71,7 @@ impl Request {
     }
 
     /// Calls the script by its hash (`EVALSHA`), or by its text (`EVAL`), which also loads it.
-    pub(super) fn call(&self, command: &str, script: &str) -> Cmd {
+    pub(super) fn to_command(&self, command: &str, script: &str) -> Cmd {
         let mut call = Cmd::with_capacity(10, 256);
         call.arg(command).arg(script).arg(self.keys.len());
         for key in &self.keys {
@@ -113,7 +113,7 @@ mod tests {
             LimitRule::new(&LimitOptions { source, ..LimitOptions::default() })
         };
         let keys = |secret: &str, source, per_minute| {
-            Keys::new(secret).request(Operation::Charge, source, &rule(per_minute)).keys
+            Keys::new(secret).build_request(Operation::Charge, source, &rule(per_minute)).keys
         };
         let base = keys("secret", SOURCE, 30);
         assert_eq!(base, keys("secret", SOURCE, 30));
@@ -128,9 +128,12 @@ mod tests {
 
     #[test]
     fn a_request_contains_no_part_of_an_address() {
-        let request =
-            Keys::new("secret").request(Operation::Look, SOURCE, &LimitRule::new(&LimitOptions::default()));
-        let packed = request.call("EVALSHA", "0123").get_packed_command();
+        let request = Keys::new("secret").build_request(
+            Operation::Look,
+            SOURCE,
+            &LimitRule::new(&LimitOptions::default()),
+        );
+        let packed = request.to_command("EVALSHA", "0123").get_packed_command();
         let text = String::from_utf8(packed).expect("the command is UTF-8");
         assert!(
             text.contains("frontdesk:source:") && !text.contains("192") && !text.contains("c00002"),

@@ -31,7 +31,7 @@ pub struct SiteOrigin {
 }
 
 impl SiteOrigin {
-    pub fn of(url: &str) -> SiteOrigin {
+    pub fn from_url(url: &str) -> SiteOrigin {
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let (scheme, port) =
             if scheme.eq_ignore_ascii_case("https") { ("https", ":443") } else { ("http", ":80") };
@@ -40,8 +40,8 @@ impl SiteOrigin {
         SiteOrigin { scheme, authority }
     }
 
-    pub(super) fn is_named_by(&self, host: &str) -> bool {
-        SiteOrigin::of(&format!("{}://{host}", self.scheme)) == *self
+    pub(super) fn matches_host(&self, host: &str) -> bool {
+        SiteOrigin::from_url(&format!("{}://{host}", self.scheme)) == *self
     }
 }
 
@@ -63,7 +63,7 @@ pub fn signature_base(
         }
         base.extend_from_slice(component.serialize().as_bytes());
         base.extend_from_slice(b": ");
-        base.extend(value(head, origin, component).ok_or(SignatureError::Components)?);
+        base.extend(component_value(head, origin, component).ok_or(SignatureError::Components)?);
         base.push(b'\n');
     }
     let parameters =
@@ -74,10 +74,10 @@ pub fn signature_base(
 }
 
 /// The value of one component. `None` if it has no value or more than one, or if it is unknown.
-fn value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Option<Vec<u8>> {
+fn component_value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Option<Vec<u8>> {
     let name = component.bare_item.as_string()?.as_str();
     if !name.starts_with('@') {
-        return field(head, name, component);
+        return field_value(head, name, component);
     }
     if name == "@query-param" {
         let named = component.params.get("name")?.as_string()?.as_str();
@@ -110,7 +110,7 @@ fn value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Option<Vec<u8>>
 
 /// The value of a header field: its combined lines (§2.1), or the form that the component's parameters
 /// request (§2.1.1 to §2.1.3). `None` if the field is missing or the parameters are not supported.
-fn field(head: &Parts, name: &str, component: &Item) -> Option<Vec<u8>> {
+fn field_value(head: &Parts, name: &str, component: &Item) -> Option<Vec<u8>> {
     // Component names are in lower case (§2.1).
     if name.is_empty() || name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return None;
@@ -120,10 +120,10 @@ fn field(head: &Parts, name: &str, component: &Item) -> Option<Vec<u8>> {
     match parameters[..] {
         [] => combined_value(head, name),
         [("sf", BareItem::Boolean(true))] if DICTIONARIES.contains(&name) => {
-            Some(dictionary(head, name)?.serialize()?.into_bytes())
+            Some(parse_dictionary(head, name)?.serialize()?.into_bytes())
         }
         [("key", BareItem::String(key))] => {
-            Some(vec![dictionary(head, name)?.get(key.as_str())?.clone()].serialize()?.into_bytes())
+            Some(vec![parse_dictionary(head, name)?.get(key.as_str())?.clone()].serialize()?.into_bytes())
         }
         [("bs", BareItem::Boolean(true))] => {
             let line = |line: &http::HeaderValue| {
@@ -144,7 +144,7 @@ pub(super) fn combined_value(head: &Parts, name: &str) -> Option<Vec<u8>> {
 }
 
 /// Parses a field as a dictionary (RFC 9651 §3.2). `None` if it is missing or malformed.
-pub(super) fn dictionary(head: &Parts, name: &str) -> Option<Dictionary> {
+pub(super) fn parse_dictionary(head: &Parts, name: &str) -> Option<Dictionary> {
     Parser::new(&combined_value(head, name)?).parse().ok()
 }
 
@@ -154,14 +154,14 @@ fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     let pairs = head.uri.query()?.split('&').filter(|pair| !pair.is_empty());
     let mut found = pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .filter(|(name, _)| normalize(name) == named)
-        .map(|(_, value)| normalize(value));
+        .filter(|(name, _)| normalize_encoding(name) == named)
+        .map(|(_, value)| normalize_encoding(value));
     let value = found.next()?;
     found.next().is_none().then(|| value.into_bytes())
 }
 
 /// Decodes a form field and encodes it again, so that equal values are spelled the same (§2.2.8).
-fn normalize(text: &str) -> String {
+fn normalize_encoding(text: &str) -> String {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -287,15 +287,19 @@ mod tests {
             ("http://127.0.0.1:8080", "http", "127.0.0.1:8080"),
             ("http://[2001:db8::80]", "http", "[2001:db8::80]"),
         ] {
-            assert_eq!(SiteOrigin::of(url), SiteOrigin { scheme, authority: authority.to_owned() }, "{url}");
+            assert_eq!(
+                SiteOrigin::from_url(url),
+                SiteOrigin { scheme, authority: authority.to_owned() },
+                "{url}"
+            );
         }
-        assert!(origin().is_named_by("WWW.example.com:443"));
-        assert!(!origin().is_named_by("example.com"));
+        assert!(origin().matches_host("WWW.example.com:443"));
+        assert!(!origin().matches_host("example.com"));
     }
 
     fn check(uri: &str, component: &str, expected: Option<&str>) {
         let component: Item = Parser::new(component).parse().unwrap();
-        let found = value(&head(uri), &origin(), &component);
+        let found = component_value(&head(uri), &origin(), &component);
         assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{component:?} of {uri}");
     }
 
@@ -306,7 +310,7 @@ mod tests {
     }
 
     fn origin() -> SiteOrigin {
-        SiteOrigin::of("https://www.example.com")
+        SiteOrigin::from_url("https://www.example.com")
     }
 
     fn head(uri: &str) -> Parts {

@@ -99,12 +99,12 @@ impl Directory {
         deadline: Instant,
     ) -> KnownKeys {
         let (known, mut fetched) = {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             let (known, starts_fetch) = state.decide(key_id, now);
             let fetched = self.fetched.subscribe();
             if starts_fetch {
                 let attempt = DirectoryFetch { directory: Arc::clone(self), began: now, result: None };
-                tokio::spawn(attempt.run(Arc::clone(client)));
+                tokio::spawn(attempt.fetch_keys(Arc::clone(client)));
             }
             (known, fetched)
         };
@@ -112,15 +112,15 @@ impl Directory {
             return known;
         }
         let _ = timeout_at(deadline, fetched.changed()).await;
-        self.state().known(key_id, now)
+        self.lock_state().cached_keys(key_id, now)
     }
 
     /// Records a valid signature. Returns an error if it was used before. See [`Replays::record`].
     pub(super) fn record(&self, claim: &Claim, now: Timestamp) -> Result<(), SignatureError> {
-        self.state().replays.record(&claim.key_id, claim.identity(), claim.expires, now)
+        self.lock_state().replays.record(&claim.key_id, claim.identity(), claim.expires, now)
     }
 
-    fn state(&self) -> MutexGuard<'_, DirectoryState> {
+    fn lock_state(&self) -> MutexGuard<'_, DirectoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +129,7 @@ impl DirectoryState {
     /// Looks up a key. The result is `None` if the caller should wait for a fetch, which may provide the key.
     /// Also returns whether the caller must start a fetch.
     fn decide(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
-        let known = self.known(key_id, now);
+        let known = self.cached_keys(key_id, now);
         let is_enough = known.is_ok() && now.as_second() < self.fresh_until;
         let starts_fetch = !is_enough && !self.is_fetching && now.as_second() >= self.next_fetch;
         self.is_fetching |= starts_fetch;
@@ -138,7 +138,7 @@ impl DirectoryState {
     }
 
     /// The cached keys, if this one is among them and they are not too old.
-    fn known(&self, key_id: &str, now: Timestamp) -> KnownKeys {
+    fn cached_keys(&self, key_id: &str, now: Timestamp) -> KnownKeys {
         if self.keys.is_empty() || now.as_second() >= self.fresh_until.saturating_add(LONGEST_STALE) {
             return Err(SignatureError::Unavailable);
         }
@@ -174,11 +174,11 @@ struct DirectoryFetch {
 }
 
 impl DirectoryFetch {
-    async fn run(mut self, client: Arc<FetchClient>) {
+    async fn fetch_keys(mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
         let accept = [(ACCEPT, HeaderValue::from_static(MEDIA_TYPE))];
         let request = client.send(Method::GET, &self.directory.url, accept, "");
-        let fetch = async { read(&request.await.map_err(|failed| failed.sentence)?) };
+        let fetch = async { parse_response(&request.await.map_err(|failed| failed.sentence)?) };
         let result = timeout(LONGEST_FETCH, fetch).await;
         match result.unwrap_or_else(|_| Err(format!("not done within {} s", LONGEST_FETCH.as_secs()))) {
             Ok(found) => self.result = Some(found),
@@ -191,13 +191,13 @@ impl DirectoryFetch {
 
 impl Drop for DirectoryFetch {
     fn drop(&mut self) {
-        self.directory.state().record(self.result.take(), self.began);
+        self.directory.lock_state().record(self.result.take(), self.began);
         self.directory.fetched.send_replace(());
     }
 }
 
 /// Parses a response. Returns the keys and their lifetime in seconds, or a description of the fault.
-fn read(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String> {
+fn parse_response(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String> {
     if answer.status != StatusCode::OK {
         return Err(format!("the response status is {}", answer.status.as_u16()));
     }
@@ -213,12 +213,12 @@ fn read(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String> {
     if keys.is_empty() {
         return Err("the directory has no key of a supported type".to_owned());
     }
-    Ok((keys, lifetime(&answer.headers)))
+    Ok((keys, key_lifetime(&answer.headers)))
 }
 
 /// The lifetime of the keys in seconds: `max-age` (RFC 9111 §5.2.2.1), within the bounds. `no-store` and
 /// `no-cache` mean the shortest lifetime.
-fn lifetime(headers: &HeaderMap) -> i64 {
+fn key_lifetime(headers: &HeaderMap) -> i64 {
     let lines = headers.get_all(CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
     let mut lifetime = None;
     for directive in lines.flat_map(|line| line.split(',')).map(str::trim) {
@@ -298,10 +298,13 @@ mod tests {
             body: JSON.into(),
             is_whole: true,
         };
-        assert!(read(&good()).is_ok_and(|(keys, lifetime)| keys.len() == 1 && lifetime == USUAL_LIFETIME));
+        assert!(
+            parse_response(&good())
+                .is_ok_and(|(keys, lifetime)| keys.len() == 1 && lifetime == USUAL_LIFETIME)
+        );
         let mut with_parameter = good();
         with_parameter.headers.insert(CONTENT_TYPE, format!("{MEDIA_TYPE}; charset=utf-8").parse().unwrap());
-        assert!(read(&with_parameter).is_ok());
+        assert!(parse_response(&with_parameter).is_ok());
         let mut html = good();
         html.headers.insert(CONTENT_TYPE, "text/html".parse().unwrap());
         fails(&html, "is not application/http-message");
@@ -329,7 +332,7 @@ mod tests {
             for line in lines {
                 headers.append(CACHE_CONTROL, line.parse().unwrap());
             }
-            assert_eq!(lifetime(&headers), expected, "{lines:?}");
+            assert_eq!(key_lifetime(&headers), expected, "{lines:?}");
         }
     }
 
@@ -375,7 +378,7 @@ mod tests {
     }
 
     fn fails(answer: &FetchResponse, part: &str) {
-        let fault = read(answer).unwrap_err();
+        let fault = parse_response(answer).unwrap_err();
         assert!(fault.contains(part), "{fault}");
     }
 }

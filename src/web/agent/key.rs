@@ -90,10 +90,10 @@ impl AgentKey {
     /// Parses a directory, skipping unsupported keys. `None` if it is not a JWK set.
     pub fn read_set(json: &[u8]) -> Option<Vec<AgentKey>> {
         let set: JwkSet = serde_json::from_slice(json).ok()?;
-        Some(set.keys.into_iter().take(MAX_KEYS).filter_map(AgentKey::read).collect())
+        Some(set.keys.into_iter().take(MAX_KEYS).filter_map(AgentKey::from_jwk).collect())
     }
 
-    fn read(value: serde_json::Value) -> Option<AgentKey> {
+    fn from_jwk(value: serde_json::Value) -> Option<AgentKey> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
         if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {
             return None;
@@ -125,7 +125,8 @@ impl AgentKey {
             _ => return None,
         };
         let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, thumbprint_input.as_bytes()));
-        let key = AgentKey { id, public, not_before: jwk.nbf.map(seconds), expires: jwk.exp.map(seconds) };
+        let key =
+            AgentKey { id, public, not_before: jwk.nbf.map(to_seconds), expires: jwk.exp.map(to_seconds) };
         // Skip keys for unsupported algorithms.
         let named = jwk.alg.as_deref().map(Algorithm::from_jose);
         named.is_none_or(|named| named.is_some_and(|named| key.algorithm(Some(named)).is_ok())).then_some(key)
@@ -187,7 +188,7 @@ fn is_canonical(text: &str) -> bool {
 
 /// Converts a time to seconds since 1970. Some directories use milliseconds, which would be dates in the far
 /// future.
-fn seconds(time: i64) -> i64 {
+fn to_seconds(time: i64) -> i64 {
     const YEAR_5138: i64 = 100_000_000_000;
     if time > YEAR_5138 { time / 1000 } else { time }
 }
@@ -251,7 +252,7 @@ mod tests {
             (r#","nbf":1900000000000"#, false),
         ] {
             let key = format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{ED25519_X}"{times}}}"#);
-            let key = AgentKey::read(serde_json::from_str(&key).unwrap()).unwrap();
+            let key = AgentKey::from_jwk(serde_json::from_str(&key).unwrap()).unwrap();
             assert_eq!(key.is_valid_at(Timestamp::from_second(1000).unwrap()), expected, "{times}");
         }
     }
@@ -272,7 +273,7 @@ mod tests {
             (&rsa(r#","alg":"RS256""#), None, Ok(RsaV15Sha256)),
             (&rsa(r#","alg":"RS256""#), Some(RsaPssSha512), Err(SignatureError::Algorithm)),
         ] {
-            let key = AgentKey::read(serde_json::from_str(key).unwrap()).unwrap();
+            let key = AgentKey::from_jwk(serde_json::from_str(key).unwrap()).unwrap();
             assert_eq!(key.algorithm(claimed), expected, "{key:?} {claimed:?}");
         }
         assert_eq!(Algorithm::from_name("hmac-sha256"), None);
@@ -290,7 +291,7 @@ mod tests {
     }
 
     fn check(jwk: &str, expected: Option<&str>) {
-        let key = AgentKey::read(serde_json::from_str(jwk).unwrap());
+        let key = AgentKey::from_jwk(serde_json::from_str(jwk).unwrap());
         assert_eq!(key.as_ref().map(AgentKey::id), expected, "{jwk}");
     }
 }

@@ -11,7 +11,7 @@ use http::request::Parts;
 use jiff::Timestamp;
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parameters, Parser, StringRef};
 
-use super::component::{SiteOrigin, combined_value, dictionary, signature_base};
+use super::component::{SiteOrigin, combined_value, parse_dictionary, signature_base};
 use super::error::SignatureError;
 use super::key::{AgentKey, Algorithm};
 use super::replays::SignatureId;
@@ -52,17 +52,17 @@ pub fn claims(head: &Parts, origin: &SiteOrigin) -> Vec<Result<Claim, SignatureE
     if !is_signed(&head.headers) {
         return Vec::new();
     }
-    let Some(inputs) = dictionary(head, "signature-input") else {
+    let Some(inputs) = parse_dictionary(head, "signature-input") else {
         return vec![Err(SignatureError::Malformed)];
     };
-    let signatures = dictionary(head, "signature").unwrap_or_default();
-    let is_ours = |entry: &ListEntry| matches!(entry, ListEntry::InnerList(input) if text(&input.params, "tag") == Ok(Some(TAG)));
+    let signatures = parse_dictionary(head, "signature").unwrap_or_default();
+    let is_ours = |entry: &ListEntry| matches!(entry, ListEntry::InnerList(input) if string_parameter(&input.params, "tag") == Ok(Some(TAG)));
     inputs
         .iter()
         .filter(|(_, entry)| is_ours(entry))
         .take(MAX_SIGNATURES)
         .map(|(label, entry)| match entry {
-            ListEntry::InnerList(input) => Claim::read(head, origin, label.as_str(), input, &signatures),
+            ListEntry::InnerList(input) => Claim::parse(head, origin, label.as_str(), input, &signatures),
             ListEntry::Item(_) => Err(SignatureError::Malformed),
         })
         .collect()
@@ -74,7 +74,7 @@ pub fn is_signed(headers: &HeaderMap) -> bool {
 }
 
 impl Claim {
-    fn read(
+    fn parse(
         head: &Parts,
         origin: &SiteOrigin,
         label: &str,
@@ -86,15 +86,15 @@ impl Claim {
         else {
             return Err(SignatureError::Malformed);
         };
-        let owned = |name| text(&input.params, name).map(|text| text.map(str::to_owned));
+        let owned = |name| string_parameter(&input.params, name).map(|text| text.map(str::to_owned));
         let time = |name| input.params.get(name).and_then(BareItem::as_integer).map(i64::from);
-        let algorithm = match text(&input.params, "alg")? {
+        let algorithm = match string_parameter(&input.params, "alg")? {
             Some(name) => Some(Algorithm::from_name(name).ok_or(SignatureError::Algorithm)?),
             None => None,
         };
         let claim = Claim {
             key_id: owned("keyid")?.ok_or(SignatureError::Malformed)?,
-            directory: directory(head, label, input)?,
+            directory: directory_url(head, label, input)?,
             nonce: owned("nonce")?,
             created: time("created").ok_or(SignatureError::Malformed)?,
             expires: time("expires").ok_or(SignatureError::Malformed)?,
@@ -150,7 +150,7 @@ impl Claim {
 }
 
 /// A string parameter; `None` if it is absent, an error if it has another type.
-fn text<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, SignatureError> {
+fn string_parameter<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, SignatureError> {
     match parameters.get(name) {
         None => Ok(None),
         Some(value) => value.as_string().map(|text| Some(text.as_str())).ok_or(SignatureError::Malformed),
@@ -159,13 +159,13 @@ fn text<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, S
 
 /// The directory URL in `Signature-Agent`, which is a string in earlier drafts and a dictionary in later
 /// ones. The signature must cover the header if it is present. `None` without the header.
-fn directory(head: &Parts, label: &str, input: &InnerList) -> Result<Option<String>, SignatureError> {
+fn directory_url(head: &Parts, label: &str, input: &InnerList) -> Result<Option<String>, SignatureError> {
     const NAME: &str = "signature-agent";
     let Some(header) = combined_value(head, NAME) else { return Ok(None) };
     let is_covered = |item: &&Item| item.bare_item.as_string().is_some_and(|name| name.as_str() == NAME);
     let covered = input.items.iter().find(is_covered).ok_or(SignatureError::Components)?;
     if let Ok(Item { bare_item: BareItem::String(url), params }) = Parser::new(&header).parse::<Item>() {
-        return address(url.as_str(), &params).map(Some);
+        return checked_url(url.as_str(), &params).map(Some);
     }
     let members: Dictionary = Parser::new(&header).parse().map_err(|_| SignatureError::Malformed)?;
     let member = match covered.params.get("key") {
@@ -175,14 +175,14 @@ fn directory(head: &Parts, label: &str, input: &InnerList) -> Result<Option<Stri
     };
     match member.ok_or(SignatureError::Components)? {
         ListEntry::Item(Item { bare_item: BareItem::String(url), params }) => {
-            address(url.as_str(), params).map(Some)
+            checked_url(url.as_str(), params).map(Some)
         }
         _ => Err(SignatureError::Malformed),
     }
 }
 
 /// The URL, if its `type` is `directory` or missing; otherwise an error.
-fn address(url: &str, parameters: &Parameters) -> Result<String, SignatureError> {
+fn checked_url(url: &str, parameters: &Parameters) -> Result<String, SignatureError> {
     let kind = parameters.get("type").map(|kind| match kind {
         BareItem::Token(kind) => kind.as_str(),
         BareItem::String(kind) => kind.as_str(),

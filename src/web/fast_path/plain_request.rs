@@ -26,19 +26,19 @@ pub(super) struct PlainRequest<'h, 'b> {
 pub(super) enum FieldLines<'b> {
     None,
     One(&'b [u8]),
-    /// Use [`PlainRequest::all`] to read them.
+    /// Use [`PlainRequest::values_of`] to read them.
     Many,
 }
 
 impl<'b> FieldLines<'b> {
-    fn add(&mut self, value: &'b [u8]) {
+    fn add_value(&mut self, value: &'b [u8]) {
         *self = if *self == Self::None { Self::One(value) } else { Self::Many };
     }
 }
 
 impl<'b> PlainRequest<'_, 'b> {
     /// The values of all fields with this name, in order.
-    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
+    pub(super) fn values_of(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
         self.fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn parse<'h, 'b>(
                     return None;
                 }
             }
-            (6, Some(b'a')) if is("accept") => accept.add(value),
+            (6, Some(b'a')) if is("accept") => accept.add_value(value),
             (6, Some(b'e')) if is("expect") => return None,
             (7, Some(b'u')) if is("upgrade") => return None,
             // Rare with GET, and could lead to a response that is not in memory.
@@ -81,9 +81,9 @@ pub(super) fn parse<'h, 'b>(
             (10, Some(b'c')) if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
                 return None;
             }
-            (13, Some(b'i')) if is("if-none-match") => if_none_match.add(value),
+            (13, Some(b'i')) if is("if-none-match") => if_none_match.add_value(value),
             (14, Some(b'c')) if is("content-length") => return None,
-            (15, Some(b'a')) if is("accept-encoding") => accept_encoding.add(value),
+            (15, Some(b'a')) if is("accept-encoding") => accept_encoding.add_value(value),
             (17, Some(b't')) if is("transfer-encoding") => return None,
             _ => {}
         }
@@ -205,7 +205,7 @@ mod tests {
         let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         let Some(plain) = parse(bytes, &mut fields) else { panic!("it is plain") };
         assert_eq!(plain.accept, FieldLines::Many);
-        assert!(plain.all("accept").eq([b"b", b"c"]));
+        assert!(plain.values_of("accept").eq([b"b", b"c"]));
         assert_eq!(plain.accept_encoding, FieldLines::None);
         assert_eq!(plain.length, bytes.len() - 3);
     }
@@ -214,7 +214,7 @@ mod tests {
         #[test]
         fn simple_hosts_are_valid_hosts(value in "[a-z0-9._:-]{0,12}") {
             if is_simple_host(value.as_bytes()) {
-                prop_assert!(crate::web::ambiguity::names_host(value.as_bytes()));
+                prop_assert!(crate::web::ambiguity::is_valid_host(value.as_bytes()));
             }
         }
     }

@@ -50,7 +50,7 @@ impl Deadlines {
     }
 
     /// The earliest deadline. The server closes the connection when it passes.
-    pub(super) fn earliest(&self) -> Instant {
+    pub(super) fn next_deadline(&self) -> Instant {
         let quiet = match self.stopping_since {
             Some(since) if self.exchanges.is_empty() => self.quiet_since.max(since) + LAST_REQUEST_GRACE,
             _ => self.quiet_since + self.timeouts.idle,
@@ -140,7 +140,7 @@ mod tests {
 
     /// Checks that the connection would be closed `expected` seconds after `start`.
     fn check(deadlines: &Deadlines, start: Instant, expected: u64) {
-        assert_eq!(deadlines.earliest() - start, Duration::from_secs(expected));
+        assert_eq!(deadlines.next_deadline() - start, Duration::from_secs(expected));
     }
 
     #[test]

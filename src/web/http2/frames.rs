@@ -50,7 +50,7 @@ impl Frames {
     }
 
     /// Parses the next bytes, and calls `show` for each frame header that they complete.
-    pub(super) fn read(&mut self, mut bytes: &[u8], mut show: impl FnMut(Frame)) {
+    pub(super) fn parse(&mut self, mut bytes: &[u8], mut show: impl FnMut(Frame)) {
         let skip = |bytes: &mut &[u8], count: usize| {
             let count = count.min(bytes.len());
             *bytes = &bytes[count..];
@@ -61,7 +61,7 @@ impl Frames {
             if self.payload_left > 0 {
                 let skipped = skip(&mut bytes, self.payload_left as usize);
                 self.payload_left -= u32::try_from(skipped).unwrap_or(self.payload_left);
-                self.payload_passed();
+                self.close_block_if_complete();
                 continue;
             }
             self.header[self.known] = bytes[0];
@@ -71,7 +71,7 @@ impl Frames {
                 self.known = 0;
                 let [a, b, c, kind, flags, ..] = self.header;
                 let frame = Frame { length: u32::from_be_bytes([0, a, b, c]), kind, flags };
-                self.header_passed(frame);
+                self.on_header_end(frame);
                 show(frame);
             }
         }
@@ -82,7 +82,7 @@ impl Frames {
         self.in_block.then_some(self.blocks)
     }
 
-    fn header_passed(&mut self, frame: Frame) {
+    fn on_header_end(&mut self, frame: Frame) {
         self.payload_left = frame.length;
         if frame.kind == Frame::HEADERS && !self.in_block {
             self.blocks += 1;
@@ -90,10 +90,10 @@ impl Frames {
         }
         self.ends_block = matches!(frame.kind, Frame::HEADERS | Frame::CONTINUATION)
             && frame.flags & Frame::END_HEADERS != 0;
-        self.payload_passed();
+        self.close_block_if_complete();
     }
 
-    fn payload_passed(&mut self) {
+    fn close_block_if_complete(&mut self) {
         if self.payload_left == 0 && self.ends_block {
             self.in_block = false;
         }
@@ -115,7 +115,7 @@ mod tests {
         for size in [sent.len(), 1, 7] {
             let (mut frames, mut seen) = (Frames::new(), Vec::new());
             for piece in sent.chunks(size) {
-                frames.read(piece, |frame| seen.push((frame.kind, frame.flags, frame.length)));
+                frames.parse(piece, |frame| seen.push((frame.kind, frame.flags, frame.length)));
             }
             assert_eq!(seen, expected, "in pieces of {size}");
             assert_eq!(frames.open_block(), open_block, "in pieces of {size}");

@@ -50,7 +50,7 @@ impl Guard {
     /// Charges received frames. Returns whether the budget is exceeded.
     pub(super) fn charge_frames(&mut self, bytes: &[u8], now: Instant) -> bool {
         let (mut cost, mut updates) = (0_u32, 0);
-        self.frames.read(bytes, |frame| {
+        self.frames.parse(bytes, |frame| {
             cost = cost.saturating_add(cost_of(frame));
             updates += u64::from(frame.kind == Frame::WINDOW_UPDATE);
         });
@@ -61,10 +61,10 @@ impl Guard {
             self.leak(now);
             self.charged = self.charged.saturating_add(cost);
         }
-        self.is_exceeded()
+        self.is_budget_exceeded()
     }
 
-    pub(super) fn is_exceeded(&self) -> bool {
+    pub(super) fn is_budget_exceeded(&self) -> bool {
         self.charged > BUDGET
     }
 
@@ -73,7 +73,7 @@ impl Guard {
         self.unused_sent = (self.unused_sent + count as u64).min(MAX_FREE_UPDATES * BYTES_PER_UPDATE);
     }
 
-    pub(super) fn refund_request(&mut self) {
+    pub(super) fn refund_completed_request(&mut self) {
         self.charged = self.charged.saturating_sub(REQUEST_REFUND);
     }
 
@@ -165,7 +165,7 @@ mod tests {
         let request = [frame(1, 5, 200), frame(2, 0, 5), frame(8, 0, 4), frame(6, 0, 8)].concat();
         for _ in 0..10_000 {
             assert!(!guard.charge_frames(&request, now), "the request pays for them");
-            guard.refund_request();
+            guard.refund_completed_request();
         }
     }
 

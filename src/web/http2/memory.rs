@@ -46,14 +46,14 @@ impl ConnMemory {
         }
     }
 
-    pub(super) fn request_began(&mut self) {
+    pub(super) fn on_request_begin(&mut self) {
         self.begun += 1;
         self.open += 1;
         self.most_open = self.most_open.max(self.open);
         self.update_charge();
     }
 
-    pub(super) fn request_ended(&mut self) {
+    pub(super) fn on_request_end(&mut self) {
         self.open -= 1;
         self.update_charge();
     }
@@ -90,12 +90,12 @@ mod tests {
         let mut base = cost::HTTP2 + 1000;
         check(base);
         for _ in 0..80 {
-            memory.request_began();
+            memory.on_request_begin();
         }
         base += 80 * cost::STREAM_PLACE;
         check(base + 80 * cost::STREAM);
         for _ in 0..79 {
-            memory.request_ended();
+            memory.on_request_end();
         }
         check(base + cost::STREAM);
         // Any of the responses may be waiting.
@@ -103,12 +103,12 @@ mod tests {
         memory.set_write_pending(true);
         check(base + 80 * cost::STREAM + cost::UNREAD_TLS);
         for _ in 0..50 {
-            memory.request_began();
-            memory.request_ended();
+            memory.on_request_begin();
+            memory.on_request_end();
         }
         check(base + 100 * cost::STREAM + cost::UNREAD_TLS);
         memory.set_write_pending(false);
-        memory.request_ended();
+        memory.on_request_end();
         check(base);
         memory.received(1 << 30);
         check(cost::HTTP2 + MAX_RECEIVED + 80 * cost::STREAM_PLACE);

@@ -10,7 +10,7 @@ use super::exposition::Exposition;
 const TICKS_A_SECOND: f64 = 100.0;
 
 /// Writes the standard process metrics of Prometheus client libraries.
-pub(super) fn report(out: &mut Exposition) {
+pub(super) fn write_process(out: &mut Exposition) {
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
         // Exclude the descriptor of this directory.
         let open = descriptors.count().saturating_sub(1);
@@ -22,17 +22,17 @@ pub(super) fn report(out: &mut Exposition) {
     if let Some(bytes) = resident_memory() {
         out.single("process_resident_memory_bytes", bytes);
     }
-    let times = fs::read_to_string("/proc/self/stat").ok().and_then(|text| times(&text));
+    let times = fs::read_to_string("/proc/self/stat").ok().and_then(|text| parse_times(&text));
     let Some((cpu, began)) = times else { return };
     out.single("process_cpu_seconds_total", cpu);
-    if let Some(booted) = fs::read_to_string("/proc/stat").ok().and_then(|text| booted(&text)) {
+    if let Some(booted) = fs::read_to_string("/proc/stat").ok().and_then(|text| parse_boot_time(&text)) {
         out.single("process_start_time_seconds", booted + began);
     }
 }
 
 /// Parses the CPU time of the process and its start time after boot, in seconds, in `/proc/self/stat`
 /// (`proc_pid_stat(5)`).
-fn times(stat: &str) -> Option<(f64, f64)> {
+fn parse_times(stat: &str) -> Option<(f64, f64)> {
     // The command name, in parentheses, may contain spaces and parentheses; the following fields do not.
     let rest = stat.rsplit_once(") ")?.1;
     // `rest` begins with the third field.
@@ -47,18 +47,18 @@ pub(in crate::web) fn resident_memory() -> Option<u64> {
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;
     let mut text = [0; 4096];
     let length = status.read_at(&mut text, 0).ok()?;
-    std::str::from_utf8(&text[..length]).ok().and_then(|status| size(status, "VmRSS"))
+    std::str::from_utf8(&text[..length]).ok().and_then(|status| parse_size(status, "VmRSS"))
 }
 
 /// Parses the size called `name` in the text of `/proc/self/status` or `/proc/meminfo`. Returns bytes.
-pub(in crate::web) fn size(text: &str, name: &str) -> Option<u64> {
+pub(in crate::web) fn parse_size(text: &str, name: &str) -> Option<u64> {
     let size = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kibibytes: u64 = size.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kibibytes * 1024)
 }
 
 /// Parses the boot time of the machine in `/proc/stat`, in seconds since 1970.
-fn booted(stat: &str) -> Option<f64> {
+fn parse_boot_time(stat: &str) -> Option<f64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
 
@@ -69,10 +69,10 @@ mod tests {
     #[test]
     fn proc_files_are_parsed() {
         let stat = "4711 (a) b (c)) S 1 1 1 0 -1 4194560 9 8 7 6 150 50 0 0 20 0 3 0 1234 99 88";
-        assert_eq!(times(stat), Some((2.0, 12.34)));
-        assert_eq!(times("4711 (a) S 1 1"), None);
-        assert_eq!(size("Name:\ta\nVmRSS:\t   24576 kB\nThreads:\t1\n", "VmRSS"), Some(24576 * 1024));
-        assert_eq!(size("Name:\ta\n", "VmRSS"), None);
-        assert_eq!(booted("cpu 1 2\nbtime 1700000000\nprocesses 1\n"), Some(1_700_000_000.0));
+        assert_eq!(parse_times(stat), Some((2.0, 12.34)));
+        assert_eq!(parse_times("4711 (a) S 1 1"), None);
+        assert_eq!(parse_size("Name:\ta\nVmRSS:\t   24576 kB\nThreads:\t1\n", "VmRSS"), Some(24576 * 1024));
+        assert_eq!(parse_size("Name:\ta\n", "VmRSS"), None);
+        assert_eq!(parse_boot_time("cpu 1 2\nbtime 1700000000\nprocesses 1\n"), Some(1_700_000_000.0));
     }
 }

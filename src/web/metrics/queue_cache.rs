@@ -32,7 +32,7 @@ pub(super) struct QueueCount {
 }
 
 impl QueueCount {
-    fn of(database: &DatabaseUrl) -> Self {
+    fn query(database: &DatabaseUrl) -> Self {
         let (at, began) = (Timestamp::now(), Instant::now());
         let queue = InboxReader::open(database).and_then(|reader| reader.queue());
         Self { queue: queue.ok().map(Arc::new), at, began, took: began.elapsed() }
@@ -75,7 +75,7 @@ impl QueueCache {
         }
         let this = self.clone();
         let spawned = std::thread::Builder::new().name("figures".into()).spawn(move || {
-            let count = QueueCount::of(&database);
+            let count = QueueCount::query(&database);
             this.is_counting.store(false, Ordering::Release);
             this.last.send_replace(Some(count));
         });

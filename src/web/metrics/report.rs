@@ -26,26 +26,27 @@ pub(in crate::web) async fn report(
     let snapshot = app.snapshot.load_full();
     let count = queue.get(snapshot.options.inbox.clone(), Instant::now()).await;
     let mut out = Exposition::default();
-    requests(&mut out, &app.metrics);
-    submissions(&mut out, &app.metrics);
-    connections(&mut out, &app.metrics);
-    memory(&mut out, open, &snapshot);
-    limits(&mut out, app, &snapshot);
+    write_requests(&mut out, &app.metrics);
+    write_submissions(&mut out, &app.metrics);
+    write_connections(&mut out, &app.metrics);
+    write_memory(&mut out, open, &snapshot);
+    write_limits(&mut out, app, &snapshot);
     out.single("frontdesk_repeats_total", app.intake.counts().repeats.load(Relaxed));
     out.single("frontdesk_held_total", app.intake.counts().held.load(Relaxed));
-    inbox(&mut out, app, &snapshot, count.as_ref(), now);
-    disk(&mut out, app);
-    site(&mut out, app, &snapshot);
+    write_inbox(&mut out, app, &snapshot, count.as_ref(), now);
+    write_disk(&mut out, app);
+    write_site(&mut out, app, &snapshot);
     out.single("frontdesk_log_lines_lost_total", app.metrics.shared.lost_lines.load(Relaxed));
-    process::report(&mut out);
+    process::write_process(&mut out);
     (out.text, MEDIA_TYPE)
 }
 
-fn requests(out: &mut Exposition, metrics: &Metrics) {
+fn write_requests(out: &mut Exposition, metrics: &Metrics) {
     let mut family = out.family("frontdesk_requests_total");
     for class in Class::ALL {
         for representation in Representation::ALL {
-            let counts = metrics.sums(|shard| &shard.requests[*class as usize][*representation as usize]);
+            let counts = metrics
+                .sum_each_over_shards(|shard| &shard.requests[*class as usize][*representation as usize]);
             let statuses = STATUSES.iter().map(u16::to_string).chain(["other".to_owned()]);
             for (status, count) in statuses.zip(counts).filter(|(_, count)| *count > 0) {
                 let labels =
@@ -56,43 +57,45 @@ fn requests(out: &mut Exposition, metrics: &Metrics) {
     }
     let mut family = out.family("frontdesk_request_duration_seconds");
     for class in Class::ALL {
-        let counts = metrics.sums(|shard| &shard.durations[*class as usize]);
-        let took = metrics.sum(|shard| &shard.took[*class as usize]);
+        let counts = metrics.sum_each_over_shards(|shard| &shard.durations[*class as usize]);
+        let took = metrics.sum_over_shards(|shard| &shard.took[*class as usize]);
         family.histogram(Some(("class", class.name())), &BOUNDS, &counts, took);
     }
 }
 
-fn submissions(out: &mut Exposition, metrics: &Metrics) {
+fn write_submissions(out: &mut Exposition, metrics: &Metrics) {
     let mut family = out.family("frontdesk_submissions_total");
     for (place, form) in FORMS.iter().enumerate() {
-        let counts = metrics.sums(|shard| &shard.submissions[place]);
+        let counts = metrics.sum_each_over_shards(|shard| &shard.submissions[place]);
         for (result, count) in SubmissionResult::ALL.iter().zip(counts) {
             family.sample(&[("form", form.name), ("verdict", result.name())], count);
         }
     }
 }
 
-fn connections(out: &mut Exposition, metrics: &Metrics) {
+fn write_connections(out: &mut Exposition, metrics: &Metrics) {
     // Read `closed` first: otherwise, connections that open in between could make the difference negative.
-    let closed = metrics.sum(|shard| &shard.closed);
-    let opened = metrics.sum(|shard| &shard.opened);
+    let closed = metrics.sum_over_shards(|shard| &shard.closed);
+    let opened = metrics.sum_over_shards(|shard| &shard.opened);
     out.single("frontdesk_connections_open", opened.saturating_sub(closed));
     out.single("frontdesk_connections_total", opened);
     let mut family = out.family("frontdesk_connections_shed_total");
-    for (reason, count) in CloseReason::ALL.iter().zip(metrics.sums(|shard| &shard.close_reasons)) {
+    for (reason, count) in
+        CloseReason::ALL.iter().zip(metrics.sum_each_over_shards(|shard| &shard.close_reasons))
+    {
         family.sample(&[("reason", reason.name())], count);
     }
 }
 
-fn memory(out: &mut Exposition, open: &Connections, snapshot: &Snapshot) {
-    out.single("frontdesk_connections_memory_bytes", open.held());
+fn write_memory(out: &mut Exposition, open: &Connections, snapshot: &Snapshot) {
+    out.single("frontdesk_connections_memory_bytes", open.total_memory());
     if let Some(limit) = snapshot.options.max_memory {
         out.single("frontdesk_max_memory_bytes", limit);
     }
 }
 
-fn limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
-    out.single("frontdesk_limiter_sources", snapshot.limiter.local.sources());
+fn write_limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
+    out.single("frontdesk_limiter_sources", snapshot.limiter.local.estimate_sources());
     let tally = snapshot.limiter.local.counts();
     out.family("frontdesk_limited_total")
         .sample(&[("layer", "source")], tally.refused_by_source)
@@ -112,7 +115,7 @@ fn limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     family.histogram(None, &rate_limiter::BOUNDS, &shared.durations, shared.took);
 }
 
-fn inbox(
+fn write_inbox(
     out: &mut Exposition,
     app: &AppState,
     snapshot: &Snapshot,
@@ -151,7 +154,7 @@ fn inbox(
     }
 }
 
-fn disk(out: &mut Exposition, app: &AppState) {
+fn write_disk(out: &mut Exposition, app: &AppState) {
     out.single("frontdesk_disk_low", u8::from(app.disk.is_low()));
     let Some((space, reserve)) = app.disk.last() else { return };
     out.single("frontdesk_disk_free_bytes", space.free);
@@ -159,7 +162,7 @@ fn disk(out: &mut Exposition, app: &AppState) {
     out.single("frontdesk_disk_reserve_bytes", reserve);
 }
 
-fn site(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
+fn write_site(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     out.family("frontdesk_build_info").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     let pages = snapshot.site.page_count.to_string();
     out.family("frontdesk_site_info").sample(&[("hash", snapshot.site.hash()), ("pages", &pages)], 1);

@@ -125,7 +125,7 @@ impl ResolvesServerCert for CurrentCertificate {
 }
 
 /// A configuration for handshakes with these certificates and ALPN protocols.
-pub(super) fn config(
+pub(super) fn handshake_config(
     certificates: Arc<dyn ResolvesServerCert>,
     protocols: &[&[u8]],
 ) -> Result<ServerConfig, rustls::Error> {
@@ -165,12 +165,12 @@ fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
         AnyRef::decode(&mut fields)?;
     }
     let time::Validity { not_before, not_after } = time::Validity::decode(&mut fields)?;
-    Ok((timestamp(not_before), timestamp(not_after)))
+    Ok((to_timestamp(not_before), to_timestamp(not_after)))
 }
 
 /// Converts a time. A certificate without an expiry date expires at the end of the year 9999, two hours after
 /// the last [`Timestamp`], which is used instead.
-fn timestamp(time: time::Time) -> Timestamp {
+fn to_timestamp(time: time::Time) -> Timestamp {
     let seconds = time.to_unix_duration().as_secs();
     i64::try_from(seconds)
         .ok()

@@ -29,7 +29,7 @@ pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Ve
         None => {}
         Some(CertificateSource::Files(files)) => check_files(files, host, now, add),
         Some(CertificateSource::Acme(acme)) => {
-            if let Err(error) = acme.roots() {
+            if let Err(error) = acme.load_roots() {
                 let message = format!("cannot be used: {error}");
                 add(true, "acme_ca_file", message, "leave it empty if the authority is publicly trusted");
             }

@@ -29,7 +29,7 @@ pub struct CertificateFiles {
 }
 
 impl CertificateFiles {
-    fn content(&self) -> Result<[Vec<u8>; 2], CertificateDefect> {
+    fn read_bytes(&self) -> Result<[Vec<u8>; 2], CertificateDefect> {
         let hint = "the user that the server runs as must be able to read it";
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| format!("cannot be read from {}: {error}", path.display()))
@@ -40,7 +40,7 @@ impl CertificateFiles {
     }
 
     pub fn read(&self) -> Result<ServerCertificate, CertificateDefect> {
-        self.content().and_then(|[certificate, key]| ServerCertificate::parse(&certificate, &key))
+        self.read_bytes().and_then(|[certificate, key]| ServerCertificate::parse(&certificate, &key))
     }
 }
 
@@ -63,7 +63,7 @@ impl WatchedFiles {
 
     /// Reads the files. `None` if they have not changed since the last call.
     fn read_if_changed(&self) -> Option<Result<ServerCertificate, CertificateDefect>> {
-        let content = self.files.content();
+        let content = self.files.read_bytes();
         let state = content.clone().map(|files| files.map(|file| blake3::hash(&file)));
         let before = self.seen.lock().unwrap_or_else(PoisonError::into_inner).replace(state.clone());
         (before != Some(state))
@@ -84,7 +84,7 @@ impl WatchedFiles {
         }
     }
 
-    fn folders(&self) -> [&Path; 2] {
+    fn parent_folders(&self) -> [&Path; 2] {
         [&self.files.certificate, &self.files.key].map(|file| match file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -99,11 +99,13 @@ pub(super) fn spawn_watcher(
     current: &Arc<CurrentCertificate>,
 ) -> io::Result<()> {
     let current = Arc::downgrade(current);
-    std::thread::Builder::new().name("certificate".into()).spawn(move || run(files.as_deref(), &current))?;
+    std::thread::Builder::new()
+        .name("certificate".into())
+        .spawn(move || watch_files(files.as_deref(), &current))?;
     Ok(())
 }
 
-fn run(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
+fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
     let (sender, changes) = mpsc::sync_channel(1);
     // Keep `sender`: without a watcher, the channel must stay connected as well.
     let notify_change = sender.clone();
@@ -113,7 +115,7 @@ fn run(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
             let _ = notify_change.try_send(());
         }
     });
-    let mut folders: Vec<&Path> = files.map(WatchedFiles::folders).into_iter().flatten().collect();
+    let mut folders: Vec<&Path> = files.map(WatchedFiles::parent_folders).into_iter().flatten().collect();
     folders.dedup();
     let watching = watcher.and_then(|mut watcher| {
         folders.iter().try_for_each(|folder| watcher.watch(folder, RecursiveMode::NonRecursive))?;
@@ -130,7 +132,7 @@ fn run(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
         }
         if let Some(certificate) = current.get() {
             let now = Timestamp::now();
-            if is_due(now, warned) && log_validity(&certificate, now) {
+            if is_warning_due(now, warned) && log_validity(&certificate, now) {
                 warned = Some(now);
             }
         }
@@ -147,7 +149,7 @@ fn run(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
 }
 
 /// Whether the next warning is due: once a day, and after the clock was set back.
-fn is_due(now: Timestamp, warned: Option<Timestamp>) -> bool {
+fn is_warning_due(now: Timestamp, warned: Option<Timestamp>) -> bool {
     warned.is_none_or(|warned| now >= warned + 24.hours() || now < warned)
 }
 
@@ -214,10 +216,10 @@ mod tests {
     fn expiry_is_logged_once_a_day() {
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
         let warned = Some(at("2026-03-01T12:00:00Z"));
-        assert!(is_due(at("2026-03-01T12:00:00Z"), None));
-        assert!(!is_due(at("2026-03-01T12:01:00Z"), warned));
-        assert!(!is_due(at("2026-03-02T11:59:59Z"), warned));
-        assert!(is_due(at("2026-03-02T12:00:00Z"), warned));
-        assert!(is_due(at("2026-02-01T00:00:00Z"), warned), "the clock was set back");
+        assert!(is_warning_due(at("2026-03-01T12:00:00Z"), None));
+        assert!(!is_warning_due(at("2026-03-01T12:01:00Z"), warned));
+        assert!(!is_warning_due(at("2026-03-02T11:59:59Z"), warned));
+        assert!(is_warning_due(at("2026-03-02T12:00:00Z"), warned));
+        assert!(is_warning_due(at("2026-02-01T00:00:00Z"), warned), "the clock was set back");
     }
 }

@@ -253,9 +253,9 @@ fn every_parameter_is_protected() {
 #[test]
 fn a_signature_for_another_site_does_not_count() {
     let head = signed(USUAL, USUAL_AGENT);
-    let elsewhere = SiteOrigin::of("https://www.example.org");
+    let elsewhere = SiteOrigin::from_url("https://www.example.org");
     assert_eq!(verify(&head, &elsewhere, &keys(), at(NOW)).err(), Some(Some(SignatureError::Signature)));
-    let plain = SiteOrigin::of("http://www.example.com");
+    let plain = SiteOrigin::from_url("http://www.example.com");
     assert!(verify(&head, &plain, &keys(), at(NOW)).is_ok(), "the scheme is not covered");
 }
 
@@ -481,7 +481,7 @@ fn example(key: usize, input: &str, signature: &str) {
         .unwrap()
         .into_parts()
         .0;
-    let base = |site: &str| signature_base(&head, &SiteOrigin::of(site), &inner_list(input)).unwrap();
+    let base = |site: &str| signature_base(&head, &SiteOrigin::from_url(site), &inner_list(input)).unwrap();
     let verified = |base: &[u8]| keys()[key].verify(None, base, &decode(signature));
     assert_eq!(verified(&base("https://example.com")), Ok(()), "{input}");
     if input.contains("@authority") {
@@ -500,7 +500,7 @@ fn draft(key: usize, agent: Option<&str>, input: &str, signature: &str, time: Re
         request = request.header("signature-agent", agent);
     }
     let head = request.body(()).unwrap().into_parts().0;
-    let claim = claims(&head, &SiteOrigin::of("https://example.com")).remove(0).unwrap();
+    let claim = claims(&head, &SiteOrigin::from_url("https://example.com")).remove(0).unwrap();
     assert_eq!(claim.check_key(&keys(), at(NOW)).map(AgentKey::id), Ok(keys()[key].id()), "{input}");
     assert_eq!(claim.check_time(at(NOW)), time, "{input}");
     assert_eq!(claim.directory.is_some(), agent.is_some());
@@ -554,7 +554,7 @@ fn keys() -> Vec<AgentKey> {
 }
 
 fn origin() -> SiteOrigin {
-    SiteOrigin::of("https://www.example.com")
+    SiteOrigin::from_url("https://www.example.com")
 }
 
 fn at(second: i64) -> Timestamp {

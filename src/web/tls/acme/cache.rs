@@ -19,8 +19,8 @@ impl AcmeCache {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
         Ok(Self {
-            certificate: folder.join(format!("certificate-{}.pem", digest(domains, directory))),
-            account: folder.join(format!("account-{}.json", digest(contact, directory))),
+            certificate: folder.join(format!("certificate-{}.pem", file_name_digest(domains, directory))),
+            account: folder.join(format!("account-{}.json", file_name_digest(contact, directory))),
         })
     }
 
@@ -34,7 +34,7 @@ impl AcmeCache {
 }
 
 /// The part of a file name that identifies these names or contacts at this authority.
-fn digest(owners: &[String], directory: &str) -> String {
+fn file_name_digest(owners: &[String], directory: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     for text in owners.iter().map(String::as_str).chain([directory]) {
         hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
@@ -43,7 +43,7 @@ fn digest(owners: &[String], directory: &str) -> String {
 }
 
 /// Replaces a file atomically. Only the server's user can read it.
-pub(super) fn store(file: &Path, content: &str) -> io::Result<()> {
+pub(super) fn replace_file(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     written.write_all(content.as_bytes())?;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     fn open(acme: &Acme) -> AcmeCache {
-        AcmeCache::open(&acme.cache, &acme.domains, acme.contact().as_slice(), &acme.directory)
+        AcmeCache::open(&acme.cache, &acme.domains, acme.contact_url().as_slice(), &acme.directory)
             .expect("the folder can be created")
     }
 
@@ -82,8 +82,8 @@ mod tests {
         assert!(!cache.certificate.exists());
         assert_eq!(cache.load_account(DIRECTORY), None);
         for _ in 0..2 {
-            store(&cache.certificate, "pem").expect("it can be written");
-            store(&cache.account, &credentials).expect("it can be written");
+            replace_file(&cache.certificate, "pem").expect("it can be written");
+            replace_file(&cache.account, &credentials).expect("it can be written");
         }
 
         let later = open(&acme);
@@ -118,7 +118,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = open(&acme(folder.path()));
         for content in ["", "{", "{}", r#"{"directory":7}"#, r#"{"directory":"no URL"}"#] {
-            store(&cache.account, content).expect("it can be written");
+            replace_file(&cache.account, content).expect("it can be written");
             assert_eq!(cache.load_account(DIRECTORY), None, "{content}");
         }
     }

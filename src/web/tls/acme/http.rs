@@ -48,7 +48,8 @@ impl HttpClient for Http {
         Box::pin(async move {
             let (head, body) = request.into_parts();
             let Ok(body) = body.collect().await;
-            let response = async { exchange(&client, &head, &https_url(&head.uri)?, body.to_bytes()).await };
+            let response =
+                async { send_and_check(&client, &head, &https_url(&head.uri)?, body.to_bytes()).await };
             match response.await {
                 Ok(response) => Ok(BytesResponse::from(response)),
                 Err(error) => Err(Error::Other(error.into())),
@@ -64,7 +65,7 @@ fn https_url(uri: &Uri) -> Result<Url, String> {
     if url.scheme() == UrlScheme::Https { Ok(url) } else { Err("the authority URL is not HTTPS".to_owned()) }
 }
 
-async fn exchange(
+async fn send_and_check(
     client: &FetchClient,
     head: &Parts,
     url: &Url,
@@ -72,18 +73,18 @@ async fn exchange(
 ) -> Result<Response<Full<Bytes>>, String> {
     let content_type = head.headers.get(CONTENT_TYPE).map(|value| (CONTENT_TYPE, value.clone()));
     let answer = client.send(head.method.clone(), url, content_type, body).await;
-    let answer = answer.map_err(|failed| format!("{}: {}", url.place(), failed.sentence))?;
+    let answer = answer.map_err(|failed| format!("{}: {}", url.host_and_port(), failed.sentence))?;
     if !answer.is_whole {
-        return Err(format!("{}: the response is too long or incomplete", url.place()));
+        return Err(format!("{}: the response is too long or incomplete", url.host_and_port()));
     }
     // The library reads an error only from a problem document (RFC 8555 §6.7), and does not check the status
     // of the directory response.
     let is_problem = head.method == Method::POST && answer.body.trim_ascii_start().starts_with(b"{");
     if !answer.status.is_success() && !is_problem {
-        return Err(format!("{}: the response status is {}", url.place(), answer.status));
+        return Err(format!("{}: the response status is {}", url.host_and_port(), answer.status));
     }
     if head.method == Method::GET && !is_directory(&answer.body) {
-        return Err(format!("{}: the response is not an ACME directory", url.place()));
+        return Err(format!("{}: the response is not an ACME directory", url.host_and_port()));
     }
     let mut response = Response::new(Full::new(Bytes::from(answer.body)));
     *response.status_mut() = answer.status;
@@ -119,7 +120,7 @@ mod tests {
         let head = request.into_parts().0;
         // The test peer has no certificate.
         let url = Url::parse(&head.uri.to_string()).expect("a URL");
-        exchange(&Http::new(None).0, &head, &url, Bytes::from_static(b"{}")).await
+        send_and_check(&Http::new(None).0, &head, &url, Bytes::from_static(b"{}")).await
     }
 
     #[test]
