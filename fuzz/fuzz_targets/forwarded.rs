@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use frontdesk::web::Peer;
-use frontdesk::web::client::{ForwardedHeader, client_address, forwarded_client};
+use frontdesk::web::client::{ForwardedHeader, client_ip, forwarded_client};
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 
@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
         (ForwardedHeader::Forwarded, ForwardedHeader::XForwardedFor)
     };
     let proxies = ["10.0.0.0/8".parse().expect("a block")];
-    let who = |peer, headers: &HeaderMap| client_address(Peer::at(peer), headers, &proxies, header);
+    let who = |peer, headers: &HeaderMap| client_ip(Peer::at(peer), headers, &proxies, header);
 
     let mut all_forged = HeaderMap::new();
     add(&mut all_forged, header, &lines);

@@ -50,9 +50,8 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// Checks all addresses of a host. The error is the reason why one of them is refused. A single refused
-/// address makes the whole host invalid, because a mixture of public and private addresses indicates an
-/// attack.
+/// Checks that the client may connect to all addresses of a host. The error is the reason why one of them is
+/// refused: a mixture of public and private addresses indicates an attack.
 pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<(), String> {
     if found.is_empty() {
         return Err("the name has no address".to_owned());
@@ -73,8 +72,8 @@ fn refusal_reason(host: &Host, address: IpAddr, allow_private: bool) -> Option<S
     })
 }
 
-/// Whether a packet to this address could reach one of [`METADATA`], directly or through a tunnel or a
-/// translator.
+/// Whether a packet to this address could reach a service that hands out cloud credentials ([`METADATA`]),
+/// directly or through a tunnel or a translator.
 fn is_metadata(address: IpAddr) -> bool {
     let embedded = match address {
         IpAddr::V6(address) => embedded_ipv4(address),
@@ -83,8 +82,8 @@ fn is_metadata(address: IpAddr) -> bool {
     embedded.into_iter().map(IpAddr::V4).chain([address]).any(|address| METADATA.contains(&address))
 }
 
-/// The IPv4 address that an IPv6 address represents, if it is IPv4-mapped (RFC 4291 §2.5.5.2) or uses NAT64
-/// with the well-known prefix (RFC 6052 §2.1). Other addresses are returned unchanged.
+/// Converts an IPv6 address to the IPv4 address that it represents if it is IPv4-mapped (RFC 4291 §2.5.5.2) or
+/// uses NAT64 with the well-known prefix (RFC 6052 §2.1). Returns other addresses unchanged.
 fn unmapped(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match (v6.segments(), &embedded_ipv4(v6)[..]) {

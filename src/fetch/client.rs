@@ -111,12 +111,6 @@ pub struct FetchError {
     pub sentence: String,
 }
 
-impl FetchError {
-    fn unsent(sentence: String) -> FetchError {
-        FetchError { is_sent: false, sentence }
-    }
-}
-
 /// Sends requests that share limits and trusted certificate authorities.
 pub struct FetchClient {
     resolver: NameResolver,
@@ -161,14 +155,17 @@ impl FetchClient {
             request = request.header(name, value);
         }
         let request = request.body(Full::new(body));
-        let request = request.map_err(|error| FetchError::unsent(error.to_string()))?;
-        let stream = self.connect(url).await.map_err(FetchError::unsent)?;
-        let sent = |sentence| FetchError { is_sent: true, sentence };
-        if url.scheme() == UrlScheme::Http {
-            return self.send_request_over(stream, request).await.map_err(sent);
-        }
-        let stream = self.start_tls(url, stream).await.map_err(FetchError::unsent)?;
-        self.send_request_over(stream, request).await.map_err(sent)
+        let unsent = |sentence| FetchError { is_sent: false, sentence };
+        let request = request.map_err(|error| unsent(error.to_string()))?;
+        let stream = self.connect(url).await.map_err(unsent)?;
+        let response = match url.scheme() {
+            UrlScheme::Http => self.send_request_over(stream, request).await,
+            UrlScheme::Https => {
+                let stream = self.start_tls(url, stream).await.map_err(unsent)?;
+                self.send_request_over(stream, request).await
+            }
+        };
+        response.map_err(|sentence| FetchError { is_sent: true, sentence })
     }
 
     async fn start_tls(&self, url: &Url, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
@@ -199,6 +196,7 @@ impl FetchClient {
         Err(failure)
     }
 
+    /// Sends a request over an open connection and reads the response. The error is a sentence.
     async fn send_request_over<S>(
         &self,
         stream: S,
@@ -236,8 +234,8 @@ impl FetchClient {
     }
 }
 
-/// The configuration for TLS 1.2 and 1.3 with the public authorities and those that the operator added.
-/// Certificates are always verified.
+/// The client configuration for TLS 1.2 and 1.3, which trusts the public certificate authorities and
+/// `extra_roots`. Certificates are always verified.
 pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     for certificate in extra_roots.iter().flat_map(|roots| &roots.0) {
@@ -249,8 +247,7 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The addresses to try. They come from both families, because a host may have only IPv4 or only IPv6
-/// connectivity.
+/// The first [`MAX_ADDRESSES`] addresses of each family: this machine may have only IPv4 or only IPv6.
 fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {
@@ -275,6 +272,7 @@ async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>) -> bool {
     true
 }
 
+/// Waits for `work` for at most `limit`. The error is a sentence that begins with `phase`.
 async fn with_timeout<T, E: std::error::Error>(
     limit: Duration,
     phase: &str,

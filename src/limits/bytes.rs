@@ -115,6 +115,7 @@ impl ByteDebts {
         ByteDebts { budget: budget.clamp(1, MAX_BYTES), table: CellTable::new(bits, DAY), recovered: 0 }
     }
 
+    /// The cells of a source or network, and its current debt.
     fn look_up(&self, key: impl Hash) -> DebtEntry {
         let places = self.table.places(key);
         let least = places.iter().map(|place| self.table.cells[*place]).min().unwrap_or_default();
@@ -128,7 +129,7 @@ impl ByteDebts {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Adds bytes for which `wait` returned zero. Raises each cell to at least the new debt.
+    /// Charges bytes that fit into the budget: raises each cell of the key to at least its new debt.
     fn charge(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {

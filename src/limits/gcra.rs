@@ -45,7 +45,7 @@ impl WindowQuota {
         WindowQuota { name, quota, window, step, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
     }
 
-    /// The number of ticks in `elapsed`.
+    /// Converts a time to ticks, rounded down.
     pub(super) fn ticks_in(&self, elapsed: Duration) -> u64 {
         let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let ticks = (u128::from(nanos) * u128::from(self.rate)) >> 64;
@@ -67,7 +67,7 @@ impl WindowQuota {
         self.step * self.quota
     }
 
-    /// A time after which at least this many ticks have passed.
+    /// Converts ticks to a time, rounded up.
     pub(super) fn ticks_to_time(&self, ticks: u32) -> Duration {
         let nanos = (u128::from(ticks) << 64).div_ceil(u128::from(self.rate));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -77,8 +77,8 @@ impl LocalLimiter {
         self.layers.counts()
     }
 
-    /// Estimates the number of sources with a debt, to within a few per thousand. Reads a quarter of the
-    /// sketch in small pieces, so that requests wait only briefly for the lock.
+    /// Estimates how many sources have used quota that has not recovered yet, to within a few per thousand.
+    /// Reads a quarter of the sketch in small pieces, so that requests wait only briefly for the lock.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

@@ -20,7 +20,7 @@ pub struct ScriptReply {
 }
 
 impl LimitRule {
-    /// A network's quota becomes at least that of a source.
+    /// Takes the quotas from the options. A network's quota becomes at least that of a source.
     pub fn new(options: &LimitOptions) -> LimitRule {
         let network = options.network.at_least(options.source);
         LimitRule {
@@ -34,13 +34,13 @@ impl LimitRule {
         [self.source, self.network].map(|windows| windows.map(|window| window.quota))
     }
 
-    /// The decision about a request. `None` if the reply contradicts this rule.
-    pub fn decide(&self, entry: ScriptReply) -> Option<LimitDecision> {
-        let statuses = self.statuses(entry.debts)?;
-        let [a, b, c, d] = entry.debts;
+    /// Converts the script's reply to a decision about the request. `None` if the reply contradicts this rule.
+    pub fn decide(&self, reply: ScriptReply) -> Option<LimitDecision> {
+        let statuses = self.statuses(reply.debts)?;
+        let [a, b, c, d] = reply.debts;
         let waits =
             [gcra::time_until_allowed(&self.source, [a, b]), gcra::time_until_allowed(&self.network, [c, d])];
-        let admission = if entry.is_allowed { Admission::Allowed } else { refusal(waits)? };
+        let admission = if reply.is_allowed { Admission::Allowed } else { refusal(waits)? };
         Some(LimitDecision { admission, statuses: Some(statuses) })
     }
 

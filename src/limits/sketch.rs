@@ -107,6 +107,7 @@ impl Sketch {
         Sketch { windows, table: CellTable::new(bits, ROUND), swept: 0 }
     }
 
+    /// The cells of a source or network, and its current debts.
     pub(super) fn look_up(&self, key: impl Hash) -> SketchEntry {
         let places = self.table.places(key);
         let now = self.now_in_ticks();
@@ -153,10 +154,12 @@ impl Sketch {
         self.table.cells[cells].iter().filter(|cell| unpack(**cell, &self.windows, now) != [0; 2]).count()
     }
 
+    /// Applies `f` to each window and the debt in that window.
     fn map_windows<T>(&self, entry: &SketchEntry, f: impl Fn(&WindowQuota, u32) -> T) -> [T; 2] {
         [f(&self.windows[0], entry.debts[0]), f(&self.windows[1], entry.debts[1])]
     }
 
+    /// The time since the limiter's start in ticks of each window.
     fn now_in_ticks(&self) -> [u64; 2] {
         self.windows.map(|window| window.ticks_in(self.table.used))
     }

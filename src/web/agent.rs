@@ -97,7 +97,13 @@ impl Agents {
             };
             match result {
                 Ok(agent) => return Ok(Some(agent)),
-                Err(why) => status = status.and(Err(self.explain(why, head))),
+                // The request names another host, so the signature may have been made for another site.
+                Err(SignatureError::Signature)
+                    if host_of(head).is_some_and(|host| !self.origin.matches_host(host)) =>
+                {
+                    status = status.and(Err(SignatureError::Authority));
+                }
+                Err(why) => status = status.and(Err(why)),
             }
         }
         status
@@ -127,18 +133,5 @@ impl Agents {
             }
         }
         Err(why)
-    }
-
-    /// Replaces an invalid signature's error with [`SignatureError::Authority`] if the request names another
-    /// host.
-    fn explain(&self, why: SignatureError, head: &Parts) -> SignatureError {
-        match why {
-            SignatureError::Signature
-                if host_of(head).is_some_and(|host| !self.origin.matches_host(host)) =>
-            {
-                SignatureError::Authority
-            }
-            why => why,
-        }
     }
 }

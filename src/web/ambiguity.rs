@@ -6,17 +6,17 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{Method, StatusCode, Version};
 
-use super::response::{HttpResponse, bad_request, text};
+use super::response::{HttpResponse, bad_request, text, with_header};
 
-/// The error response to an ambiguous request; `None` for other requests.
+/// The error response to a request that other servers may parse differently; `None` for other requests.
 pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
     if !has_supported_coding(&head.headers) {
         let reason = "The only supported transfer coding is `chunked`, applied once.\n";
-        return Some(with_close(text(StatusCode::NOT_IMPLEMENTED, reason)));
+        return Some(with_header(text(StatusCode::NOT_IMPLEMENTED, reason), CONNECTION, "close"));
     }
     if head.method == Method::CONNECT {
         // A client may send tunnelled data right after CONNECT; it must not be parsed as HTTP.
-        return Some(with_close(bad_request("this server is not a proxy")));
+        return Some(with_header(bad_request("this server is not a proxy"), CONNECTION, "close"));
     }
     let hosts = head.headers.get_all(HOST);
     if !hosts.iter().all(|host| host.is_empty() || is_valid_host(host.as_bytes()))
@@ -62,11 +62,6 @@ pub(super) fn is_valid_host(value: &[u8]) -> bool {
         // User information precedes the host.
         None => false,
     }
-}
-
-fn with_close(mut answer: HttpResponse) -> HttpResponse {
-    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    answer
 }
 
 #[cfg(test)]

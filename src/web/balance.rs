@@ -71,6 +71,7 @@ impl Balancer {
         Some((accepted, self.count_connection(self.own)))
     }
 
+    /// Counts a connection as open at this worker until the guard is dropped.
     fn count_connection(&self, worker: usize) -> ConnGuard {
         self.open[worker].fetch_add(1, Relaxed);
         ConnGuard { worker, open: self.open.clone() }

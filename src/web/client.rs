@@ -57,12 +57,7 @@ impl ForwardedHeader {
 /// A hop that cannot be parsed ends the chain of trust: the result is the address of the proxy that wrote it,
 /// and all such clients share that address's limits. `unknown` and obfuscated names (`_hidden`) are such hops
 /// (RFC 7239 §6.2, §6.3).
-pub fn client_address(
-    peer: Peer,
-    headers: &HeaderMap,
-    proxies: &[Network],
-    header: ForwardedHeader,
-) -> IpAddr {
+pub fn client_ip(peer: Peer, headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> IpAddr {
     let reported = if is_trusted(proxies, peer) { forwarded_client(headers, proxies, header) } else { None };
     reported.unwrap_or(peer.address)
 }
@@ -418,12 +413,12 @@ mod tests {
                 ("forwarded".parse().unwrap(), HeaderValue::from_static("for=203.0.113.9")),
             ]);
             let proxy = Peer::at(PROXY.parse().unwrap());
-            assert_eq!(client_address(proxy, &forged, &proxies, header).to_string(), CLIENT);
+            assert_eq!(client_ip(proxy, &forged, &proxies, header).to_string(), CLIENT);
             let unnamed = Peer { trust: Trust::Never, ..proxy };
-            assert_eq!(client_address(unnamed, &forged, &proxies, header).to_string(), PROXY);
-            assert_eq!(client_address(Peer::LOCAL, &forged, &proxies, header).to_string(), CLIENT);
+            assert_eq!(client_ip(unnamed, &forged, &proxies, header).to_string(), PROXY);
+            assert_eq!(client_ip(Peer::LOCAL, &forged, &proxies, header).to_string(), CLIENT);
             let unnamed = Peer { trust: Trust::Never, ..Peer::LOCAL };
-            assert_eq!(client_address(unnamed, &forged, &proxies, header).to_string(), "127.0.0.1");
+            assert_eq!(client_ip(unnamed, &forged, &proxies, header).to_string(), "127.0.0.1");
         }
     }
 
@@ -484,7 +479,7 @@ mod tests {
             headers.append(name.name(), HeaderValue::from_bytes(line).expect("a header's value"));
         }
         let proxies = ["10.0.0.0/8".parse().expect("a block")];
-        let client = client_address(Peer::at(peer.parse().expect("an address")), &headers, &proxies, header);
+        let client = client_ip(Peer::at(peer.parse().expect("an address")), &headers, &proxies, header);
         assert_eq!(client.to_string(), expected, "{peer} {headers:?}");
     }
 }

@@ -38,6 +38,7 @@ const MAX_IN_RESERVE: usize = 4;
 const EVICT_EVERY: Duration = Duration::from_millis(50);
 
 impl OpenConns {
+    /// Whether only the reserve is left.
     fn is_nearly_full(&self, options: &WebOptions) -> bool {
         self.all + options.max_connections / RESERVE >= options.max_connections
     }
@@ -161,7 +162,7 @@ impl Connections {
         }
     }
 
-    /// Lifts the blocks that have expired.
+    /// Accepts connections again from sources whose block has expired.
     pub(super) fn lift_expired_blocks(&self, now: Instant) {
         self.lock().blocked.retain(|_, until| now < *until);
     }

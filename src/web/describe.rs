@@ -95,6 +95,7 @@ pub fn describe(site: &Site) -> Description {
     }
 }
 
+/// The responses to GET requests for `path`, whose entry in the site is `entry` (`None`: 404).
 fn describe_url(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses {
     let encoded = |media, file: &File| {
         let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);
@@ -139,6 +140,7 @@ fn record_response_to(
     record(choose(site, path, is_read, &headers).0.into_response(site, None))
 }
 
+/// Converts a response, with the security headers added.
 fn record(response: HttpResponse) -> RecordedResponse {
     let (head, body) = add_security_headers(response).into_parts();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

@@ -180,12 +180,12 @@ impl FastPathConn<'_> {
         }
     }
 
-    /// Whether the server has left the phase in which the connection began, which is always
-    /// [`ShutdownPhase::Serving`].
+    /// Whether the server has left [`ShutdownPhase::Serving`], in which every fast-path connection begins.
     fn has_shutdown_begun(&self) -> bool {
         self.phase.has_changed().unwrap_or(true)
     }
 
+    /// Ends the fast path: hyper serves the requests that begin with these bytes.
     fn hand_over_to_hyper(&self, unserved: &[u8]) -> PollOutcome {
         self.timer.on_first_byte();
         PollOutcome::Exit(Exit::Fallback(Bytes::copy_from_slice(unserved)))

@@ -8,7 +8,9 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 
 use super::metrics::{Class, Representation, RequestLabels};
-use super::response::{HttpResponse, method_not_allowed, negotiated_text, text, unknown_endpoint};
+use super::response::{
+    HttpResponse, method_not_allowed, negotiated_text, text, unknown_endpoint, with_header,
+};
 use super::selection::{ResponseKind, Selection};
 use crate::pages::file::{EncodedBody, File};
 use crate::pages::negotiate::{self, Codings, Media};
@@ -211,31 +213,24 @@ text/markdown  {base}{twin}
 
 /// 412 (RFC 9110 §15.5.13).
 fn precondition_failed(vary: Option<&'static str>) -> HttpResponse {
-    let mut response = text(
-        StatusCode::PRECONDITION_FAILED,
-        "If-Match does not name the current representation. Send the request without If-Match to get it.\n",
-    );
-    if let Some(vary) = vary {
-        response.headers_mut().insert(VARY, HeaderValue::from_static(vary));
-    }
-    response
+    let body =
+        "If-Match does not name the current representation. Send the request without If-Match to get it.\n";
+    let response = text(StatusCode::PRECONDITION_FAILED, body);
+    if let Some(vary) = vary { with_header(response, VARY, vary) } else { response }
 }
 
 /// 308 to `to` with the query of the request (RFC 9110 §15.4.9).
 fn redirect(to: &str, query: Option<&str>) -> HttpResponse {
-    let location = match query {
-        Some(query) => format!("{to}?{query}"),
-        None => to.to_owned(),
-    };
-    let mut response = negotiated_text(StatusCode::PERMANENT_REDIRECT, format!("This page is at {to}\n"));
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let location = query.map_or_else(|| to.to_owned(), |query| format!("{to}?{query}"));
+    let response = negotiated_text(StatusCode::PERMANENT_REDIRECT, format!("This page is at {to}\n"));
+    let mut response = with_header(response, CACHE_CONTROL, "no-cache");
     if let Ok(location) = HeaderValue::from_str(&location) {
-        headers.insert(LOCATION, location);
+        response.headers_mut().insert(LOCATION, location);
     }
     response
 }
 
+/// The values of all lines of a header field, in order.
 pub(super) fn field_values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     headers.get_all(name).iter().map(HeaderValue::as_bytes)
 }
@@ -251,7 +246,7 @@ fn matches_etag_strongly(line: &[u8], etag: &str) -> bool {
     any_etag(line, |candidate| candidate == etag)
 }
 
-/// Whether a list of validators is `*` or has a member that `is_match` accepts.
+/// Whether a line of `If-Match` or `If-None-Match` is `*`, or lists an ETag that `is_match` accepts.
 fn any_etag(line: &[u8], is_match: impl Fn(&str) -> bool) -> bool {
     if line.trim_ascii() == b"*" {
         return true;

@@ -46,6 +46,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Box::pin(serve_hyper(conn, stream, timer)).await;
 }
 
+/// Serves plain requests on the fast path. Returns after a deadline or during shutdown as well.
 async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut ConnContext<'_>,
     unserved: Bytes,
@@ -80,6 +81,7 @@ async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     })
 }
 
+/// Serves requests with hyper until the connection ends, misses a deadline or the server stops.
 async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(
     conn: ConnContext<'_>,
     stream: S,

@@ -105,6 +105,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     let _ = run_until_deadline(|| conn.next_deadline(), connection).await;
 }
 
+/// Responds to one request, in chunks whose sending is tracked.
 async fn respond(
     app: Arc<AppState>,
     scheme: Scheme,
@@ -171,6 +172,7 @@ impl Http2Conn {
         self.slot.closing() == Some(Closing::Now)
     }
 
+    /// Starts the deadline of a request, and charges its memory until the result is dropped.
     fn begin_request(self: &Rc<Self>) -> ActiveRequest {
         let number = self.deadlines.borrow_mut().exchange_began(Instant::now());
         self.memory.borrow_mut().on_request_begin();

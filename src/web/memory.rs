@@ -64,13 +64,10 @@ enum Action {
 /// Decides what to do about the resident memory, given the memory of all connections, the memory of the
 /// connections that are being closed, and the limit; all in bytes.
 fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
+    let threshold = closing_threshold(limit);
     let expected = resident.saturating_sub(closing);
-    // Aim below the mark, because the memory of open connections continues to grow.
-    let excess = if expected > closing_threshold(limit) {
-        expected + reserve(limit) - closing_threshold(limit)
-    } else {
-        0
-    };
+    // Aim below the threshold, because the memory of open connections continues to grow.
+    let excess = if expected > threshold { expected + reserve(limit) - threshold } else { 0 };
     let surplus = held.saturating_sub(closing).saturating_sub(limit / ALLOWANCE);
     match excess.min(surplus) {
         0 if resident > limit && closing == 0 => Action::Warn,
@@ -91,7 +88,7 @@ fn closing_threshold(limit: u64) -> u64 {
 
 /// The connections to close in order to free `bytes`. They are chosen one by one, each from the network that
 /// holds the most memory at that point: the largest connection of its largest source.
-fn choose_connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
+fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     let mut of_source: HashMap<Source, usize> = HashMap::new();
     let mut of_network: HashMap<SourceNetwork, usize> = HashMap::new();
     for holding in &holdings {
@@ -153,7 +150,7 @@ pub(super) fn watch(app: &AppState, connections: &Connections, stop: &Receiver<(
             Action::Shed(bytes) => {
                 let open =
                     holdings.into_iter().filter(|holding| holding.slot.closing() != Some(Closing::Now));
-                let chosen = choose_connections_to_close(open.collect(), bytes);
+                let chosen = connections_to_close(open.collect(), bytes);
                 connections.close_and_block(&chosen, now + BLOCKED_FOR);
                 log.record_closed(chosen.len(), held, limit, now);
             }
@@ -179,6 +176,7 @@ struct Log {
 }
 
 impl Log {
+    /// Counts closed connections, and warns unless a recent warning still applies.
     fn record_closed(&mut self, count: usize, held: u64, limit: u64, now: Instant) {
         if self.closed.is_none() || may_warn_again(self.closing_warned_at, now) {
             self.closing_warned_at = Some(now);
@@ -192,6 +190,7 @@ impl Log {
         self.closed = Some((self.closed.map_or(0, |(before, _)| before) + count, now));
     }
 
+    /// Logs once that memory is below the limit again, [`PATIENCE`] after the last closure.
     fn record_recovery(&mut self, now: Instant) {
         self.above_since = None;
         if let Some((count, at)) = self.closed
@@ -218,6 +217,7 @@ impl Log {
     }
 }
 
+/// Whether [`WARN_EVERY`] has passed since the last warning, or there was none.
 fn may_warn_again(warned_at: Option<Instant>, now: Instant) -> bool {
     warned_at.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY)
 }
@@ -304,7 +304,7 @@ mod tests {
         };
         let check = |bytes: u64, expected: &[usize]| {
             let chosen: Vec<usize> =
-                choose_connections_to_close(holdings(), bytes).iter().map(|chosen| chosen.bytes).collect();
+                connections_to_close(holdings(), bytes).iter().map(|chosen| chosen.bytes).collect();
             assert_eq!(chosen, expected, "{bytes}");
         };
         check(0, &[]);

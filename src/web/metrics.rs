@@ -237,13 +237,15 @@ impl Metrics {
         OpenConn(self.own.clone())
     }
 
-    fn sum_over_shards(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
+    /// Adds up one counter over all shards.
+    fn total(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
         let shards = self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner);
         shards.iter().map(|shard| of(shard).load(Relaxed)).sum()
     }
 
-    fn sum_each_over_shards<const N: usize>(&self, of: impl Fn(&Shard) -> &[AtomicU64; N]) -> [u64; N] {
-        array::from_fn(|place| self.sum_over_shards(|shard| &of(shard)[place]))
+    /// Adds up each counter of an array over all shards.
+    fn totals<const N: usize>(&self, of: impl Fn(&Shard) -> &[AtomicU64; N]) -> [u64; N] {
+        array::from_fn(|place| self.total(|shard| &of(shard)[place]))
     }
 }
 
@@ -278,23 +280,18 @@ mod tests {
             }
         });
         metrics.record_close(CloseReason::Header);
-        let requests = metrics.sum_each_over_shards(|shard| {
-            &shard.requests[Class::Page as usize][Representation::Markdown as usize]
-        });
+        let requests =
+            metrics.totals(|shard| &shard.requests[Class::Page as usize][Representation::Markdown as usize]);
         assert_eq!((requests[0], requests.iter().sum::<u64>()), (4000, 4000));
-        assert_eq!(metrics.sum_each_over_shards(|shard| &shard.durations[Class::Page as usize])[0], 4000);
-        assert_eq!(metrics.sum_over_shards(|shard| &shard.took[Class::Page as usize]), 4000 * 20_000);
+        assert_eq!(metrics.totals(|shard| &shard.durations[Class::Page as usize])[0], 4000);
+        assert_eq!(metrics.total(|shard| &shard.took[Class::Page as usize]), 4000 * 20_000);
         let waitlist = FORMS.iter().position(|form| form.name == "waitlist").unwrap();
         assert_eq!(
-            metrics
-                .sum_over_shards(|shard| &shard.submissions[waitlist][SubmissionResult::Accepted as usize]),
+            metrics.total(|shard| &shard.submissions[waitlist][SubmissionResult::Accepted as usize]),
             4
         );
-        assert_eq!(metrics.sum_over_shards(|shard| &shard.close_reasons[CloseReason::Header as usize]), 1);
-        assert_eq!(
-            (metrics.sum_over_shards(|shard| &shard.opened), metrics.sum_over_shards(|shard| &shard.closed)),
-            (4, 4)
-        );
+        assert_eq!(metrics.total(|shard| &shard.close_reasons[CloseReason::Header as usize]), 1);
+        assert_eq!((metrics.total(|shard| &shard.opened), metrics.total(|shard| &shard.closed)), (4, 4));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::CONTENT_TYPE;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, watch};
 use super::conn_limits::Connections;
 use super::metrics::queue_cache::QueueCache;
 use super::metrics::report::report;
-use super::response::{HttpResponse, method_not_allowed, text};
+use super::response::{HttpResponse, method_not_allowed, text, with_header};
 use super::socket::Socket;
 use super::state::{AppState, ShutdownPhase};
 
@@ -35,7 +35,7 @@ const HEADER_LIMIT: usize = 8 * 1024;
 /// Pause after an error, because accepting would fail again at once.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
-/// Serves until `stopped` becomes true. From [`ShutdownPhase::Draining`] on, `/readyz` returns 503, so that
+/// Serves the private address until `stopped` becomes true. From [`ShutdownPhase::Draining`] on, `/readyz` returns 503, so that
 /// load balancers send no further requests.
 pub(super) fn run(
     app: Arc<AppState>,
@@ -83,6 +83,7 @@ pub(super) fn run(
     })
 }
 
+/// Responds to `/livez`, `/readyz` and `/metrics`.
 async fn respond_to_probe(
     app: &AppState,
     connections: &Connections,
@@ -106,9 +107,7 @@ async fn respond_to_probe(
         },
         "/metrics" => {
             let (body, media_type) = report(app, connections, figures, jiff::Timestamp::now()).await;
-            let mut response = text(StatusCode::OK, body);
-            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-            response
+            with_header(text(StatusCode::OK, body), CONTENT_TYPE, media_type)
         }
         _ => text(StatusCode::NOT_FOUND, "This address has /livez, /readyz and /metrics.\n"),
     }

@@ -13,9 +13,10 @@ use jiff::Timestamp;
 
 use super::ambiguity::host_of;
 use super::body::RequestBody;
-use super::client::client_address;
+use super::client::client_ip;
+use super::get_page::field_values;
 use super::metrics::SubmissionResult;
-use super::request_id::{self, RequestId};
+use super::request_id::{RequestId, X_REQUEST_ID};
 use super::response::{HttpResponse, Refusal, accepted};
 use super::socket::Peer;
 use super::state::{AppState, Snapshot};
@@ -44,18 +45,14 @@ impl FormRequest<'_> {
         let Self { app, snapshot, form, peer, head } = *self;
         let now = Instant::now();
         let options = &snapshot.options;
-        let client = client_address(peer, &head.headers, &options.trusted_proxies, options.forwarded_header);
+        let client = client_ip(peer, &head.headers, &options.trusted_proxies, options.forwarded_header);
         let source = Source::from(client);
         let is_post = head.method == Method::POST;
         let (outcome, statuses) = if is_post {
             let decision = snapshot.limiter.check(source, now).await;
             let outcome = match decision.admission {
-                Admission::Allowed => {
-                    self.submit(source, used_share_of_quota(decision.statuses.as_ref()), body).await
-                }
-                Admission::Refused { retry_after, .. } => {
-                    Err(Refusal::TooMany(seconds_rounded_up(retry_after)))
-                }
+                Admission::Allowed => self.submit(source, quota_use(decision.statuses.as_ref()), body).await,
+                Admission::Refused { retry_after, .. } => Err(Refusal::TooMany(whole_seconds(retry_after))),
             };
             (outcome, decision.statuses)
         } else {
@@ -97,7 +94,7 @@ impl FormRequest<'_> {
         // Charge the byte limit last: a submission that is refused for another reason must not count.
         let charged = snapshot.byte_limiter.charge(source, bytes.len(), Instant::now());
         if let Admission::Refused { retry_after, .. } = charged {
-            return Err(Refusal::OverBudget(seconds_rounded_up(retry_after)));
+            return Err(Refusal::OverBudget(whole_seconds(retry_after)));
         }
         drop(bytes);
         let received_at = Timestamp::now();
@@ -138,19 +135,19 @@ impl FormRequest<'_> {
 
     /// The id of the request, for the log and for errors.
     fn id(&self) -> RequestId {
-        let lines = request_id::lines(&self.head.headers);
+        let lines = field_values(&self.head.headers, &X_REQUEST_ID);
         RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.trusted_proxies)
     }
 }
 
-/// Rounds up, so that a client that waits for this time is accepted.
-fn seconds_rounded_up(retry_after: Duration) -> u64 {
+/// Converts a wait to whole seconds, rounded up: a client that waits for this time is accepted.
+fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
 /// How much of its own quota the source has used. The network's quota does not count, because other sources
 /// share it.
-fn used_share_of_quota(statuses: Option<&QuotaStatuses>) -> Rate {
+fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
     Rate::of(own.map(|standing| (standing.remaining, standing.quota)))
 }

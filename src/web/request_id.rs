@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use uuid::Uuid;
 
 use super::socket::Peer;
@@ -39,17 +39,13 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The id, if there is exactly one and it is safe to log.
+/// The id in the lines of the header, if there is exactly one line and it is safe to log.
 fn valid_id<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<HeaderValue> {
     let mut lines = lines.into_iter();
     let id = lines.next()?;
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     let is_valid = (1..=MAX_LENGTH).contains(&id.len()) && id.iter().all(is_plain);
     if lines.next().is_none() && is_valid { HeaderValue::from_bytes(id).ok() } else { None }
-}
-
-pub(super) fn lines(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
-    headers.get_all(X_REQUEST_ID).iter().map(HeaderValue::as_bytes)
 }
 
 #[cfg(test)]

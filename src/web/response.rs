@@ -46,6 +46,12 @@ pub(super) fn add_security_headers(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
+/// Sets a header of a response.
+pub(super) fn with_header(mut response: HttpResponse, name: HeaderName, value: &'static str) -> HttpResponse {
+    response.headers_mut().insert(name, HeaderValue::from_static(value));
+    response
+}
+
 /// A plain-text response that is not cached.
 pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     let mut response = Response::new(Full::new(body.into()));
@@ -58,9 +64,7 @@ pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
 
 /// A plain-text response at a URL where another `Accept` may select another response.
 pub(super) fn negotiated_text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
-    let mut response = text(status, body);
-    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
-    response
+    with_header(text(status, body), VARY, "Accept")
 }
 
 /// 400 for a request that is invalid or ambiguous.
@@ -70,20 +74,17 @@ pub(super) fn bad_request(reason: &str) -> HttpResponse {
 
 /// 405 with the allowed methods (RFC 9110 §15.5.6).
 pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
-    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Only {allow} are allowed here.\n"));
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
-    response
+    let response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Only {allow} are allowed here.\n"));
+    with_header(response, ALLOW, allow)
 }
 
-/// `{"ok": true}`
+/// 200 with the body `{"ok":true}`.
 pub(super) fn accepted() -> HttpResponse {
     json(StatusCode::OK, "{\"ok\":true}")
 }
 
 fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
-    let mut response = text(status, body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    with_header(text(status, body), CONTENT_TYPE, "application/json")
 }
 
 /// 404 for a path below `/api/` that is not an endpoint, for any method and `Accept`.
@@ -96,7 +97,7 @@ pub(super) fn unknown_endpoint() -> HttpResponse {
     error(StatusCode::NOT_FOUND, &sentence)
 }
 
-/// `{"error": "<sentence>"}`, the body of all API errors.
+/// An error of the API: its body is `{"error": "<sentence>"}`.
 fn error(status: StatusCode, sentence: &str) -> HttpResponse {
     json(status, serde_json::json!({ "error": sentence }).to_string())
 }

@@ -13,7 +13,7 @@ use super::access_log::ServedRequest;
 use super::body::RequestBody;
 use super::metrics::{Class, RequestLabels};
 use super::post_form::FormRequest;
-use super::request_id::{self, RequestId, X_REQUEST_ID};
+use super::request_id::{RequestId, X_REQUEST_ID};
 use super::response::{HttpResponse, add_security_headers, bad_request};
 use super::slot::Slot;
 use super::socket::{Peer, Scheme};
@@ -46,13 +46,8 @@ pub(super) async fn respond(
         took: began.elapsed(),
     };
     access_log::record(app, &snapshot, &served, || {
-        let new = || {
-            RequestId::from_proxy_or_new(
-                peer,
-                request_id::lines(&head.headers),
-                &snapshot.options.trusted_proxies,
-            )
-        };
+        let lines = get_page::field_values(&head.headers, &X_REQUEST_ID);
+        let new = || RequestId::from_proxy_or_new(peer, lines, &snapshot.options.trusted_proxies);
         response.headers().get(X_REQUEST_ID).cloned().map_or_else(new, RequestId)
     });
     // Discard an unread body, so that a client that is still sending it receives the response. Do not wait
@@ -72,6 +67,8 @@ pub(super) async fn respond(
     add_security_headers(response)
 }
 
+/// Refuses ambiguous requests, redirects to HTTPS, and otherwise lets the form or the site respond. Returns
+/// the response and its labels in the metrics.
 async fn route(
     app: &Arc<AppState>,
     snapshot: &Snapshot,

@@ -96,6 +96,7 @@ impl Slot {
         }
     }
 
+    /// Asks the connection to close, and wakes its task. A later call cannot postpone the closing.
     pub(super) fn close(&self, closing: Closing) {
         self.closing.fetch_max(closing as u8, Relaxed);
         if let Some(waker) = self.waker.get() {

@@ -89,7 +89,8 @@ impl LocalPool {
     }
 }
 
-/// Opens a connection. Until it is open, and if opening it fails, calls use the shared connection.
+/// Opens the connection of the runtime `id` and puts it into the pool. Until it is open, and if opening it
+/// fails, calls use the shared connection.
 async fn open_connection(options: RedisOptions, pool: Weak<LocalPool>, id: Id) {
     let opened = timeout(CONNECT_TIMEOUT, options.connect()).await;
     if let Some(pool) = pool.upgrade() {

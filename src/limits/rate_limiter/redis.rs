@@ -171,6 +171,7 @@ impl RedisClient {
 }
 
 impl Inner {
+    /// Counts a decision that is left to the local limits. Returns `None` for the caller to pass on.
     fn count_fallback<T>(&self, why: Fallback) -> Option<T> {
         self.lock_metrics().fallbacks[why as usize] += 1;
         None
@@ -188,6 +189,7 @@ impl Inner {
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts a timeout. Opens the breaker after [`MAX_TIMEOUTS`] consecutive ones.
     fn record_timeout(&self, primary: &Arc<Primary>) {
         if primary.slow.fetch_add(1, Relaxed) + 1 >= MAX_TIMEOUTS {
             self.open_breaker(primary, RedisFault::SLOW);
@@ -204,6 +206,7 @@ impl Inner {
 }
 
 impl Primary {
+    /// Connects, loads the script and probes the connection. Also returns the time that the probe took.
     async fn open(options: &RedisOptions) -> Result<(Primary, Duration), RedisFault> {
         let opened = timeout(CONNECT_TIMEOUT, async {
             let mut connection = options.connect().await?;
@@ -242,6 +245,7 @@ impl Primary {
         }
     }
 
+    /// Runs the script over `connection`, and loads it again if Redis no longer has it.
     async fn run_script(
         &self,
         connection: &MultiplexedConnection,
@@ -270,6 +274,7 @@ struct Reconnector {
 }
 
 impl Reconnector {
+    /// Connects, probes the connection until it fails, and connects again with increasing pauses.
     async fn reconnect_forever(&mut self) {
         let mut pause = RECONNECT_PAUSES[0];
         loop {
@@ -308,6 +313,7 @@ impl Reconnector {
         }
     }
 
+    /// Logs the state of the connection if it has changed, and signals the end of the first attempt.
     fn log_change(&mut self, state: Result<(), RedisFault>) {
         if self.logged.as_ref() != Some(&state) {
             let redis = &self.inner.options;

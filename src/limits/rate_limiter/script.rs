@@ -50,7 +50,8 @@ impl Keys {
         Request { keys, operation, quotas }
     }
 
-    /// The name includes the quotas, because ticks of different quotas cannot be compared.
+    /// The name of a source's or network's key. It includes the quotas, because ticks of different quotas cannot
+    /// be compared.
     fn key_name(&self, layer: &str, address: &[u8], quotas: [u32; 2]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(layer.as_bytes());
@@ -64,13 +65,14 @@ impl Keys {
 }
 
 impl Request {
-    /// A call that tests whether keys can be read and written. Its keys expire after a few milliseconds.
+    /// A request that tests whether keys can be read and written. Its keys expire after a few milliseconds.
     pub(super) fn probe() -> Request {
         let keys = ["source", "network"].map(|layer| format!("{PREFIX}probe:{layer}"));
         Request { keys, operation: Operation::Charge, quotas: [[MAX_QUOTA; 2]; 2] }
     }
 
-    /// Calls the script by its hash (`EVALSHA`), or by its text (`EVAL`), which also loads it.
+    /// The Redis command that calls the script by its hash (`EVALSHA`), or by its text (`EVAL`), which also
+    /// loads it.
     pub(super) fn to_command(&self, command: &str, script: &str) -> Cmd {
         let mut call = Cmd::with_capacity(10, 256);
         call.arg(command).arg(script).arg(self.keys.len());

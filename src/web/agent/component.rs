@@ -31,6 +31,7 @@ pub struct SiteOrigin {
 }
 
 impl SiteOrigin {
+    /// Takes the scheme and the authority from a URL, and ignores its path.
     pub fn from_url(url: &str) -> SiteOrigin {
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let (scheme, port) =
@@ -40,6 +41,7 @@ impl SiteOrigin {
         SiteOrigin { scheme, authority }
     }
 
+    /// Whether a `Host` value names this origin's host and port.
     pub(super) fn matches_host(&self, host: &str) -> bool {
         SiteOrigin::from_url(&format!("{}://{host}", self.scheme)) == *self
     }

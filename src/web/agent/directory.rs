@@ -100,7 +100,7 @@ impl Directory {
     ) -> KnownKeys {
         let (known, mut fetched) = {
             let mut state = self.lock_state();
-            let (known, starts_fetch) = state.decide(key_id, now);
+            let (known, starts_fetch) = state.look_up(key_id, now);
             let fetched = self.fetched.subscribe();
             if starts_fetch {
                 let attempt = DirectoryFetch { directory: Arc::clone(self), began: now, result: None };
@@ -115,7 +115,8 @@ impl Directory {
         self.lock_state().cached_keys(key_id, now)
     }
 
-    /// Records a valid signature. Returns an error if it was used before. See [`Replays::record`].
+    /// Records that a valid signature was used. Returns an error if it was used before. See
+    /// [`Replays::record`].
     pub(super) fn record(&self, claim: &Claim, now: Timestamp) -> Result<(), SignatureError> {
         self.lock_state().replays.record(&claim.key_id, claim.identity(), claim.expires, now)
     }
@@ -126,9 +127,9 @@ impl Directory {
 }
 
 impl DirectoryState {
-    /// Looks up a key. The result is `None` if the caller should wait for a fetch, which may provide the key.
-    /// Also returns whether the caller must start a fetch.
-    fn decide(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
+    /// Looks up a key in the cache. The result is `None` if the caller should wait for a fetch, which may provide
+    /// the key. Also returns whether the caller must start a fetch.
+    fn look_up(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
         let known = self.cached_keys(key_id, now);
         let is_enough = known.is_ok() && now.as_second() < self.fresh_until;
         let starts_fetch = !is_enough && !self.is_fetching && now.as_second() >= self.next_fetch;
@@ -137,7 +138,7 @@ impl DirectoryState {
         ((!must_wait).then_some(known), starts_fetch)
     }
 
-    /// The cached keys, if this one is among them and they are not too old.
+    /// The cached keys; an error if the key `key_id` is not among them or they are too old.
     fn cached_keys(&self, key_id: &str, now: Timestamp) -> KnownKeys {
         if self.keys.is_empty() || now.as_second() >= self.fresh_until.saturating_add(LONGEST_STALE) {
             return Err(SignatureError::Unavailable);
@@ -149,8 +150,9 @@ impl DirectoryState {
         }
     }
 
-    /// Stores fetched keys and their lifetime, or a failure. After a failure, the previous keys stay in use.
-    fn record(&mut self, result: Option<(Vec<AgentKey>, i64)>, now: Timestamp) {
+    /// Stores fetched keys and their lifetime in seconds, or `None` for a failed fetch, after which the previous
+    /// keys stay in use.
+    fn store_result(&mut self, result: Option<(Vec<AgentKey>, i64)>, now: Timestamp) {
         let now = now.as_second();
         self.is_fetching = false;
         if let Some((keys, lifetime)) = result {
@@ -174,6 +176,7 @@ struct DirectoryFetch {
 }
 
 impl DirectoryFetch {
+    /// Fetches the directory and keeps its keys for [`Drop`] to store. Logs a failure.
     async fn fetch_keys(mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
         let accept = [(ACCEPT, HeaderValue::from_static(MEDIA_TYPE))];
@@ -191,12 +194,13 @@ impl DirectoryFetch {
 
 impl Drop for DirectoryFetch {
     fn drop(&mut self) {
-        self.directory.lock_state().record(self.result.take(), self.began);
+        self.directory.lock_state().store_result(self.result.take(), self.began);
         self.directory.fetched.send_replace(());
     }
 }
 
-/// Parses a response. Returns the keys and their lifetime in seconds, or a description of the fault.
+/// Parses a directory's response. Returns the keys and their lifetime in seconds, or a description of the
+/// fault.
 fn parse_response(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String> {
     if answer.status != StatusCode::OK {
         return Err(format!("the response status is {}", answer.status.as_u16()));

@@ -93,6 +93,7 @@ impl AgentKey {
         Some(set.keys.into_iter().take(MAX_KEYS).filter_map(AgentKey::from_jwk).collect())
     }
 
+    /// Parses a JWK. `None` if it is invalid, not for signatures, or of an unsupported type.
     fn from_jwk(value: serde_json::Value) -> Option<AgentKey> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
         if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {

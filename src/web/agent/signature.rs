@@ -74,6 +74,7 @@ pub fn is_signed(headers: &HeaderMap) -> bool {
 }
 
 impl Claim {
+    /// Parses the signature with this label, and derives the text that it signs.
     fn parse(
         head: &Parts,
         origin: &SiteOrigin,
@@ -181,7 +182,8 @@ fn directory_url(head: &Parts, label: &str, input: &InnerList) -> Result<Option<
     }
 }
 
-/// The URL, if its `type` is `directory` or missing; otherwise an error.
+/// Returns the URL of a `Signature-Agent` member if the member's `type` is `directory` or missing; otherwise an
+/// error.
 fn checked_url(url: &str, parameters: &Parameters) -> Result<String, SignatureError> {
     let kind = parameters.get("type").map(|kind| match kind {
         BareItem::Token(kind) => kind.as_str(),

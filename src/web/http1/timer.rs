@@ -59,12 +59,11 @@ impl ConnTimer {
     fn must_close(&self) -> Option<CloseReason> {
         match self.slot.closing()? {
             Closing::Now => Some(CloseReason::Memory),
-            Closing::WhenIdle => self.is_idle().then_some(CloseReason::Evicted),
+            Closing::WhenIdle => {
+                let is_idle = self.phase.get() == RequestPhase::Waiting && self.response.get().unsent() == 0;
+                is_idle.then_some(CloseReason::Evicted)
+            }
         }
-    }
-
-    fn is_idle(&self) -> bool {
-        self.phase.get() == RequestPhase::Waiting && self.response.get().unsent() == 0
     }
 
     /// Why a connection whose deadline has passed is closed.
@@ -105,6 +104,7 @@ impl ConnTimer {
         self.set_phase(RequestPhase::Waiting, now + self.timeouts.idle);
     }
 
+    /// Records that the header of a request has arrived completely.
     pub(in crate::web) fn on_header_complete(&self) {
         self.has_had_request.set(true);
         self.set_phase(RequestPhase::Exchange, Instant::now() + self.timeouts.exchange);

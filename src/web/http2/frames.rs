@@ -82,6 +82,7 @@ impl Frames {
         self.in_block.then_some(self.blocks)
     }
 
+    /// Prepares for the payload of a frame, and tracks header blocks.
     fn on_header_end(&mut self, frame: Frame) {
         self.payload_left = frame.length;
         if frame.kind == Frame::HEADERS && !self.in_block {

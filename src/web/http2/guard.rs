@@ -58,8 +58,10 @@ impl Guard {
         self.unused_sent -= free_updates * BYTES_PER_UPDATE;
         cost = cost.saturating_sub(u32::try_from(free_updates).unwrap_or(u32::MAX));
         if cost > 0 {
-            self.leak(now);
-            self.charged = self.charged.saturating_add(cost);
+            let leaked = now.duration_since(self.leaked_at).as_millis() / LEAK.as_millis();
+            let leaked = u32::try_from(leaked).unwrap_or(u32::MAX);
+            self.leaked_at += LEAK * leaked;
+            self.charged = self.charged.saturating_sub(leaked).saturating_add(cost);
         }
         self.is_budget_exceeded()
     }
@@ -76,15 +78,9 @@ impl Guard {
     pub(super) fn refund_completed_request(&mut self) {
         self.charged = self.charged.saturating_sub(REQUEST_REFUND);
     }
-
-    fn leak(&mut self, now: Instant) {
-        let leaked = now.duration_since(self.leaked_at).as_millis() / LEAK.as_millis();
-        let leaked = u32::try_from(leaked).unwrap_or(u32::MAX);
-        self.charged = self.charged.saturating_sub(leaked);
-        self.leaked_at += LEAK * leaked;
-    }
 }
 
+/// How much a frame raises the bucket's level.
 fn cost_of(frame: Frame) -> u32 {
     let has = |flag| frame.flags & flag != 0;
     match frame.kind {

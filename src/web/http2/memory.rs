@@ -66,6 +66,7 @@ impl ConnMemory {
         }
     }
 
+    /// Charges the current estimate of the connection's memory.
     fn update_charge(&mut self) {
         // Responses can still be queued in hyper after their requests have ended. hyper does not report how
         // many, so assume the maximum.

@@ -36,7 +36,7 @@ pub(super) struct Family<'a> {
 
 impl Family<'_> {
     pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
-        self.suffixed_sample("", labels, value)
+        self.suffixed("", labels, value)
     }
 
     /// Writes a histogram of durations in seconds. `counts` has a count for each of `bounds` (microseconds)
@@ -54,17 +54,14 @@ impl Family<'_> {
         for (bound, count) in bounds.zip(counts) {
             sum += count;
             let labels: Vec<_> = label.into_iter().chain([("le", &*bound)]).collect();
-            self.suffixed_sample("_bucket", &labels, sum);
+            self.suffixed("_bucket", &labels, sum);
         }
         let seconds = format!("{}.{:09}", took / 1_000_000_000, took % 1_000_000_000);
-        self.suffixed_sample("_sum", label.as_slice(), seconds).suffixed_sample(
-            "_count",
-            label.as_slice(),
-            sum,
-        );
+        self.suffixed("_sum", label.as_slice(), seconds).suffixed("_count", label.as_slice(), sum);
     }
 
-    fn suffixed_sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
+    /// Writes a sample whose name is the name of the family followed by `suffix`.
+    fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.text.push_str(&format!("{}{suffix}", self.name));
         for (number, (name, value)) in labels.iter().enumerate() {
             let before = if number == 0 { '{' } else { ',' };

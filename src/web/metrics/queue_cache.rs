@@ -32,6 +32,7 @@ pub(super) struct QueueCount {
 }
 
 impl QueueCount {
+    /// Queries the inbox for its counts, and measures how long that takes.
     fn query(database: &DatabaseUrl) -> Self {
         let (at, began) = (Timestamp::now(), Instant::now());
         let queue = InboxReader::open(database).and_then(|reader| reader.queue());

@@ -45,8 +45,7 @@ fn write_requests(out: &mut Exposition, metrics: &Metrics) {
     let mut family = out.family("frontdesk_requests_total");
     for class in Class::ALL {
         for representation in Representation::ALL {
-            let counts = metrics
-                .sum_each_over_shards(|shard| &shard.requests[*class as usize][*representation as usize]);
+            let counts = metrics.totals(|shard| &shard.requests[*class as usize][*representation as usize]);
             let statuses = STATUSES.iter().map(u16::to_string).chain(["other".to_owned()]);
             for (status, count) in statuses.zip(counts).filter(|(_, count)| *count > 0) {
                 let labels =
@@ -57,8 +56,8 @@ fn write_requests(out: &mut Exposition, metrics: &Metrics) {
     }
     let mut family = out.family("frontdesk_request_duration_seconds");
     for class in Class::ALL {
-        let counts = metrics.sum_each_over_shards(|shard| &shard.durations[*class as usize]);
-        let took = metrics.sum_over_shards(|shard| &shard.took[*class as usize]);
+        let counts = metrics.totals(|shard| &shard.durations[*class as usize]);
+        let took = metrics.total(|shard| &shard.took[*class as usize]);
         family.histogram(Some(("class", class.name())), &BOUNDS, &counts, took);
     }
 }
@@ -66,7 +65,7 @@ fn write_requests(out: &mut Exposition, metrics: &Metrics) {
 fn write_submissions(out: &mut Exposition, metrics: &Metrics) {
     let mut family = out.family("frontdesk_submissions_total");
     for (place, form) in FORMS.iter().enumerate() {
-        let counts = metrics.sum_each_over_shards(|shard| &shard.submissions[place]);
+        let counts = metrics.totals(|shard| &shard.submissions[place]);
         for (result, count) in SubmissionResult::ALL.iter().zip(counts) {
             family.sample(&[("form", form.name), ("verdict", result.name())], count);
         }
@@ -75,14 +74,12 @@ fn write_submissions(out: &mut Exposition, metrics: &Metrics) {
 
 fn write_connections(out: &mut Exposition, metrics: &Metrics) {
     // Read `closed` first: otherwise, connections that open in between could make the difference negative.
-    let closed = metrics.sum_over_shards(|shard| &shard.closed);
-    let opened = metrics.sum_over_shards(|shard| &shard.opened);
+    let closed = metrics.total(|shard| &shard.closed);
+    let opened = metrics.total(|shard| &shard.opened);
     out.single("frontdesk_connections_open", opened.saturating_sub(closed));
     out.single("frontdesk_connections_total", opened);
     let mut family = out.family("frontdesk_connections_shed_total");
-    for (reason, count) in
-        CloseReason::ALL.iter().zip(metrics.sum_each_over_shards(|shard| &shard.close_reasons))
-    {
+    for (reason, count) in CloseReason::ALL.iter().zip(metrics.totals(|shard| &shard.close_reasons)) {
         family.sample(&[("reason", reason.name())], count);
     }
 }

@@ -148,6 +148,7 @@ struct Failures {
 }
 
 impl Failures {
+    /// Counts a failed order.
     fn count(&mut self, error: &OrderError) {
         let count = if error.is(BAD_NONCE) { &mut self.bad_nonces } else { &mut self.counted };
         *count = count.saturating_add(1);
@@ -188,8 +189,8 @@ impl OrderError {
     }
 }
 
-/// Adds the step to an error of the library.
-fn with_step(step: &'static str) -> impl Fn(Error) -> OrderError {
+/// Returns a function that adds the step to an error of the library.
+fn at_step(step: &'static str) -> impl Fn(Error) -> OrderError {
     move |cause| OrderError { step, cause }
 }
 
@@ -274,7 +275,7 @@ impl Client {
         let account = self.load_or_create_account().await?;
         let identifiers: Vec<_> = self.acme.domains.iter().cloned().map(Identifier::Dns).collect();
         let mut order =
-            account.new_order(&NewOrder::new(&identifiers)).await.map_err(with_step("new order"))?;
+            account.new_order(&NewOrder::new(&identifiers)).await.map_err(at_step("new order"))?;
         self.respond_to_challenges(&mut order).await?;
         match order.poll_ready(&POLLING).await {
             Ok(OrderStatus::Ready) => {}
@@ -282,10 +283,10 @@ impl Client {
                 return Err(validation_error(&mut order, Error::Other("the order is invalid".into())).await);
             }
             Err(error @ Error::Api(_)) => return Err(validation_error(&mut order, error).await),
-            Err(error) => return Err(with_step("validation")(error)),
+            Err(error) => return Err(at_step("validation")(error)),
         }
-        let key = order.finalize().await.map_err(with_step("finalization"))?;
-        let chain = order.poll_certificate(&POLLING).await.map_err(with_step("issuance"))?;
+        let key = order.finalize().await.map_err(at_step("finalization"))?;
+        let chain = order.poll_certificate(&POLLING).await.map_err(at_step("issuance"))?;
         Ok(format!("{key}\n{chain}"))
     }
 
@@ -294,7 +295,7 @@ impl Client {
         let builder = Account::builder_with_http(Box::new(self.http.clone()));
         let stored = self.account.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(credentials) = stored.as_deref().and_then(|json| serde_json::from_str(json).ok()) {
-            return builder.from_credentials(credentials).await.map_err(with_step("directory"));
+            return builder.from_credentials(credentials).await.map_err(at_step("directory"));
         }
         let contact = self.acme.contact_url();
         let new_account = NewAccount {
@@ -303,9 +304,9 @@ impl Client {
             only_return_existing: false,
         };
         let created = builder.create(&new_account, self.acme.directory.clone(), None).await;
-        let (account, credentials) = created.map_err(with_step("new account"))?;
+        let (account, credentials) = created.map_err(at_step("new account"))?;
         let json =
-            serde_json::to_string(&credentials).map_err(|error| with_step("new account")(error.into()))?;
+            serde_json::to_string(&credentials).map_err(|error| at_step("new account")(error.into()))?;
         match cache::replace_file(&self.cache.account, &json) {
             Ok(()) => tracing::info!("ACME account stored"),
             Err(error) => {
@@ -320,7 +321,7 @@ impl Client {
     async fn respond_to_challenges(&self, order: &mut Order) -> Result<(), OrderError> {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
-            let mut authorization = authorization.map_err(with_step("authorization"))?;
+            let mut authorization = authorization.map_err(at_step("authorization"))?;
             match authorization.status {
                 AuthorizationStatus::Pending => {}
                 AuthorizationStatus::Valid => continue,
@@ -337,7 +338,7 @@ impl Client {
             }
             let inserted = self.challenges.insert(name, challenge.key_authorization().digest().as_ref());
             inserted.map_err(|error| OrderError::new("challenge certificate", error.to_string()))?;
-            challenge.set_ready().await.map_err(with_step("challenge"))?;
+            challenge.set_ready().await.map_err(at_step("challenge"))?;
         }
         Ok(())
     }
@@ -363,7 +364,7 @@ async fn validation_error(order: &mut Order, otherwise: Error) -> OrderError {
             return OrderError::new("validation", format!("{}: {problem}", state.identifier()));
         }
     }
-    with_step("validation")(otherwise)
+    at_step("validation")(otherwise)
 }
 
 #[cfg(test)]
@@ -497,7 +498,7 @@ mod tests {
     fn a_rejected_nonce_does_not_count_as_a_failure() {
         let problem = |problem_type: &str| {
             let json = serde_json::json!({ "type": problem_type, "detail": "rejected" });
-            with_step("new order")(Error::Api(serde_json::from_value(json).expect("a problem")))
+            at_step("new order")(Error::Api(serde_json::from_value(json).expect("a problem")))
         };
         let mut counts = Failures::default();
         counts.count(&problem(BAD_NONCE));

@@ -124,7 +124,7 @@ impl ResolvesServerCert for CurrentCertificate {
     }
 }
 
-/// A configuration for handshakes with these certificates and ALPN protocols.
+/// A server configuration for TLS handshakes with these certificates and ALPN protocols.
 pub(super) fn handshake_config(
     certificates: Arc<dyn ResolvesServerCert>,
     protocols: &[&[u8]],

@@ -29,6 +29,7 @@ pub struct CertificateFiles {
 }
 
 impl CertificateFiles {
+    /// The contents of both files: the chain and the key.
     fn read_bytes(&self) -> Result<[Vec<u8>; 2], CertificateDefect> {
         let hint = "the user that the server runs as must be able to read it";
         let read = |path: &Path| {
@@ -39,6 +40,7 @@ impl CertificateFiles {
         Ok([certificate, read(&self.key).map_err(|what| CertificateDefect::Key { what, hint })?])
     }
 
+    /// Reads and parses both files.
     pub fn read(&self) -> Result<ServerCertificate, CertificateDefect> {
         self.read_bytes().and_then(|[certificate, key]| ServerCertificate::parse(&certificate, &key))
     }
@@ -84,6 +86,7 @@ impl WatchedFiles {
         }
     }
 
+    /// The folders that contain the two files.
     fn parent_folders(&self) -> [&Path; 2] {
         [&self.files.certificate, &self.files.key].map(|file| match file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -105,6 +108,8 @@ pub(super) fn spawn_watcher(
     Ok(())
 }
 
+/// Reloads the files whenever they change, and warns before the certificate expires, until `current` is
+/// dropped.
 fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
     let (sender, changes) = mpsc::sync_channel(1);
     // Keep `sender`: without a watcher, the channel must stay connected as well.

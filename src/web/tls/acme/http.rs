@@ -65,6 +65,7 @@ fn https_url(uri: &Uri) -> Result<Url, String> {
     if url.scheme() == UrlScheme::Https { Ok(url) } else { Err("the authority URL is not HTTPS".to_owned()) }
 }
 
+/// Sends a request. Returns an error if the library could not handle the response.
 async fn send_and_check(
     client: &FetchClient,
     head: &Parts,
