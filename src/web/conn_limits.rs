@@ -64,12 +64,7 @@ impl OpenConns {
     /// Counts a connection from `source`. Returns an error if the source is blocked, if it or its network is
     /// at its limit, or if only the reserve is left and the network already has [`MAX_IN_RESERVE`]
     /// connections.
-    fn register(
-        &mut self,
-        source: Source,
-        slot: &Arc<Slot>,
-        options: &WebOptions,
-    ) -> Result<(), CloseReason> {
+    fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &WebOptions) -> Result<(), CloseReason> {
         let network = source.network();
         let in_network = self.by_network.get(&network).copied().unwrap_or_default();
         // Requests in progress cannot be evicted, so the reserve is for networks with few connections.
@@ -133,7 +128,7 @@ impl Connections {
         }
         let slot = Arc::new(Slot::default());
         if let Some(source) = source {
-            open.register(source, &slot, options)?;
+            open.count(source, &slot, options)?;
         }
         open.all += 1;
         Ok(ConnPermit { connections: self.clone(), source, slot })
@@ -188,7 +183,7 @@ impl ConnPermit {
         }
         let source = Source::from(client.address);
         let mut open = self.connections.lock();
-        open.register(source, &self.slot, options)?;
+        open.count(source, &self.slot, options)?;
         if let Some(before) = self.source.replace(source) {
             open.remove(before, &self.slot);
         }

@@ -76,13 +76,12 @@ pub(super) fn choose<'a>(
         Some(SiteEntry::Page(page)) => {
             let media = preferences.media();
             representation = media.into();
-            representation_of(page, media).map_or(Choice::NotAcceptable(page), |file| {
-                Choice::evaluate_preconditions(file, true, preferences)
-            })
+            representation_of(page, media)
+                .map_or(Choice::NotAcceptable(page), |file| Choice::conditional(file, true, preferences))
         }
         Some(SiteEntry::File(file, _)) => {
             representation = representation_label(file);
-            Choice::evaluate_preconditions(file, false, preferences)
+            Choice::conditional(file, false, preferences)
         }
         Some(SiteEntry::Redirect(to)) => Choice::Redirect(to),
     };
@@ -128,20 +127,20 @@ impl From<Option<Media>> for Representation {
 
 impl RequestPreferences for HeaderMap {
     fn media(&self) -> Option<Media> {
-        negotiate::choose(field_values(self, &ACCEPT))
+        negotiate::choose(field_values(self, ACCEPT))
     }
 
     fn codings(&self) -> Codings {
-        Codings::parse(field_values(self, &ACCEPT_ENCODING))
+        Codings::parse(field_values(self, ACCEPT_ENCODING))
     }
 
     fn fails_if_match(&self, body: &EncodedBody) -> bool {
-        let mut lines = field_values(self, &IF_MATCH).peekable();
+        let mut lines = field_values(self, IF_MATCH).peekable();
         lines.peek().is_some() && !lines.any(|line| matches_etag_strongly(line, body.etag()))
     }
 
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool {
-        field_values(self, &IF_NONE_MATCH).any(|line| matches_etag(line, body.etag()))
+        field_values(self, IF_NONE_MATCH).any(|line| matches_etag(line, body.etag()))
     }
 }
 
@@ -158,11 +157,7 @@ impl<'a> Choice<'a> {
     ///
     /// Ignores `If-Modified-Since` and `If-Unmodified-Since`, because no representation has a modification
     /// date (§13.1.3, §13.1.4). Preconditions do not change a response that would not be 200 (§13.2.1).
-    fn evaluate_preconditions(
-        file: &'a File,
-        is_negotiated: bool,
-        preferences: &impl RequestPreferences,
-    ) -> Self {
+    fn conditional(file: &'a File, is_negotiated: bool, preferences: &impl RequestPreferences) -> Self {
         let mut selection = Selection::new(file, ResponseKind::Full, is_negotiated, || preferences.codings());
         if preferences.fails_if_match(selection.body) {
             return Self::PreconditionFailed(selection.vary());
@@ -231,7 +226,7 @@ fn redirect(to: &str, query: Option<&str>) -> HttpResponse {
 }
 
 /// The values of all lines of a header field, in order.
-pub(super) fn field_values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+pub(super) fn field_values<'a>(headers: &'a HeaderMap, name: HeaderName) -> impl Iterator<Item = &'a [u8]> {
     headers.get_all(name).iter().map(HeaderValue::as_bytes)
 }
 

@@ -99,11 +99,8 @@ impl FormRequest<'_> {
         drop(bytes);
         let received_at = Timestamp::now();
         let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
-        let evidence = Evidence::Facts(RequestFacts {
-            rate,
-            origin: form_origin(head, &snapshot.site.base_url),
-            extras,
-        });
+        let evidence =
+            Evidence::Facts(RequestFacts { rate, origin: origin(head, &snapshot.site.base_url), extras });
         let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent };
         let id = app.intake.accept(arrival).await.map_err(|error| {
             let request = self.id();
@@ -135,7 +132,7 @@ impl FormRequest<'_> {
 
     /// The id of the request, for the log and for errors.
     fn id(&self) -> RequestId {
-        let lines = field_values(&self.head.headers, &X_REQUEST_ID);
+        let lines = field_values(&self.head.headers, X_REQUEST_ID);
         RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.trusted_proxies)
     }
 }
@@ -153,7 +150,7 @@ fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
 }
 
 /// The origin of the form according to the browser.
-fn form_origin(head: &Parts, base_url: &str) -> Origin {
+fn origin(head: &Parts, base_url: &str) -> Origin {
     let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
     Origin::of(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }

@@ -132,65 +132,18 @@ impl Refusal {
     /// The response, and its label in the metrics.
     pub(super) fn into_response(self) -> (HttpResponse, SubmissionResult) {
         use SubmissionResult as Result;
-        let (result, status, sentence) = match &self {
-            Self::Method => (
-                Result::Invalid,
-                StatusCode::METHOD_NOT_ALLOWED,
-                "Only POST is accepted here, with a JSON object as the body.".to_owned(),
-            ),
-            Self::TooMany(seconds) => (
-                Result::Limited,
-                StatusCode::TOO_MANY_REQUESTS,
-                format!("Too many requests. Try again in {seconds} second{}.", plural(*seconds)),
-            ),
-            Self::OverBudget(seconds) => (
-                Result::Limited,
-                StatusCode::TOO_MANY_REQUESTS,
-                format!(
-                    "Too much was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
-                    plural(*seconds)
-                ),
-            ),
-            Self::MediaType => (
-                Result::Invalid,
-                StatusCode::BAD_REQUEST,
-                "The Content-Type must be `application/json` and the body a JSON object.".to_owned(),
-            ),
-            Self::Slow => {
-                (Result::Slow, StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.".to_owned())
-            }
-            Self::Broken => {
-                (Result::Broken, StatusCode::BAD_REQUEST, "The body ended before it was complete.".to_owned())
-            }
-            Self::TooLong => (
-                Result::TooLarge,
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
-            ),
-            Self::Invalid(sentence) => (Result::Invalid, StatusCode::BAD_REQUEST, sentence.clone()),
-            Self::NotStored(_) => (
-                Result::NotKept,
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "The request could not be delivered and was not kept. Please try again in a moment."
-                    .to_owned(),
-            ),
-            Self::LowDisk(_) => (
-                Result::LowDisk,
-                StatusCode::INTERNAL_SERVER_ERROR,
-                format!(
-                    "There is too little space to keep a request of more than {} KiB, and nothing of it was kept. Send a shorter one, or \
-                     try again later.",
-                    SMALL_BODY_BYTES / 1024
-                ),
-            ),
-            Self::NotConfirmed(_) => (
-                Result::NotConfirmed,
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "The request is kept, but could not be delivered yet; that is tried again. Sent again unchanged, it is recognised."
-                    .to_owned(),
-            ),
+        let (result, status) = match &self {
+            Self::Method => (Result::Invalid, StatusCode::METHOD_NOT_ALLOWED),
+            Self::MediaType | Self::Invalid(_) => (Result::Invalid, StatusCode::BAD_REQUEST),
+            Self::TooMany(_) | Self::OverBudget(_) => (Result::Limited, StatusCode::TOO_MANY_REQUESTS),
+            Self::Slow => (Result::Slow, StatusCode::REQUEST_TIMEOUT),
+            Self::Broken => (Result::Broken, StatusCode::BAD_REQUEST),
+            Self::TooLong => (Result::TooLarge, StatusCode::PAYLOAD_TOO_LARGE),
+            Self::NotStored(_) => (Result::NotKept, StatusCode::INTERNAL_SERVER_ERROR),
+            Self::LowDisk(_) => (Result::LowDisk, StatusCode::INTERNAL_SERVER_ERROR),
+            Self::NotConfirmed(_) => (Result::NotConfirmed, StatusCode::INTERNAL_SERVER_ERROR),
         };
-        let mut response = error(status, &sentence);
+        let mut response = error(status, &self.sentence());
         let headers = response.headers_mut();
         if result == Result::LowDisk {
             headers.insert(RETRY_AFTER, HeaderValue::from(LOW_DISK_RETRY_SECONDS));
@@ -206,8 +159,36 @@ impl Refusal {
         };
         (response, result)
     }
-}
 
-fn plural(seconds: u64) -> &'static str {
-    if seconds == 1 { "" } else { "s" }
+    /// Tells the client what is wrong and what to do.
+    fn sentence(&self) -> String {
+        let plural = |seconds: &u64| if *seconds == 1 { "" } else { "s" };
+        let sentence = match self {
+            Self::Method => "Only POST is accepted here, with a JSON object as the body.",
+            Self::TooMany(seconds) => {
+                &format!("Too many requests. Try again in {seconds} second{}.", plural(seconds))
+            }
+            Self::OverBudget(seconds) => &format!(
+                "Too much was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
+                plural(seconds)
+            ),
+            Self::MediaType => "The Content-Type must be `application/json` and the body a JSON object.",
+            Self::Slow => "The body did not arrive in time.",
+            Self::Broken => "The body ended before it was complete.",
+            Self::TooLong => &format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
+            Self::Invalid(sentence) => sentence,
+            Self::NotStored(_) => {
+                "The request could not be delivered and was not kept. Please try again in a moment."
+            }
+            Self::LowDisk(_) => &format!(
+                "There is too little space to keep a request of more than {} KiB, and nothing of it was kept. Send a shorter one, or \
+                 try again later.",
+                SMALL_BODY_BYTES / 1024
+            ),
+            Self::NotConfirmed(_) => {
+                "The request is kept, but could not be delivered yet; that is tried again. Sent again unchanged, it is recognised."
+            }
+        };
+        sentence.to_owned()
+    }
 }

@@ -46,7 +46,7 @@ pub(super) async fn respond(
         took: began.elapsed(),
     };
     access_log::record(app, &snapshot, &served, || {
-        let lines = get_page::field_values(&head.headers, &X_REQUEST_ID);
+        let lines = get_page::field_values(&head.headers, X_REQUEST_ID);
         let new = || RequestId::from_proxy_or_new(peer, lines, &snapshot.options.trusted_proxies);
         response.headers().get(X_REQUEST_ID).cloned().map_or_else(new, RequestId)
     });
@@ -101,7 +101,6 @@ async fn route(
             let request = FormRequest { app, snapshot, form, peer, head };
             (Box::pin(request.respond(body)).await, FORM)
         }
-        // Pages, their Markdown twins, machine-readable resources and assets.
         None => get_page::respond(&snapshot.site, &path, head),
     }
 }

@@ -115,7 +115,7 @@ impl Tls {
         let (files, challenge) = match source {
             CertificateSource::Files(files) => {
                 let watched = WatchedFiles::new(files.clone());
-                current.replace(watched.read_first()?);
+                current.replace(watched.read_if_changed().unwrap_or_else(|| files.read())?);
                 (Some(Arc::new(watched)), None)
             }
             CertificateSource::Acme(acme) => (None, Some(acme::start(acme, current.clone())?)),
@@ -177,7 +177,7 @@ impl Tls {
 
 /// The configuration for all handshakes except ACME validations.
 fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, rustls::Error> {
-    let mut config = certificate::handshake_config(certificates, &PROTOCOLS)?;
+    let mut config = certificate::tls_config(certificates, &PROTOCOLS)?;
     // Stateless session tickets: clients store their sessions, under keys that rotate every few hours, so the
     // server needs no memory for them. Early data stays disabled (`max_early_data_size` is 0), because an
     // attacker can replay it.

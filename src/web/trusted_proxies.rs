@@ -47,12 +47,10 @@ impl Network {
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
-                u32::from(network) & mask == u32::from(address) & mask
+                (network.to_bits() ^ address.to_bits()).leading_zeros() >= u32::from(self.prefix)
             }
             (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix)).unwrap_or(0);
-                u128::from(network) & mask == u128::from(address) & mask
+                (network.to_bits() ^ address.to_bits()).leading_zeros() >= u32::from(self.prefix)
             }
             _ => false,
         }

@@ -251,17 +251,17 @@ mod tests {
         decides(&mut state, KNOWN, 0, "Wait", true);
         decides(&mut state, KNOWN, 1, "Wait", false);
         decides(&mut state, "other", 1, "Wait", false);
-        state.record(Some(fetched(300)), at(0));
+        state.store_result(Some(fetched(300)), at(0));
         decides(&mut state, KNOWN, 2, "Use", false);
     }
 
     #[test]
     fn an_unknown_key_causes_one_fetch_a_minute() {
         let mut state = DirectoryState::default();
-        state.record(Some(fetched(3600)), at(0));
+        state.store_result(Some(fetched(3600)), at(0));
         decides(&mut state, "other", 59, "Refuse(Key)", false);
         decides(&mut state, "other", 60, "Wait", true);
-        state.record(Some(fetched(3600)), at(60));
+        state.store_result(Some(fetched(3600)), at(60));
         decides(&mut state, "other", 119, "Refuse(Key)", false);
         decides(&mut state, KNOWN, 119, "Use", false);
     }
@@ -269,16 +269,16 @@ mod tests {
     #[test]
     fn stale_keys_are_used_for_a_limited_time() {
         let mut state = DirectoryState::default();
-        state.record(Some(fetched(300)), at(0));
+        state.store_result(Some(fetched(300)), at(0));
         decides(&mut state, KNOWN, 299, "Use", false);
         decides(&mut state, KNOWN, 300, "Use", true);
-        state.record(None, at(300));
+        state.store_result(None, at(300));
         decides(&mut state, KNOWN, 301, "Use", false);
         decides(&mut state, KNOWN, 360, "Use", true);
-        state.record(None, at(360));
+        state.store_result(None, at(360));
         decides(&mut state, KNOWN, 300 + LONGEST_STALE - 1, "Use", true);
         decides(&mut state, KNOWN, 300 + LONGEST_STALE, "Wait", false);
-        state.record(None, at(300 + LONGEST_STALE));
+        state.store_result(None, at(300 + LONGEST_STALE));
         decides(&mut state, KNOWN, 301 + LONGEST_STALE, "Refuse(Unavailable)", false);
     }
 
@@ -288,7 +288,7 @@ mod tests {
         let mut now = 0;
         for pause in [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600] {
             decides(&mut state, KNOWN, now, "Wait", true);
-            state.record(None, at(now));
+            state.store_result(None, at(now));
             decides(&mut state, KNOWN, now + pause - 1, "Refuse(Unavailable)", false);
             now += pause;
         }
@@ -372,7 +372,7 @@ mod tests {
     }
 
     fn decides(state: &mut DirectoryState, key_id: &str, now: i64, expected: &str, starts_fetch: bool) {
-        let (known, found) = state.decide(key_id, at(now));
+        let (known, found) = state.look_up(key_id, at(now));
         let shown = match known {
             None => "Wait".to_owned(),
             Some(Ok(_)) => "Use".to_owned(),

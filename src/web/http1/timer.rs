@@ -79,7 +79,7 @@ impl ConnTimer {
         }
     }
 
-    fn set_phase(&self, phase: RequestPhase, deadline: Instant) {
+    fn set(&self, phase: RequestPhase, deadline: Instant) {
         self.phase.set(phase);
         self.deadline.set(deadline);
     }
@@ -90,10 +90,7 @@ impl ConnTimer {
             let deadline = Instant::now() + self.timeouts.header;
             // A pipelined request must not shorten the deadline of the response before it.
             let unsent = self.response.get().unsent() > 0;
-            self.set_phase(
-                RequestPhase::Header,
-                if unsent { deadline.max(self.deadline.get()) } else { deadline },
-            );
+            self.set(RequestPhase::Header, if unsent { deadline.max(self.deadline.get()) } else { deadline });
         }
     }
 
@@ -101,20 +98,20 @@ impl ConnTimer {
     pub(in crate::web) fn on_response_sent(&self, now: Instant) {
         self.has_had_request.set(true);
         self.response.set(SendProgress::new(now, 0));
-        self.set_phase(RequestPhase::Waiting, now + self.timeouts.idle);
+        self.set(RequestPhase::Waiting, now + self.timeouts.idle);
     }
 
     /// Records that the header of a request has arrived completely.
     pub(in crate::web) fn on_header_complete(&self) {
         self.has_had_request.set(true);
-        self.set_phase(RequestPhase::Exchange, Instant::now() + self.timeouts.exchange);
+        self.set(RequestPhase::Exchange, Instant::now() + self.timeouts.exchange);
     }
 
     /// Records that the server begins to send a response with a body of this length.
     pub(in crate::web) fn on_response_start(&self, length: u64) {
         let began = Instant::now();
         self.response.set(SendProgress::new(began, length));
-        self.set_phase(RequestPhase::Waiting, began + self.timeouts.idle);
+        self.set(RequestPhase::Waiting, began + self.timeouts.idle);
     }
 }
 

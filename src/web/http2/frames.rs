@@ -71,7 +71,14 @@ impl Frames {
                 self.known = 0;
                 let [a, b, c, kind, flags, ..] = self.header;
                 let frame = Frame { length: u32::from_be_bytes([0, a, b, c]), kind, flags };
-                self.on_header_end(frame);
+                self.payload_left = frame.length;
+                if kind == Frame::HEADERS && !self.in_block {
+                    self.blocks += 1;
+                    self.in_block = true;
+                }
+                self.ends_block =
+                    matches!(kind, Frame::HEADERS | Frame::CONTINUATION) && flags & Frame::END_HEADERS != 0;
+                self.close_block_if_complete();
                 show(frame);
             }
         }
@@ -80,18 +87,6 @@ impl Frames {
     /// The number of the incomplete header block (RFC 9113 §4.3), if there is one.
     pub(super) fn open_block(&self) -> Option<u64> {
         self.in_block.then_some(self.blocks)
-    }
-
-    /// Prepares for the payload of a frame, and tracks header blocks.
-    fn on_header_end(&mut self, frame: Frame) {
-        self.payload_left = frame.length;
-        if frame.kind == Frame::HEADERS && !self.in_block {
-            self.blocks += 1;
-            self.in_block = true;
-        }
-        self.ends_block = matches!(frame.kind, Frame::HEADERS | Frame::CONTINUATION)
-            && frame.flags & Frame::END_HEADERS != 0;
-        self.close_block_if_complete();
     }
 
     fn close_block_if_complete(&mut self) {

@@ -1,6 +1,6 @@
 //! Writes the text format of Prometheus, version 0.0.4: metric families with HELP, TYPE and samples.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::Display;
 use std::time::Duration;
 
 pub(in crate::web) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -65,25 +65,12 @@ impl Family<'_> {
         self.text.push_str(&format!("{}{suffix}", self.name));
         for (number, (name, value)) in labels.iter().enumerate() {
             let before = if number == 0 { '{' } else { ',' };
-            self.text.push_str(&format!("{before}{name}=\"{}\"", Escaped(value)));
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            self.text.push_str(&format!("{before}{name}=\"{value}\""));
         }
         let end = if labels.is_empty() { "" } else { "}" };
         self.text.push_str(&format!("{end} {value}\n"));
         self
-    }
-}
-
-/// A label value with backslashes, quotes and line feeds escaped.
-struct Escaped<'a>(&'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|c| match c {
-            '\\' => f.write_str("\\\\"),
-            '"' => f.write_str("\\\""),
-            '\n' => f.write_str("\\n"),
-            c => f.write_char(c),
-        })
     }
 }
 

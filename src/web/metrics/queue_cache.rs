@@ -63,7 +63,6 @@ impl QueueCache {
         }
         let mut next = self.last.subscribe();
         self.start_count(database);
-        // After a timeout, return the previous count.
         let _ = tokio::time::timeout(MAX_WAIT, next.changed()).await;
         self.last.borrow().clone()
     }

@@ -97,21 +97,18 @@ pub(super) fn start(
 ) -> Result<Arc<ServerConfig>, TlsStartError> {
     let roots = acme.load_roots().map_err(TlsStartError::Roots)?;
     let client = Arc::new(Client::open(acme.clone(), roots.as_ref(), current)?);
-    let challenge =
-        Arc::new(certificate::handshake_config(client.challenges.clone(), &[challenge::ACME_TLS])?);
+    let challenge = Arc::new(certificate::tls_config(client.challenges.clone(), &[challenge::ACME_TLS])?);
     client.use_cached_certificate();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new()
-        .name("acme".into())
-        .spawn(move || runtime.block_on(order_when_due(client)))?;
+    std::thread::Builder::new().name("acme".into()).spawn(move || runtime.block_on(run(client)))?;
     Ok(challenge)
 }
 
 /// Orders a certificate whenever one is due. Never returns.
-async fn order_when_due(client: Arc<Client>) {
+async fn run(client: Arc<Client>) {
     let mut failures = Failures::default();
     loop {
-        let wait = wait_before_order(Timestamp::now(), client.validity(), failures);
+        let wait = delay(Timestamp::now(), client.validity(), failures);
         if failures == Failures::default() && wait > CLOCK_CHECK_INTERVAL {
             sleep(CLOCK_CHECK_INTERVAL).await;
             continue;
@@ -120,7 +117,7 @@ async fn order_when_due(client: Arc<Client>) {
         match client.clone().obtain().await {
             Ok(()) => {
                 failures = Failures::default();
-                if wait_before_order(Timestamp::now(), client.validity(), failures).is_zero() {
+                if delay(Timestamp::now(), client.validity(), failures).is_zero() {
                     // Without a wait, the client would order one certificate after another.
                     failures.counted = QUICK_RETRIES + 1;
                     tracing::warn!("the new certificate is already due for renewal: check the system clock");
@@ -128,9 +125,9 @@ async fn order_when_due(client: Arc<Client>) {
             }
             Err(error) => {
                 failures.count(&error);
-                let wait = wait_before_order(Timestamp::now(), client.validity(), failures);
+                let wait = delay(Timestamp::now(), client.validity(), failures);
                 let (failures, retry_in_seconds) = (failures.counted, wait.as_secs());
-                let error = client.error_for_log(&error);
+                let error = client.describe(&error);
                 tracing::warn!(%error, failures, retry_in_seconds, "certificate order failed; will retry");
             }
         }
@@ -157,11 +154,7 @@ impl Failures {
 
 /// The wait before the next order: until a third of the certificate's lifetime is left, or the backoff after
 /// failures.
-fn wait_before_order(
-    now: Timestamp,
-    validity: Option<(Timestamp, Timestamp)>,
-    failures: Failures,
-) -> Duration {
+fn delay(now: Timestamp, validity: Option<(Timestamp, Timestamp)>, failures: Failures) -> Duration {
     if let Some(doublings) = failures.counted.saturating_add(failures.bad_nonces).checked_sub(1) {
         let backoff = Duration::from_secs(1 << doublings.min(MAX_DOUBLINGS));
         return if failures.counted > QUICK_RETRIES { backoff.max(SLOW_RETRY) } else { backoff };
@@ -190,7 +183,7 @@ impl OrderError {
 }
 
 /// Returns a function that adds the step to an error of the library.
-fn at_step(step: &'static str) -> impl Fn(Error) -> OrderError {
+fn at(step: &'static str) -> impl Fn(Error) -> OrderError {
     move |cause| OrderError { step, cause }
 }
 
@@ -274,8 +267,7 @@ impl Client {
     async fn order(&self) -> Result<String, OrderError> {
         let account = self.load_or_create_account().await?;
         let identifiers: Vec<_> = self.acme.domains.iter().cloned().map(Identifier::Dns).collect();
-        let mut order =
-            account.new_order(&NewOrder::new(&identifiers)).await.map_err(at_step("new order"))?;
+        let mut order = account.new_order(&NewOrder::new(&identifiers)).await.map_err(at("new order"))?;
         self.respond_to_challenges(&mut order).await?;
         match order.poll_ready(&POLLING).await {
             Ok(OrderStatus::Ready) => {}
@@ -283,10 +275,10 @@ impl Client {
                 return Err(validation_error(&mut order, Error::Other("the order is invalid".into())).await);
             }
             Err(error @ Error::Api(_)) => return Err(validation_error(&mut order, error).await),
-            Err(error) => return Err(at_step("validation")(error)),
+            Err(error) => return Err(at("validation")(error)),
         }
-        let key = order.finalize().await.map_err(at_step("finalization"))?;
-        let chain = order.poll_certificate(&POLLING).await.map_err(at_step("issuance"))?;
+        let key = order.finalize().await.map_err(at("finalization"))?;
+        let chain = order.poll_certificate(&POLLING).await.map_err(at("issuance"))?;
         Ok(format!("{key}\n{chain}"))
     }
 
@@ -295,7 +287,7 @@ impl Client {
         let builder = Account::builder_with_http(Box::new(self.http.clone()));
         let stored = self.account.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(credentials) = stored.as_deref().and_then(|json| serde_json::from_str(json).ok()) {
-            return builder.from_credentials(credentials).await.map_err(at_step("directory"));
+            return builder.from_credentials(credentials).await.map_err(at("directory"));
         }
         let contact = self.acme.contact_url();
         let new_account = NewAccount {
@@ -304,9 +296,8 @@ impl Client {
             only_return_existing: false,
         };
         let created = builder.create(&new_account, self.acme.directory.clone(), None).await;
-        let (account, credentials) = created.map_err(at_step("new account"))?;
-        let json =
-            serde_json::to_string(&credentials).map_err(|error| at_step("new account")(error.into()))?;
+        let (account, credentials) = created.map_err(at("new account"))?;
+        let json = serde_json::to_string(&credentials).map_err(|error| at("new account")(error.into()))?;
         match cache::replace_file(&self.cache.account, &json) {
             Ok(()) => tracing::info!("ACME account stored"),
             Err(error) => {
@@ -321,7 +312,7 @@ impl Client {
     async fn respond_to_challenges(&self, order: &mut Order) -> Result<(), OrderError> {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
-            let mut authorization = authorization.map_err(at_step("authorization"))?;
+            let mut authorization = authorization.map_err(at("authorization"))?;
             match authorization.status {
                 AuthorizationStatus::Pending => {}
                 AuthorizationStatus::Valid => continue,
@@ -338,13 +329,13 @@ impl Client {
             }
             let inserted = self.challenges.insert(name, challenge.key_authorization().digest().as_ref());
             inserted.map_err(|error| OrderError::new("challenge certificate", error.to_string()))?;
-            challenge.set_ready().await.map_err(at_step("challenge"))?;
+            challenge.set_ready().await.map_err(at("challenge"))?;
         }
         Ok(())
     }
 
     /// Formats an error for the log.
-    fn error_for_log(&self, error: &OrderError) -> String {
+    fn describe(&self, error: &OrderError) -> String {
         let mut text = error.to_string();
         if !self.acme.email.is_empty() {
             // The authority may quote the contact address.
@@ -364,7 +355,7 @@ async fn validation_error(order: &mut Order, otherwise: Error) -> OrderError {
             return OrderError::new("validation", format!("{}: {problem}", state.identifier()));
         }
     }
-    at_step("validation")(otherwise)
+    at("validation")(otherwise)
 }
 
 #[cfg(test)]
@@ -435,19 +426,16 @@ mod tests {
     fn an_order_is_due_when_a_third_of_the_lifetime_is_left() {
         let time = |text: &str| text.parse::<Timestamp>().expect("a time");
         let validity = Some((time("2026-01-01T00:00:00Z"), time("2026-04-01T00:00:00Z")));
-        let wait = |now: &str| wait_before_order(time(now), validity, Failures::default());
+        let wait = |now: &str| delay(time(now), validity, Failures::default());
         assert_eq!(wait("2026-01-01T00:00:00Z"), Duration::from_hours(60 * 24));
         assert_eq!(wait("2026-03-01T23:59:59Z"), Duration::from_secs(1));
         assert_eq!(wait("2026-03-02T00:00:00Z"), Duration::ZERO);
         assert_eq!(wait("2026-05-01T00:00:00Z"), Duration::ZERO);
-        assert_eq!(
-            wait_before_order(time("2026-01-01T00:00:00Z"), None, Failures::default()),
-            Duration::ZERO
-        );
+        assert_eq!(delay(time("2026-01-01T00:00:00Z"), None, Failures::default()), Duration::ZERO);
         let endless = Some((Timestamp::MIN, Timestamp::MAX));
-        assert_eq!(wait_before_order(Timestamp::MAX, endless, Failures::default()), Duration::ZERO);
+        assert_eq!(delay(Timestamp::MAX, endless, Failures::default()), Duration::ZERO);
         let reversed = Some((Timestamp::MAX, Timestamp::MIN));
-        assert_eq!(wait_before_order(Timestamp::MAX, reversed, Failures::default()), Duration::ZERO);
+        assert_eq!(delay(Timestamp::MAX, reversed, Failures::default()), Duration::ZERO);
     }
 
     #[test]
@@ -469,12 +457,8 @@ mod tests {
             (failures(0, 40), 65_536),
         ] {
             let expected = Duration::from_secs(seconds);
-            assert_eq!(wait_before_order(now, None, failures), expected, "{failures:?}");
-            assert_eq!(
-                wait_before_order(now, validity, failures),
-                expected,
-                "a failed renewal: {failures:?}"
-            );
+            assert_eq!(delay(now, None, failures), expected, "{failures:?}");
+            assert_eq!(delay(now, validity, failures), expected, "a failed renewal: {failures:?}");
         }
     }
 
@@ -484,7 +468,7 @@ mod tests {
         let mut at = Duration::ZERO;
         let mut attempts = vec![at];
         for counted in 1..40 {
-            at += wait_before_order(Timestamp::UNIX_EPOCH, None, failures(counted, 0));
+            at += delay(Timestamp::UNIX_EPOCH, None, failures(counted, 0));
             attempts.push(at);
         }
         for (number, begin) in attempts.iter().enumerate() {
@@ -498,7 +482,7 @@ mod tests {
     fn a_rejected_nonce_does_not_count_as_a_failure() {
         let problem = |problem_type: &str| {
             let json = serde_json::json!({ "type": problem_type, "detail": "rejected" });
-            at_step("new order")(Error::Api(serde_json::from_value(json).expect("a problem")))
+            at("new order")(Error::Api(serde_json::from_value(json).expect("a problem")))
         };
         let mut counts = Failures::default();
         counts.count(&problem(BAD_NONCE));
@@ -511,7 +495,7 @@ mod tests {
     fn an_error_in_the_log_is_short_and_has_no_address() {
         let folder = tempfile::tempdir().expect("a folder");
         let long = format!("invalid contact hello@example.com {}", "ä".repeat(1000));
-        let text = client(folder.path()).error_for_log(&OrderError::new("new account", long));
+        let text = client(folder.path()).describe(&OrderError::new("new account", long));
         assert!(text.starts_with("new account: invalid contact (tls.acme_email) ä"), "{text}");
         assert_eq!(text.chars().count(), MAX_ERROR_CHARS);
     }

@@ -125,7 +125,7 @@ impl ResolvesServerCert for CurrentCertificate {
 }
 
 /// A server configuration for TLS handshakes with these certificates and ALPN protocols.
-pub(super) fn handshake_config(
+pub(super) fn tls_config(
     certificates: Arc<dyn ResolvesServerCert>,
     protocols: &[&[u8]],
 ) -> Result<ServerConfig, rustls::Error> {

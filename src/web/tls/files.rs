@@ -58,13 +58,8 @@ impl WatchedFiles {
         Self { files, seen: Mutex::default() }
     }
 
-    /// Reads the files when the server starts.
-    pub(super) fn read_first(&self) -> Result<ServerCertificate, CertificateDefect> {
-        self.read_if_changed().unwrap_or_else(|| self.files.read())
-    }
-
     /// Reads the files. `None` if they have not changed since the last call.
-    fn read_if_changed(&self) -> Option<Result<ServerCertificate, CertificateDefect>> {
+    pub(super) fn read_if_changed(&self) -> Option<Result<ServerCertificate, CertificateDefect>> {
         let content = self.files.read_bytes();
         let state = content.clone().map(|files| files.map(|file| blake3::hash(&file)));
         let before = self.seen.lock().unwrap_or_else(PoisonError::into_inner).replace(state.clone());
@@ -195,7 +190,10 @@ mod tests {
         };
         let watched = WatchedFiles::new(files.clone());
         assert!(
-            watched.read_first().is_err_and(|defect| matches!(defect, CertificateDefect::Certificate { .. }))
+            watched
+                .read_if_changed()
+                .unwrap()
+                .is_err_and(|defect| matches!(defect, CertificateDefect::Certificate { .. }))
         );
         assert!(watched.read_if_changed().is_none(), "still missing");
         let (one, other) = (pair(), pair());

@@ -148,9 +148,8 @@ mod tests {
         challenges.insert("www.example.com", &[7; 32]).expect("a certificate");
         challenges.insert("example.com", &[9; 32]).expect("a certificate");
         assert!(challenges.insert("example.net", &[7; 31]).is_err());
-        let config = certificate::handshake_config(challenges.clone(), &[ACME_TLS])
-            .map(Arc::new)
-            .expect("a configuration");
+        let config =
+            certificate::tls_config(challenges.clone(), &[ACME_TLS]).map(Arc::new).expect("a configuration");
         for (name, digest) in
             [("www.example.com", Some([7; 32])), ("EXAMPLE.com", Some([9; 32])), ("example.net", None)]
         {
