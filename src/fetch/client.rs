@@ -68,13 +68,10 @@ impl ExtraRoots {
     }
 }
 
-/// Resolves names in tests.
 #[cfg(test)]
 pub(crate) type TestResolver = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
-/// Resolves names to addresses.
 pub enum NameResolver {
-    /// The system's resolver.
     System,
     #[cfg(test)]
     Test(TestResolver),

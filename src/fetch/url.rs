@@ -137,7 +137,6 @@ impl Url {
     }
 }
 
-/// Parses the host of a URL: a name, or an address (IPv6 in brackets).
 fn parse_host(text: &str) -> Result<Host, String> {
     let wrong = || "the host is neither a name such as `hooks.example.com` nor an address".to_owned();
     if let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {

@@ -13,7 +13,6 @@ use super::socket::Peer;
 use super::trusted_proxies::is_trusted;
 use crate::limits::{Source, SourceNetwork};
 
-/// The open connections: in total, by source and by network.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     open: Mutex<OpenConns>,

@@ -81,7 +81,8 @@ pub(super) struct FastPathConn<'a> {
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) timer: &'a Rc<ConnTimer>,
-    /// When this changes, hyper takes over, because it announces the end of the connection in its responses.
+    /// When the server leaves [`ShutdownPhase::Serving`], hyper takes over, because it announces the end of the
+    /// connection in its responses.
     pub(super) phase: &'a watch::Receiver<ShutdownPhase>,
     /// Whether to close the connection after serving the requests that have arrived.
     pub(super) is_closing: &'a Cell<bool>,
@@ -99,23 +100,22 @@ impl FastPathConn<'_> {
     /// Serves plain requests until a request arrives that is not plain, or the connection ends.
     pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: &mut S) -> Exit {
         loop {
-            let exit = match std::future::poll_fn(|cx| self.poll_requests(cx, stream)).await {
-                PollOutcome::Exit(exit) => exit,
+            match std::future::poll_fn(|cx| self.poll_requests(cx, stream)).await {
+                PollOutcome::Exit(Exit::Closed) => {
+                    // An error means that the client has already disconnected.
+                    let _ = stream.shutdown().await;
+                    return Exit::Closed;
+                }
+                PollOutcome::Exit(exit) => return exit,
                 PollOutcome::Unsent(rest) => {
                     let unread = if self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
                     let held = self.unserved.len() + rest.first_ref().len() + unread;
                     let _charge = self.timer.slot.charge(held);
-                    match self.send(stream, rest).await {
-                        Ok(()) => continue,
-                        Err(_) => return Exit::Closed,
+                    if self.send(stream, rest).await.is_err() {
+                        return Exit::Closed;
                     }
                 }
-            };
-            if matches!(exit, Exit::Closed) {
-                // An error means that the client has already disconnected.
-                let _ = stream.shutdown().await;
             }
-            return exit;
         }
     }
 
@@ -139,8 +139,8 @@ impl FastPathConn<'_> {
             while served < length {
                 let unserved = &buffer[served..length];
                 let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
-                let Some(request) =
-                    plain_request::parse(unserved, &mut fields).filter(|_| !self.has_shutdown_begun())
+                let Some(request) = plain_request::parse(unserved, &mut fields)
+                    .filter(|_| !self.phase.has_changed().unwrap_or(true))
                 else {
                     return Poll::Ready(self.hand_over_to_hyper(unserved));
                 };
@@ -178,11 +178,6 @@ impl FastPathConn<'_> {
                 Poll::Ready(_) => return Poll::Ready(PollOutcome::Exit(Exit::Closed)),
             }
         }
-    }
-
-    /// Whether the server has left [`ShutdownPhase::Serving`], in which every fast-path connection begins.
-    fn has_shutdown_begun(&self) -> bool {
-        self.phase.has_changed().unwrap_or(true)
     }
 
     /// Ends the fast path: hyper serves the requests that begin with these bytes.

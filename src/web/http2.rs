@@ -124,7 +124,9 @@ async fn respond(
         }
         bytes = Bytes::new();
     }
-    active_request.on_response_ready(bytes.len() as u64);
+    let length = bytes.len() as u64;
+    active_request.unsent = Some(length);
+    active_request.conn.deadlines.borrow_mut().answer_began(active_request.number, length, Instant::now());
     Ok(Response::from_parts(head, ChunkedBody { bytes, active_request }))
 }
 
@@ -213,17 +215,6 @@ struct ActiveRequest {
     unsent: Option<u64>,
 }
 
-impl ActiveRequest {
-    fn on_response_ready(&mut self, length: u64) {
-        self.unsent = Some(length);
-        self.conn.deadlines.borrow_mut().answer_began(self.number, length, Instant::now());
-    }
-
-    fn on_chunk_taken(&mut self, count: usize) {
-        self.unsent = self.unsent.map(|unsent| unsent.saturating_sub(count as u64));
-    }
-}
-
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
         if self.unsent == Some(0) {
@@ -254,7 +245,7 @@ impl Body for ChunkedBody {
             return Poll::Ready(None);
         }
         let chunk = this.bytes.split_to(CHUNK.min(this.bytes.len()));
-        this.active_request.on_chunk_taken(chunk.len());
+        this.active_request.unsent = Some(this.bytes.len() as u64);
         Poll::Ready(Some(Ok(Frame::data(chunk))))
     }
 

@@ -28,7 +28,7 @@ const MAX_QUEUED: usize = 4096;
 
 /// Pause after an error, because accepting would fail again at once while memory or descriptors are
 /// exhausted.
-const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
+pub(super) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Runs one worker until [`ShutdownPhase::Stopping`], and then until its connections have ended or the grace
 /// period is over.

@@ -135,13 +135,10 @@ pub(super) fn watch(app: &AppState, connections: &Connections, stop: &Receiver<(
         let held = total_bytes(&holdings, |_| true);
         let closing = total_bytes(&holdings, |slot| slot.closing() == Some(Closing::Now));
         let decision = || decide_action(resident_memory().unwrap_or(held), held, closing, limit);
-        let is_due = match decision() {
-            Action::Nothing => false,
-            Action::Shed(_) => true,
-            Action::Warn => log.is_warning_due(now),
-        };
-        if !is_due {
-            continue;
+        match decision() {
+            Action::Nothing => continue,
+            Action::Warn if !log.is_warning_due(now) => continue,
+            Action::Warn | Action::Shed(_) => {}
         }
         // Memory that was freed may still be resident.
         (app.release_memory)();

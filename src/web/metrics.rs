@@ -249,7 +249,6 @@ impl Metrics {
     }
 }
 
-/// Counts a connection as open until it is dropped.
 pub(super) struct OpenConn(Arc<Shard>);
 
 impl Drop for OpenConn {

@@ -8,7 +8,6 @@
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use http::{Method, Request, StatusCode};
@@ -20,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 
 use super::conn_limits::Connections;
+use super::listener::PAUSE_AFTER_ERROR;
 use super::metrics::queue_cache::QueueCache;
 use super::metrics::report::report;
 use super::response::{HttpResponse, method_not_allowed, text, with_header};
@@ -31,9 +31,6 @@ const MAX_CONNECTIONS: usize = 64;
 
 /// Maximum length of a request's header in bytes.
 const HEADER_LIMIT: usize = 8 * 1024;
-
-/// Pause after an error, because accepting would fail again at once.
-const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Serves the private address until `stopped` becomes true. From [`ShutdownPhase::Draining`] on, `/readyz` returns 503, so that
 /// load balancers send no further requests.

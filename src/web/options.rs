@@ -61,7 +61,6 @@ pub struct WebOptions {
     pub inbox: DatabaseUrl,
     /// Names of the channels, for `/metrics`.
     pub channels: Vec<String>,
-    /// Certificates, redirects to HTTPS and HSTS.
     pub tls: tls::TlsOptions,
 }
 

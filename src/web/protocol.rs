@@ -9,7 +9,6 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub(super) enum Protocol {
     /// HTTP/1.0 or HTTP/1.1 (RFC 9112).
     Http1,
-    /// HTTP/2 (RFC 9113).
     Http2,
 }
 

@@ -38,7 +38,6 @@ pub(super) fn fields_cost(headers: &HeaderMap) -> usize {
     cost::FIELD * headers.capacity().max(headers.len())
 }
 
-/// Memory that is charged to a connection until the charge is dropped.
 pub(super) struct Charge {
     slot: Arc<Slot>,
     bytes: usize,

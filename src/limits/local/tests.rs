@@ -176,14 +176,6 @@ fn a_disabled_limiter_counts_nothing() {
 }
 
 #[test]
-fn debug_output_shows_no_source() {
-    for enabled in [true, false] {
-        let limiter = LocalLimiter::with_table_bits(&LimitOptions { enabled, ..tiny(1) }, 4, 4);
-        assert_eq!(format!("{limiter:?}"), format!("LocalLimiter {{ enabled: {enabled}, .. }}"));
-    }
-}
-
-#[test]
 fn the_number_of_sources_is_estimated_until_they_have_recovered() {
     let (limiter, start) = (LocalLimiter::with_table_bits(&tiny(10), 16, 12), Instant::now());
     assert_eq!(limiter.estimate_sources(), 0);

@@ -274,7 +274,6 @@ struct Reconnector {
 }
 
 impl Reconnector {
-    /// Connects, probes the connection until it fails, and connects again with increasing pauses.
     async fn reconnect_forever(&mut self) {
         let mut pause = RECONNECT_PAUSES[0];
         loop {

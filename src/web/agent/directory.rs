@@ -143,11 +143,8 @@ impl DirectoryState {
         if self.keys.is_empty() || now.as_second() >= self.fresh_until.saturating_add(LONGEST_STALE) {
             return Err(SignatureError::Unavailable);
         }
-        if self.keys.iter().any(|key| key.id() == key_id) {
-            Ok(Arc::clone(&self.keys))
-        } else {
-            Err(SignatureError::Key)
-        }
+        let is_known = self.keys.iter().any(|key| key.id() == key_id);
+        is_known.then(|| Arc::clone(&self.keys)).ok_or(SignatureError::Key)
     }
 
     /// Stores fetched keys and their lifetime in seconds, or `None` for a failed fetch, after which the previous

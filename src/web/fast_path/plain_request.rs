@@ -31,7 +31,6 @@ pub(super) enum FieldLines<'b> {
 }
 
 impl<'b> FieldLines<'b> {
-    /// Adds the value of another field with this name.
     fn add_value(&mut self, value: &'b [u8]) {
         *self = if *self == Self::None { Self::One(value) } else { Self::Many };
     }

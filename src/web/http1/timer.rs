@@ -101,7 +101,6 @@ impl ConnTimer {
         self.set(RequestPhase::Waiting, now + self.timeouts.idle);
     }
 
-    /// Records that the header of a request has arrived completely.
     pub(in crate::web) fn on_header_complete(&self) {
         self.has_had_request.set(true);
         self.set(RequestPhase::Exchange, Instant::now() + self.timeouts.exchange);

@@ -29,7 +29,10 @@ pub(in crate::web) async fn report(
     write_requests(&mut out, &app.metrics);
     write_submissions(&mut out, &app.metrics);
     write_connections(&mut out, &app.metrics);
-    write_memory(&mut out, open, &snapshot);
+    out.single("frontdesk_connections_memory_bytes", open.total_memory());
+    if let Some(limit) = snapshot.options.max_memory {
+        out.single("frontdesk_max_memory_bytes", limit);
+    }
     write_limits(&mut out, app, &snapshot);
     out.single("frontdesk_repeats_total", app.intake.counts().repeats.load(Relaxed));
     out.single("frontdesk_held_total", app.intake.counts().held.load(Relaxed));
@@ -81,13 +84,6 @@ fn write_connections(out: &mut Exposition, metrics: &Metrics) {
     let mut family = out.family("frontdesk_connections_shed_total");
     for (reason, count) in CloseReason::ALL.iter().zip(metrics.totals(|shard| &shard.close_reasons)) {
         family.sample(&[("reason", reason.name())], count);
-    }
-}
-
-fn write_memory(out: &mut Exposition, open: &Connections, snapshot: &Snapshot) {
-    out.single("frontdesk_connections_memory_bytes", open.total_memory());
-    if let Some(limit) = snapshot.options.max_memory {
-        out.single("frontdesk_max_memory_bytes", limit);
     }
 }
 

@@ -171,11 +171,8 @@ fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
 /// Converts a time. A certificate without an expiry date expires at the end of the year 9999, two hours after
 /// the last [`Timestamp`], which is used instead.
 fn to_timestamp(time: time::Time) -> Timestamp {
-    let seconds = time.to_unix_duration().as_secs();
-    i64::try_from(seconds)
-        .ok()
-        .and_then(|seconds| Timestamp::from_second(seconds).ok())
-        .unwrap_or(Timestamp::MAX)
+    let seconds = i64::try_from(time.to_unix_duration().as_secs()).ok();
+    seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

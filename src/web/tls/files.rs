@@ -81,7 +81,6 @@ impl WatchedFiles {
         }
     }
 
-    /// The folders that contain the two files.
     fn parent_folders(&self) -> [&Path; 2] {
         [&self.files.certificate, &self.files.key].map(|file| match file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
