@@ -82,8 +82,8 @@ fn is_metadata(address: IpAddr) -> bool {
     embedded.into_iter().map(IpAddr::V4).chain([address]).any(|address| METADATA.contains(&address))
 }
 
-/// Converts an IPv6 address to the IPv4 address that it represents if it is IPv4-mapped (RFC 4291 §2.5.5.2) or
-/// uses NAT64 with the well-known prefix (RFC 6052 §2.1). Returns other addresses unchanged.
+/// Converts an IPv6 address to the IPv4 address that it represents, if it is IPv4-mapped (RFC 4291 §2.5.5.2)
+/// or uses NAT64 with the well-known prefix (RFC 6052 §2.1). Returns other addresses unchanged.
 fn unmapped(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match (v6.segments(), &embedded_ipv4(v6)[..]) {

@@ -81,8 +81,8 @@ pub(super) struct FastPathConn<'a> {
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) timer: &'a Rc<ConnTimer>,
-    /// When the server leaves [`ShutdownPhase::Serving`], hyper takes over, because it announces the end of the
-    /// connection in its responses.
+    /// When the server leaves [`ShutdownPhase::Serving`], hyper takes over, because it announces the end of
+    /// the connection in its responses.
     pub(super) phase: &'a watch::Receiver<ShutdownPhase>,
     /// Whether to close the connection after serving the requests that have arrived.
     pub(super) is_closing: &'a Cell<bool>,

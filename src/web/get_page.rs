@@ -226,7 +226,7 @@ fn redirect(to: &str, query: Option<&str>) -> HttpResponse {
 }
 
 /// The values of all lines of a header field, in order.
-pub(super) fn field_values<'a>(headers: &'a HeaderMap, name: HeaderName) -> impl Iterator<Item = &'a [u8]> {
+pub(super) fn field_values(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &[u8]> {
     headers.get_all(name).iter().map(HeaderValue::as_bytes)
 }
 

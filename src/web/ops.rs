@@ -32,8 +32,8 @@ const MAX_CONNECTIONS: usize = 64;
 /// Maximum length of a request's header in bytes.
 const HEADER_LIMIT: usize = 8 * 1024;
 
-/// Serves the private address until `stopped` becomes true. From [`ShutdownPhase::Draining`] on, `/readyz` returns 503, so that
-/// load balancers send no further requests.
+/// Serves the private address until `stopped` becomes true. From [`ShutdownPhase::Draining`] on, `/readyz`
+/// returns 503, so that load balancers send no further requests.
 pub(super) fn run(
     app: Arc<AppState>,
     socket: Socket,

@@ -50,8 +50,8 @@ impl Keys {
         Request { keys, operation, quotas }
     }
 
-    /// The name of a source's or network's key. It includes the quotas, because ticks of different quotas cannot
-    /// be compared.
+    /// The name of a source's or network's key. It includes the quotas, because ticks of different quotas
+    /// cannot be compared.
     fn key_name(&self, layer: &str, address: &[u8], quotas: [u32; 2]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(layer.as_bytes());

@@ -127,8 +127,8 @@ impl Directory {
 }
 
 impl DirectoryState {
-    /// Looks up a key in the cache. The result is `None` if the caller should wait for a fetch, which may provide
-    /// the key. Also returns whether the caller must start a fetch.
+    /// Looks up a key in the cache. The result is `None` if the caller should wait for a fetch, which may
+    /// provide the key. Also returns whether the caller must start a fetch.
     fn look_up(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
         let known = self.cached_keys(key_id, now);
         let is_enough = known.is_ok() && now.as_second() < self.fresh_until;
@@ -147,7 +147,7 @@ impl DirectoryState {
         is_known.then(|| Arc::clone(&self.keys)).ok_or(SignatureError::Key)
     }
 
-    /// Stores fetched keys and their lifetime in seconds, or `None` for a failed fetch, after which the previous
+    /// Stores fetched keys and their lifetime in seconds. `None` means that the fetch failed: the previous
     /// keys stay in use.
     fn store_result(&mut self, result: Option<(Vec<AgentKey>, i64)>, now: Timestamp) {
         let now = now.as_second();

@@ -182,8 +182,7 @@ fn directory_url(head: &Parts, label: &str, input: &InnerList) -> Result<Option<
     }
 }
 
-/// Returns the URL of a `Signature-Agent` member if the member's `type` is `directory` or missing; otherwise an
-/// error.
+/// Returns the URL of a `Signature-Agent` member if its `type` is `directory` or missing; otherwise an error.
 fn checked_url(url: &str, parameters: &Parameters) -> Result<String, SignatureError> {
     let kind = parameters.get("type").map(|kind| match kind {
         BareItem::Token(kind) => kind.as_str(),
