@@ -147,7 +147,7 @@ fn load(folder: &Path, previous: &mut LoadCache, last: Option<Site>) -> (Site, (
     let began = Clock::now();
     let loaded = previous.load(folder, &options, &[]);
     let mut site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
-    resources::add(&mut site, &options, &resources::ResourceOptions::default());
+    resources::add_resources(&mut site, &options, &resources::ResourceOptions::default());
     if let Some(last) = &last {
         site.adopt(last);
     }

@@ -60,7 +60,7 @@ fn load_the_example_site(bencher: Bencher) {
     bencher.bench_local(|| {
         let mut site =
             frontdesk::pages::load(example_site(), &config.pages, &forms).site.expect("it is sound");
-        resources::add(&mut site, &config.pages, &config.resources);
+        resources::add_resources(&mut site, &config.pages, &config.resources);
         site
     });
 }

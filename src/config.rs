@@ -488,7 +488,7 @@ fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
         footer,
         home_links: resources::home_links(),
         today: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
-        reserved: resources::paths(),
+        reserved: resources::reserved_paths(),
     };
     (pages, security_email)
 }

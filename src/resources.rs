@@ -39,15 +39,17 @@ const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-edito
 type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
 const RESOURCES: [(&str, &str, Build); 11] = [
-    ("/llms.txt", TEXT, |site, options, _| Some(llms::guide(&site.pages, options))),
-    ("/llms-full.txt", TEXT, |site, options, _| Some(llms::full(site, options))),
+    ("/llms.txt", TEXT, |site, options, _| Some(llms::build_llms_txt(&site.pages, options))),
+    ("/llms-full.txt", TEXT, |site, options, _| Some(llms::build_llms_full_txt(site, options))),
     ("/agents.md", MARKDOWN, |site, options, more| Some(agents::build(&site.pages, options, more))),
     ("/openapi.json", JSON, |site, options, more| Some(openapi::build(&site.pages, options, more))),
-    ("/sitemap-index.xml", XML, |site, options, _| Some(sitemap::index(&site.pages, options))),
-    ("/sitemap.xml", XML, |site, options, _| Some(sitemap::urls(sitemap::parts(&site.pages)[0].1, options))),
-    ("/sitemap.md", MARKDOWN, |site, options, _| Some(sitemap::markdown(&site.pages, options))),
-    ("/robots.txt", TEXT, |_, options, more| Some(robots::build(&options.base_url, more.signals))),
-    ("/blog/rss.xml", "application/rss+xml", |site, options, _| Some(feed::build(&site.pages, options))),
+    ("/sitemap-index.xml", XML, |site, options, _| Some(sitemap::sitemap_index(&site.pages, options))),
+    ("/sitemap.xml", XML, |site, options, _| {
+        Some(sitemap::to_xml(sitemap::divide(&site.pages)[0].1, options))
+    }),
+    ("/sitemap.md", MARKDOWN, |site, options, _| Some(sitemap::sitemap_markdown(&site.pages, options))),
+    ("/robots.txt", TEXT, |_, options, more| Some(robots::build_robots_txt(&options.base_url, more.signals))),
+    ("/blog/rss.xml", "application/rss+xml", |site, options, _| Some(feed::build_rss(&site.pages, options))),
     ("/.well-known/security.txt", TEXT, |site, options, more| {
         // A contact is required (RFC 9116 §2.5.3).
         let contact = Some(more.security_email.as_str()).filter(|contact| !contact.is_empty())?;
@@ -59,19 +61,19 @@ const RESOURCES: [(&str, &str, Build); 11] = [
 ];
 
 /// The paths of resources and endpoints, which pages must not use.
-pub fn paths() -> Vec<&'static str> {
+pub fn reserved_paths() -> Vec<&'static str> {
     let endpoints = crate::forms::FORMS.iter().map(|form| form.path);
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 
 /// Inserts every resource that the operator has not replaced.
-pub fn add(site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
+pub fn add_resources(site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
     let file = |media_type, text: String| File::new(media_type, Cache::Revalidate, text);
     let built = in_parallel(&RESOURCES, |(path, media_type, build)| {
         Some(((*path).to_owned(), file(media_type, build(site, options, resources)?)))
     });
-    let further = sitemap::parts(&site.pages).into_iter().skip(1);
-    let further = further.map(|(path, pages)| (path, file(XML, sitemap::urls(pages, options))));
+    let further = sitemap::divide(&site.pages).into_iter().skip(1);
+    let further = further.map(|(path, pages)| (path, file(XML, sitemap::to_xml(pages, options))));
     let files: Vec<(String, File)> = built.into_iter().flatten().chain(further).collect();
     for (path, file) in files {
         site.insert_resource(&path, file);

@@ -12,7 +12,7 @@ use crate::Bench;
 use crate::http::{AGENT, BROWSER, Response, get, send};
 use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
-use crate::peer::{Peer, folder, frontdesk};
+use crate::peer::{Peer, create_folder, frontdesk};
 use crate::random::Random;
 use crate::tls::Identity;
 
@@ -75,7 +75,7 @@ impl PageRequest {
     }
 
     /// Its address on `peer`.
-    pub fn address(&self, peer: &Peer) -> &'static str {
+    pub fn path_on(&self, peer: &Peer) -> &'static str {
         match self.representation {
             Representation::Html if !peer.is_frontdesk() => self.page.file,
             Representation::Markdown => self.page.twin,
@@ -97,13 +97,13 @@ fn write_site(folder: &Path) -> Result<()> {
     }
     for page in [SMALL, LARGE] {
         let name = page.twin.trim_start_matches('/');
-        fs::write(folder.join("pages").join(name), markdown(page))?;
+        fs::write(folder.join("pages").join(name), generate_markdown(page))?;
     }
     Ok(())
 }
 
 /// Paragraphs of about 300 letters, for a page of the right length.
-fn markdown(page: Page) -> String {
+fn generate_markdown(page: Page) -> String {
     let mut text =
         format!("---\ntitle: A page of {}\ndescription: A page to be measured.\n---\n", page.label);
     let mut random = Random::seeded(7);
@@ -148,10 +148,10 @@ pub struct Content {
 impl Content {
     /// Writes the site, starts frontdesk, and writes what it serves to files.
     pub fn start(bench: &Bench, tls: Option<&Identity>) -> Result<(Self, Peer)> {
-        let mut content = Self { site: folder()?, root: folder()?, headers: Vec::new() };
+        let mut content = Self { site: create_folder()?, root: create_folder()?, headers: Vec::new() };
         write_site(content.site.path())?;
         let peer = frontdesk::start(bench, frontdesk::Options { tls, ..content.options(frontdesk::NAME) })?;
-        content.fetch(peer.address)?;
+        content.write_files(peer.address)?;
         Ok((content, peer))
     }
 
@@ -171,12 +171,12 @@ impl Content {
     }
 
     /// Fetches both pages in each encoding from the frontdesk at `address`, and writes them to files.
-    fn fetch(&mut self, address: SocketAddr) -> Result<()> {
+    fn write_files(&mut self, address: SocketAddr) -> Result<()> {
         for page in [SMALL, LARGE] {
             for (path, file) in [(page.path, page.file), (page.twin, page.twin)] {
                 for (encoding, suffix) in ENCODINGS {
                     let response = fetch_encoded(address, path, encoding)?;
-                    fs::write(self.path(file, suffix), response.body)?;
+                    fs::write(self.encoded_file(file, suffix), response.body)?;
                 }
             }
             let response = fetch_encoded(address, page.path, IDENTITY)?;
@@ -188,7 +188,7 @@ impl Content {
         Ok(())
     }
 
-    fn path(&self, file: &str, suffix: &str) -> PathBuf {
+    fn encoded_file(&self, file: &str, suffix: &str) -> PathBuf {
         self.root.path().join(format!("{}{suffix}", file.trim_start_matches('/')))
     }
 
@@ -197,7 +197,7 @@ impl Content {
         let encoding = encoding.unwrap_or(IDENTITY);
         let known = ENCODINGS.iter().find(|(known, _)| *known == encoding);
         let (_, suffix) = known.with_context(|| format!("unexpected encoding {encoding}"))?;
-        let path = self.path(file, suffix);
+        let path = self.encoded_file(file, suffix);
         fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))
     }
 
@@ -214,7 +214,7 @@ impl Content {
         send: impl Fn(&[u8]) -> Result<Response>,
     ) -> Result<(Vec<u8>, Response)> {
         let PageRequest { page, representation, encodings, is_cached } = request;
-        let (name, address) = (&peer.name, request.address(peer));
+        let (name, address) = (&peer.name, request.path_on(peer));
         let content = if representation == Representation::Html { page.file } else { page.twin };
         let negotiates = representation == Representation::NegotiatedMarkdown;
         let client = if negotiates { AGENT } else { BROWSER };

@@ -195,11 +195,11 @@ impl Unit {
     /// A figure with three significant digits, and its unit.
     pub fn format(self, value: f64) -> String {
         match self {
-            Self::Count => grouped(value),
-            Self::Micros => format!("{} µs", digits(value)),
-            Self::Millis => format!("{} ms", digits(value)),
-            Self::Bytes if value.abs() < 1_048_576.0 => format!("{} KB", digits(value / 1024.0)),
-            Self::Bytes => format!("{} MB", digits(value / 1_048_576.0)),
+            Self::Count => format_with_commas(value),
+            Self::Micros => format!("{} µs", format_three_digits(value)),
+            Self::Millis => format!("{} ms", format_three_digits(value)),
+            Self::Bytes if value.abs() < 1_048_576.0 => format!("{} KB", format_three_digits(value / 1024.0)),
+            Self::Bytes => format!("{} MB", format_three_digits(value / 1_048_576.0)),
             Self::Ratio => format!("{value:.2} ×"),
             Self::Share => format!("{:.0} %", value * 100.0),
         }
@@ -218,7 +218,7 @@ impl Unit {
 }
 
 /// Puts each array of numbers on one line.
-fn flatten(json: &str) -> String {
+fn join_number_arrays(json: &str) -> String {
     let mut flat = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(open) = rest.find('[') {
@@ -241,16 +241,16 @@ fn flatten(json: &str) -> String {
 }
 
 /// Three significant digits.
-fn digits(value: f64) -> String {
+fn format_three_digits(value: f64) -> String {
     match value.abs() {
-        100.0.. => grouped(value),
+        100.0.. => format_with_commas(value),
         10.0.. => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
 }
 
 /// A whole number with commas between thousands. Small numbers keep two decimal places.
-fn grouped(value: f64) -> String {
+fn format_with_commas(value: f64) -> String {
     if value.abs() < 10.0 && value.fract() != 0.0 {
         return format!("{value:.2}");
     }
@@ -270,7 +270,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
 /// Stores figures, one on each line.
 pub fn write(path: &Path, figures: &impl Serialize) -> Result<()> {
     std::fs::create_dir_all(path.parent().context("the path has a folder")?)?;
-    Ok(std::fs::write(path, flatten(&serde_json::to_string_pretty(figures)?) + "\n")?)
+    Ok(std::fs::write(path, join_number_arrays(&serde_json::to_string_pretty(figures)?) + "\n")?)
 }
 
 impl Figures {
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn arrays_of_numbers_are_written_on_one_line() {
         let value = serde_json::json!({ "a": [[1.0, 2.5, 3.0], []], "b": "[1,\n 2]", "c": [null, "x"] });
-        let flat = flatten(&serde_json::to_string_pretty(&value).expect("it is JSON"));
+        let flat = join_number_arrays(&serde_json::to_string_pretty(&value).expect("it is JSON"));
         assert!(flat.contains("[1.0, 2.5, 3.0]"), "{flat}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&flat).expect("it is JSON"), value);
     }

@@ -67,13 +67,13 @@ impl Response {
     pub fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
         let whole = self.head_length + self.framed.len();
         if bytes.len() >= whole
-            && status_code(bytes) == Some(self.status)
+            && parse_status(bytes) == Some(self.status)
             && bytes[..self.head_length].ends_with(b"\r\n\r\n")
             && bytes[self.head_length..whole] == self.framed
         {
             return Ok(Some(whole));
         }
-        let Some((response, whole)) = parse(bytes)? else { return Ok(None) };
+        let Some((response, whole)) = parse_response(bytes)? else { return Ok(None) };
         let (status, expected) = (response.status, self.status);
         ensure!(status == expected, "the status is {status} instead of {expected}");
         ensure!(response.body == self.body, "the body is wrong");
@@ -86,30 +86,30 @@ pub fn send(address: SocketAddr, request: &[u8]) -> Result<Response> {
     let mut stream = TcpStream::connect(address).with_context(|| format!("no connection to {address}"))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     stream.write_all(request)?;
-    read(&mut stream).with_context(|| format!("from {address}"))
+    read_response(&mut stream).with_context(|| format!("from {address}"))
 }
 
 /// Reads one response.
-pub fn read(stream: &mut impl Read) -> Result<Response> {
+pub fn read_response(stream: &mut impl Read) -> Result<Response> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16 * 1024];
     loop {
         let count = stream.read(&mut buffer).context("the response cannot be read")?;
         ensure!(count > 0, "the connection was closed within a response");
         bytes.extend_from_slice(&buffer[..count]);
-        if let Some((response, _)) = parse(&bytes)? {
+        if let Some((response, _)) = parse_response(&bytes)? {
             return Ok(response);
         }
     }
 }
 
 /// The response at the beginning of `bytes` and its total length; `None` while it is incomplete.
-pub fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
+pub fn parse_response(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&bytes[..end]).context("the header is not text")?;
     let mut lines = head.split("\r\n");
     let status_line = lines.next().unwrap_or_default();
-    let Some(status) = status_code(bytes) else { bail!("not a response: {status_line:?}") };
+    let Some(status) = parse_status(bytes) else { bail!("not a response: {status_line:?}") };
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
@@ -132,7 +132,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
 }
 
 /// The status in the status line at the beginning of `bytes`.
-fn status_code(bytes: &[u8]) -> Option<u16> {
+fn parse_status(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
@@ -164,10 +164,10 @@ mod tests {
     fn a_response_is_parsed_once_it_is_complete() {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-A: b: c\r\n\r\nabcHTTP/1.1";
         for length in 0..whole.len() {
-            let parsed = parse(&whole[..length]).expect("a response");
+            let parsed = parse_response(&whole[..length]).expect("a response");
             assert_eq!(parsed.is_some(), length >= whole.len() - 8, "{length}");
         }
-        let (response, length) = parse(whole).expect("a response").expect("complete");
+        let (response, length) = parse_response(whole).expect("a response").expect("complete");
         assert_eq!(
             (response.status, response.body.as_slice(), length),
             (200, b"abc".as_slice(), whole.len() - 8)
@@ -180,16 +180,16 @@ mod tests {
         let whole =
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n";
         for length in 0..whole.len() {
-            assert_eq!(parse(&whole[..length]).expect("a response"), None, "{length}");
+            assert_eq!(parse_response(&whole[..length]).expect("a response"), None, "{length}");
         }
-        let (response, length) = parse(whole).expect("a response").expect("complete");
+        let (response, length) = parse_response(whole).expect("a response").expect("complete");
         assert_eq!((response.body.as_slice(), length), (b"abc0123456789".as_slice(), whole.len()));
         assert_eq!(response.framed, whole[response.head_length..]);
     }
 
     #[test]
     fn a_304_has_no_body_despite_content_length() {
-        let (response, _) = parse(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n")
+        let (response, _) = parse_response(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n")
             .expect("a response")
             .expect("complete");
         assert_eq!((response.status, response.body.len()), (304, 0));
@@ -197,7 +197,7 @@ mod tests {
 
     fn expected() -> Response {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nDate: 1\r\n\r\nabc";
-        parse(whole).expect("a response").expect("complete").0
+        parse_response(whole).expect("a response").expect("complete").0
     }
 
     fn check(response: &str, right: Option<usize>) {

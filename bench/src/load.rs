@@ -142,15 +142,15 @@ pub fn run<S: Script>(
     server: &Peer,
     script: impl Fn(usize, usize) -> S + Sync,
 ) -> Result<Sample> {
-    let cores = load.machine.numbers(load.cores);
+    let cores = load.machine.core_numbers(load.cores);
     let threads = cores.len().min(load.connections);
-    let shares = shares(load.connections, threads);
+    let shares = divide_connections(load.connections, threads);
     let connect = |thread: usize| {
         pin(&[cores[thread]])?;
         let (first, count) = shares[thread];
-        Worker::new(server.address, count, script(first, count))
+        Worker::connect(server.address, count, script(first, count))
     };
-    measure(load, server, threads, connect, Worker::run)
+    measure(load, server, threads, connect, Worker::run_closed_loop)
 }
 
 /// Measures `server` under the load of several threads. Each thread calls `prepare` with its number. When all
@@ -185,7 +185,7 @@ pub fn measure<W>(
             latencies.append(&mut recorder.latencies);
             busy += recorder.busy.unwrap_or_default();
         }
-        let cores = load.machine.numbers(load.cores).len().min(threads);
+        let cores = load.machine.core_numbers(load.cores).len().min(threads);
         let generator = busy.as_secs_f64() / load.length.as_secs_f64() / cores as f64;
         let mut sample = Sample::new(latencies, load.length, &spent, generator)?;
         // Reading `/proc` takes time, during which the server is busy.
@@ -197,7 +197,7 @@ pub fn measure<W>(
 }
 
 /// The first connection and the number of connections of each thread.
-fn shares(connections: usize, threads: usize) -> Vec<(usize, usize)> {
+fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)> {
     let place = |thread: usize| connections * thread / threads;
     (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
 }
@@ -256,7 +256,7 @@ struct Connection {
 }
 
 impl<S: Script> Worker<S> {
-    fn new(address: SocketAddr, count: usize, script: S) -> Result<Self> {
+    fn connect(address: SocketAddr, count: usize, script: S) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(count);
         for number in 0..count {
@@ -269,7 +269,7 @@ impl<S: Script> Worker<S> {
         Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
     }
 
-    fn run(mut self, mut recorder: Recorder) -> Result<Recorder> {
+    fn run_closed_loop(mut self, mut recorder: Recorder) -> Result<Recorder> {
         for number in 0..self.connections.len() {
             self.send(number, Instant::now())?;
         }
@@ -376,8 +376,8 @@ mod tests {
 
     #[test]
     fn connections_are_divided_among_threads() {
-        assert_eq!(shares(5, 2), [(0, 2), (2, 3)]);
-        assert_eq!(shares(1, 2), [(0, 0), (0, 1)]);
-        assert_eq!(shares(64, 1), [(0, 64)]);
+        assert_eq!(divide_connections(5, 2), [(0, 2), (2, 3)]);
+        assert_eq!(divide_connections(1, 2), [(0, 0), (0, 1)]);
+        assert_eq!(divide_connections(64, 1), [(0, 64)]);
     }
 }

@@ -37,7 +37,7 @@ impl Machine {
         Ok(Self { servers: allowed[0], generator: allowed[allowed.len() - 1] })
     }
 
-    pub fn numbers(self, cores: Cores) -> Vec<usize> {
+    pub fn core_numbers(self, cores: Cores) -> Vec<usize> {
         match cores {
             Cores::Servers => vec![self.servers],
             Cores::Generator => vec![self.generator],
@@ -47,7 +47,7 @@ impl Machine {
 
     /// Binds this thread, and processes that it starts, to `cores`.
     pub fn pin(self, cores: Cores) -> Result<()> {
-        pin(&self.numbers(cores))
+        pin(&self.core_numbers(cores))
     }
 }
 
@@ -65,37 +65,37 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let uname = rustix::system::uname();
     let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
     let memory =
-        field("/proc/meminfo", "MemTotal:").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+        read_field("/proc/meminfo", "MemTotal:").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
     let memory = memory.map(|kilobytes| format!("{:.0} GB", kilobytes as f64 / 1_048_576.0));
     let cores = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cores = cores.lines().filter(|line| line.starts_with("processor")).count();
-    let system = field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned());
+    let system = read_field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned());
     let static_web_server = bench.tools.join(STATIC_WEB_SERVER);
     let pairs = [
-        ("processor", field("/proc/cpuinfo", "model name")),
+        ("processor", read_field("/proc/cpuinfo", "model name")),
         ("cores", Some(cores.to_string())),
         ("memory", memory),
         ("kernel", Some(kernel)),
         ("system", system),
-        ("frontdesk", version(&bench.frontdesk, "--version", 1)),
-        ("nginx", version("nginx", "-v", 2)),
-        ("Caddy", version("caddy", "version", 0)),
-        ("h2load", version("h2load", "--version", 1)),
-        ("static-web-server", version(&static_web_server, "--version", 1)),
-        ("compiler", version("rustc", "--version", 1)),
+        ("frontdesk", read_version(&bench.frontdesk, "--version", 1)),
+        ("nginx", read_version("nginx", "-v", 2)),
+        ("Caddy", read_version("caddy", "version", 0)),
+        ("h2load", read_version("h2load", "--version", 1)),
+        ("static-web-server", read_version(&static_web_server, "--version", 1)),
+        ("compiler", read_version("rustc", "--version", 1)),
     ];
     pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()
 }
 
 /// The value of the line that begins with `name`.
-fn field(file: &str, name: &str) -> Option<String> {
+fn read_field(file: &str, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim_start_matches(['\t', ' ', ':']).trim().to_owned())
 }
 
 /// A word in the first line of a program's output.
-fn version(program: impl AsRef<OsStr>, question: &str, word: usize) -> Option<String> {
+fn read_version(program: impl AsRef<OsStr>, question: &str, word: usize) -> Option<String> {
     let output = Command::new(program).arg(question).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);

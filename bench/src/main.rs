@@ -72,7 +72,7 @@ impl Bench {
 }
 
 fn main() -> ExitCode {
-    match run() {
+    match run_command() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "bench: {error:#}");
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<()> {
+fn run_command() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
@@ -101,11 +101,11 @@ fn run() -> Result<()> {
         out: "target/bench".into(),
         long: false,
     };
-    let (commands, suites) = parse(&arguments, &mut bench)?;
+    let (commands, suites) = parse_arguments(&arguments, &mut bench)?;
     raise_descriptor_limit();
     bench.machine.pin(Cores::Generator)?;
     match commands[..] {
-        [] => measure(&bench, &suites),
+        [] => measure_suites(&bench, &suites),
         ["--smoke"] => {
             (bench.warm_up, bench.length) = (Duration::from_millis(50), Duration::from_millis(300));
             suites::smoke::run(&bench)
@@ -121,7 +121,7 @@ fn run() -> Result<()> {
 }
 
 /// Changes the settings. Returns the commands and the names of suites.
-fn parse<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<&'a str>, Vec<&'a str>)> {
+fn parse_arguments<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<&'a str>, Vec<&'a str>)> {
     let (mut commands, mut suites) = (Vec::new(), Vec::new());
     let mut arguments = arguments.iter().copied();
     while let Some(argument) = arguments.next() {
@@ -159,11 +159,11 @@ fn raise_descriptor_limit() {
 }
 
 /// Runs the named suites, or all if none is named.
-fn measure(bench: &Bench, names: &[&str]) -> Result<()> {
+fn measure_suites(bench: &Bench, names: &[&str]) -> Result<()> {
     std::fs::create_dir_all(&bench.out)?;
     for suite in suites::ALL.iter().filter(|suite| names.is_empty() || names.contains(&suite.name)) {
         bench.log(&format!("suite {}", suite.name));
-        let section = measure_one(bench, suite).with_context(|| format!("suite {}", suite.name))?;
+        let section = measure_suite(bench, suite).with_context(|| format!("suite {}", suite.name))?;
         let text = report::summary(&section)?;
         std::io::stdout().write_all(text.as_bytes())?;
         let path = bench.out.join(format!("{}.json", suite.name));
@@ -173,7 +173,7 @@ fn measure(bench: &Bench, names: &[&str]) -> Result<()> {
 }
 
 /// Runs a suite, writes its rounds to `target/bench/`, and describes the machine and the conditions.
-fn measure_one(bench: &Bench, suite: &Suite) -> Result<Section> {
+fn measure_suite(bench: &Bench, suite: &Suite) -> Result<Section> {
     let mut section = (suite.run)(bench)?;
     let raw = bench.out.join(format!("{}.raw.json", suite.name));
     std::fs::write(&raw, serde_json::to_string_pretty(&section.raw)?)?;
@@ -183,7 +183,7 @@ fn measure_one(bench: &Bench, suite: &Suite) -> Result<Section> {
     if !section.disturbed.is_empty() {
         let disturbed = section.disturbed.join("; ");
         bench.log(&format!("other programs used the machine: {disturbed}"));
-        section.condition("disturbed by other programs", disturbed);
+        section.add_condition("disturbed by other programs", disturbed);
     }
     (section.suite, section.measured) = (suite.name.into(), today());
     section.machine = machine::describe(bench);

@@ -33,7 +33,7 @@ pub fn measure(bench: &Bench) -> Result<()> {
 
 /// Writes the tables into the document.
 pub fn write(bench: &Bench) -> Result<()> {
-    fs::write(DOCUMENT, filled(&fs::read_to_string(DOCUMENT)?)?)?;
+    fs::write(DOCUMENT, fill_in_tables(&fs::read_to_string(DOCUMENT)?)?)?;
     bench.log("wrote the tables of docs/scale.md");
     Ok(())
 }
@@ -41,21 +41,21 @@ pub fn write(bench: &Bench) -> Result<()> {
 /// Fails if the tables in the document differ from the figures and the model.
 pub fn check(bench: &Bench) -> Result<()> {
     let text = fs::read_to_string(DOCUMENT)?;
-    ensure!(text == filled(&text)?, "{DOCUMENT} does not match its figures: run scripts/bench model");
+    ensure!(text == fill_in_tables(&text)?, "{DOCUMENT} does not match its figures: run scripts/bench model");
     bench.log("docs/scale.md matches its figures and those of docs/performance.md");
     Ok(())
 }
 
-fn filled(text: &str) -> Result<String> {
+fn fill_in_tables(text: &str) -> Result<String> {
     let pages = figures::read(Path::new(report::FIGURES))?;
     let calibration =
         figures::read(Path::new(FIGURES)).context("scripts/bench model --measure writes the figures")?;
-    fill(text, &tables::all(&pages, &calibration)?).context(DOCUMENT)
+    replace_tables(text, &tables::all_tables(&pages, &calibration)?).context(DOCUMENT)
 }
 
 /// Replaces each table between `<!-- table: NAME -->` and the end mark. Fails if the document or `tables`
 /// lacks a table.
-fn fill(document: &str, tables: &BTreeMap<&str, String>) -> Result<String> {
+fn replace_tables(document: &str, tables: &BTreeMap<&str, String>) -> Result<String> {
     let mut text = String::with_capacity(document.len());
     let mut placed = Vec::new();
     let mut rest = document;
@@ -84,16 +84,16 @@ mod tests {
     #[test]
     fn a_new_table_replaces_the_old_one() {
         let tables = BTreeMap::from([("a", "| new |\n".to_owned())]);
-        let filled = fill(DOCUMENT, &tables).expect("the document has the table");
+        let filled = replace_tables(DOCUMENT, &tables).expect("the document has the table");
         assert_eq!(filled, "before\n<!-- table: a -->\n\n| new |\n\n<!-- end of table -->\nafter\n");
-        assert_eq!(fill(&filled, &tables).ok(), Some(filled));
+        assert_eq!(replace_tables(&filled, &tables).ok(), Some(filled));
     }
 
     #[test]
     fn a_missing_table_or_place_is_an_error() {
         let named = |name| BTreeMap::from([(name, String::new())]);
-        assert!(fill(DOCUMENT, &named("b")).is_err());
-        assert!(fill("nothing", &named("a")).is_err());
-        assert!(fill("<!-- table: a -->", &named("a")).is_err());
+        assert!(replace_tables(DOCUMENT, &named("b")).is_err());
+        assert!(replace_tables("nothing", &named("a")).is_err());
+        assert!(replace_tables("<!-- table: a -->", &named("a")).is_err());
     }
 }

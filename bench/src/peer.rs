@@ -73,17 +73,17 @@ impl Peer {
     }
 
     /// The server's HTTPS address. Fails if there is none.
-    pub fn secure(&self) -> Result<SocketAddr> {
+    pub fn https_address(&self) -> Result<SocketAddr> {
         self.secure.with_context(|| format!("{} has no HTTPS address", self.name))
     }
 
     /// CPU time since the server's start.
     pub fn usage(&self) -> Usage {
-        process::usage(self.child.id())
+        process::cpu_usage(self.child.id())
     }
 
     pub fn memory(&self) -> Result<Memory> {
-        process::memory(self.child.id())
+        process::memory_usage(self.child.id())
     }
 
     pub fn folder(&self) -> &Path {
@@ -97,7 +97,7 @@ impl Peer {
         String::from_utf8_lossy(end).trim().to_owned()
     }
 
-    fn signal(&self, signal: Signal) {
+    fn send_signal(&self, signal: Signal) {
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, signal);
         }
@@ -106,13 +106,13 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.signal(Signal::TERM);
+        self.send_signal(Signal::TERM);
         let signalled = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && signalled.elapsed() < Duration::from_secs(2) {
             std::thread::sleep(Duration::from_millis(10));
         }
         if matches!(self.child.try_wait(), Ok(None)) {
-            self.signal(Signal::KILL);
+            self.send_signal(Signal::KILL);
             let _ = self.child.wait();
         }
     }
@@ -146,7 +146,7 @@ pub fn free_address() -> Result<SocketAddr> {
 }
 
 /// A folder for the files of a server, readable for servers that drop their privileges.
-pub fn folder() -> Result<TempDir> {
+pub fn create_folder() -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("frontdesk-bench-").tempdir()?;
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open)?;

@@ -57,28 +57,28 @@ pub fn output(command: &mut Command) -> Result<String> {
 }
 
 /// The CPU time of `root` and its descendants. Threads that have already ended are not included.
-pub fn usage(root: u32) -> Usage {
-    let threads = process_tree(root).into_iter().flat_map(tasks);
-    let spent = |task: PathBuf| Some((task.file_name()?.to_str()?.parse().ok()?, spent(&task)?));
+pub fn cpu_usage(root: u32) -> Usage {
+    let threads = process_tree(root).into_iter().flat_map(task_folders);
+    let spent = |task: PathBuf| Some((task.file_name()?.to_str()?.parse().ok()?, thread_cpu_time(&task)?));
     Usage { threads: threads.filter_map(spent).collect() }
 }
 
 /// The `/proc` folders of a process's threads.
-fn tasks(process: u32) -> impl Iterator<Item = PathBuf> {
+fn task_folders(process: u32) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
 /// The CPU time of a thread. Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
-fn spent(task: &Path) -> Option<u64> {
+fn thread_cpu_time(task: &Path) -> Option<u64> {
     let read = |file| fs::read_to_string(task.join(file)).ok();
     let exact = read("schedstat").and_then(|text| text.split(' ').next()?.parse().ok());
-    exact.filter(|spent| *spent > 0).or_else(|| Some(ticks(&read("stat")?)? * TICK))
+    exact.filter(|spent| *spent > 0).or_else(|| Some(parse_ticks(&read("stat")?)? * TICK))
 }
 
 /// Fields 14 and 15 of `/proc/PID/stat`, user and system time. Field 2, the program name, can contain spaces
 /// and brackets.
-fn ticks(stat: &str) -> Option<u64> {
+fn parse_ticks(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
@@ -88,7 +88,7 @@ fn process_tree(root: u32) -> Vec<u32> {
     let mut tree = vec![root];
     let mut next = 0;
     while next < tree.len() {
-        for task in tasks(tree[next]) {
+        for task in task_folders(tree[next]) {
             let children = fs::read_to_string(task.join("children")).unwrap_or_default();
             tree.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
         }
@@ -98,7 +98,7 @@ fn process_tree(root: u32) -> Vec<u32> {
 }
 
 /// The memory of `root` and its descendants.
-pub fn memory(root: u32) -> Result<Memory> {
+pub fn memory_usage(root: u32) -> Result<Memory> {
     let mut rollups = String::new();
     for process in process_tree(root) {
         let path = format!("/proc/{process}/smaps_rollup");
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn brackets_in_a_program_name_are_parsed() {
         let stat = "12 (a) b (c) S 1 12 12 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 3 0 100 1 1";
-        assert_eq!(ticks(stat), Some(300));
+        assert_eq!(parse_ticks(stat), Some(300));
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn usage_and_memory_of_this_process_are_read() {
         let own = std::process::id();
-        assert!(usage(own).total() > 0);
-        assert!(memory(own).is_ok_and(|memory| memory.rss > memory.anonymous && memory.pss > 0));
+        assert!(cpu_usage(own).total() > 0);
+        assert!(memory_usage(own).is_ok_and(|memory| memory.rss > memory.anonymous && memory.pss > 0));
     }
 }

@@ -38,10 +38,10 @@ pub fn write(bench: &Bench) -> Result<()> {
     }
     fs::remove_dir_all(PLOTS)?;
     figures::write(Path::new(FIGURES), &figures)?;
-    for (name, text) in compose(&figures)? {
+    for (name, text) in compose_document(&figures)? {
         fs::write(Path::new("docs").join(name), text)?;
     }
-    for target in targets(&figures).filter(|target| !target.is_met()) {
+    for target in all_targets(&figures).filter(|target| !target.is_met()) {
         bench.log(&format!(
             "target missed: {}: {} ({})",
             target.name,
@@ -57,7 +57,7 @@ pub fn write(bench: &Bench) -> Result<()> {
 pub fn check(bench: &Bench) -> Result<()> {
     let figures: Figures = figures::read(Path::new(FIGURES))?;
     ensure!(!figures.sections.is_empty(), "{FIGURES} has no figures");
-    let files = compose(&figures)?;
+    let files = compose_document(&figures)?;
     for (name, text) in &files {
         let stored = fs::read_to_string(Path::new("docs").join(name));
         let stored = stored.with_context(|| format!("docs/{name} cannot be read"))?;
@@ -71,29 +71,29 @@ pub fn check(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-fn targets(figures: &Figures) -> impl Iterator<Item = &Target> {
+fn all_targets(figures: &Figures) -> impl Iterator<Item = &Target> {
     figures.sections.iter().flat_map(|section| &section.targets)
 }
 
 /// The document and its plots, by their names in `docs`.
-fn compose(figures: &Figures) -> Result<BTreeMap<String, String>> {
+fn compose_document(figures: &Figures) -> Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
     let mut text = INTRODUCTION.to_owned();
-    highlights(&mut text, figures)?;
+    write_highlights(&mut text, figures)?;
     write_targets(&mut text, figures)?;
     for section in &figures.sections {
-        describe(&mut text, section, &mut files)?;
+        write_section(&mut text, section, &mut files)?;
     }
     text.push('\n');
     text += CONCLUSION;
     text += METHOD;
-    machine(&mut text, figures)?;
+    write_machines(&mut text, figures)?;
     files.insert("performance.md".to_owned(), text);
     Ok(files)
 }
 
 /// The figures that most readers look for.
-fn highlights(text: &mut String, figures: &Figures) -> Result<()> {
+fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n| | frontdesk |\n| --- | ---: |\n");
     for (name, table, row, column, unit) in [
         ("HTML pages of 1 KB, HTTP/1.1, requests/s", "pages-html-1k", "frontdesk", "requests/s", Unit::Count),
@@ -113,7 +113,7 @@ fn highlights(text: &mut String, figures: &Figures) -> Result<()> {
 }
 
 /// One table for each machine and set of programs.
-fn machine(text: &mut String, figures: &Figures) -> Result<()> {
+fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n## Machine and versions\n");
     let mut machines: Vec<&[(String, String)]> = Vec::new();
     for section in &figures.sections {
@@ -137,19 +137,19 @@ fn machine(text: &mut String, figures: &Figures) -> Result<()> {
 
 fn write_targets(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n## Targets\n\n| | target | measured | met |\n| --- | ---: | ---: | --- |\n");
-    for target in targets(figures) {
+    for target in all_targets(figures) {
         let is_met = if target.is_met() { "yes" } else { "**no**" };
         let (wanted, measured) = (target.unit.format(target.threshold), target.unit.format(target.measured));
-        writeln!(text, "| {} | {} {wanted} | {measured} | {is_met} |", target.name, sign(target))?;
+        writeln!(text, "| {} | {} {wanted} | {measured} | {is_met} |", target.name, comparison_sign(target))?;
     }
     Ok(())
 }
 
-fn sign(target: &Target) -> &'static str {
+fn comparison_sign(target: &Target) -> &'static str {
     if target.at_least { "≥" } else { "≤" }
 }
 
-fn describe(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
+fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
     let Suite { title, about, .. } = ALL
         .iter()
         .find(|suite| suite.name == section.suite)
@@ -160,15 +160,15 @@ fn describe(text: &mut String, section: &Section, files: &mut BTreeMap<String, S
         writeln!(text, "- {name}: {value}")?;
     }
     for curve in &section.curves {
-        if let Some(plot) = svg::lines(curve) {
+        if let Some(plot) = svg::draw_lines(curve) {
             let name = format!("performance/{}.svg", curve.name);
             writeln!(text, "\n![{}]({name})", curve.title)?;
             files.insert(name, plot);
         }
     }
     for table in &section.tables {
-        tabulate(text, table, false)?;
-        if let Some(plot) = table.plotted.and_then(|column| svg::bars(table, column)) {
+        write_table(text, table, false)?;
+        if let Some(plot) = table.plotted.and_then(|column| svg::draw_bars(table, column)) {
             let name = format!("performance/{}.svg", table.name);
             writeln!(text, "\n![{}]({name})", table.title)?;
             files.insert(name, plot);
@@ -178,7 +178,7 @@ fn describe(text: &mut String, section: &Section, files: &mut BTreeMap<String, S
 }
 
 /// Adds a table. The document has fewer columns than the terminal, and ranges only for rates and ratios.
-fn tabulate(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
+fn write_table(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
     let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
     writeln!(text, "\n### {}\n", table.title)?;
     if !table.note.is_empty() {
@@ -207,13 +207,13 @@ fn tabulate(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
 pub fn summary(section: &Section) -> Result<String> {
     let mut text = String::new();
     for table in &section.tables {
-        tabulate(&mut text, table, true)?;
+        write_table(&mut text, table, true)?;
     }
     text.push('\n');
     for target in &section.targets {
         let is_met = if target.is_met() { "met   " } else { "MISSED" };
         let (wanted, measured) = (target.unit.format(target.threshold), target.unit.format(target.measured));
-        writeln!(text, "{is_met}  {}: {measured}, target {} {wanted}", target.name, sign(target))?;
+        writeln!(text, "{is_met}  {}: {measured}, target {} {wanted}", target.name, comparison_sign(target))?;
     }
     Ok(text)
 }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_report_contains_the_figures() {
-        let files = compose(&figures(1.6)).expect("it can be composed");
+        let files = compose_document(&figures(1.6)).expect("it can be composed");
         let text = &files["performance.md"];
         for part in [
             "| HTML | ≥ 1.60 × | 1.70 × | yes |",
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_missed_target_is_marked() {
-        let files = compose(&figures(1.8)).expect("it can be composed");
+        let files = compose_document(&figures(1.8)).expect("it can be composed");
         assert!(files["performance.md"].contains("| HTML | ≥ 1.80 × | 1.70 × | **no** |"));
     }
 }

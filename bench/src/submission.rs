@@ -93,7 +93,7 @@ impl<'a> Visitors<'a> {
     }
 
     /// The request of the next visitor.
-    fn compose(&mut self) -> &[u8] {
+    fn compose_request(&mut self) -> &[u8] {
         self.number += 1;
         let number = self.number;
         self.body.clear();
@@ -129,7 +129,7 @@ impl<'a> Visitors<'a> {
 
 impl Script for Visitors<'_> {
     fn next(&mut self, _: usize) -> &[u8] {
-        self.compose()
+        self.compose_request()
     }
 
     fn expected(&self, _: usize) -> &Response {
@@ -152,7 +152,7 @@ mod tests {
         let mut visitors = Visitors::new(form, &expected, &acknowledged, 1, 0);
         let mut bodies = std::collections::HashSet::new();
         for _ in 0..100 {
-            let request = String::from_utf8(visitors.compose().to_vec()).expect("text");
+            let request = String::from_utf8(visitors.compose_request().to_vec()).expect("text");
             let (head, body) = request.split_once("\r\n\r\n").expect("a head and a body");
             assert_eq!(head.lines().count(), 11, "{head}");
             assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");

@@ -56,7 +56,7 @@ impl Section {
 
     /// Records the rounds of all servers, and adds their table. The ratios are relative to the server
     /// `reference`.
-    pub fn add(
+    pub fn add_table(
         &mut self,
         name: &str,
         title: &str,
@@ -93,7 +93,7 @@ impl Section {
         Ok(())
     }
 
-    pub fn condition(&mut self, name: &str, value: impl Into<String>) {
+    pub fn add_condition(&mut self, name: &str, value: impl Into<String>) {
         self.conditions.push((name.into(), value.into()));
     }
 }

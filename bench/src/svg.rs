@@ -12,7 +12,7 @@ const STYLE: &str = include_str!("svg.css");
 
 /// A bar for the median of each row in `column`, with a line from minimum to maximum. `None` if there is
 /// nothing to draw.
-pub fn bars(table: &Table, column: usize) -> Option<String> {
+pub fn draw_bars(table: &Table, column: usize) -> Option<String> {
     let of = table.columns.get(column)?;
     let rows: Vec<(&str, Spread)> =
         table.rows.iter().filter_map(|row| Some((row.label.as_str(), *row.cells.get(column)?))).collect();
@@ -20,38 +20,45 @@ pub fn bars(table: &Table, column: usize) -> Option<String> {
     if rows.is_empty() || most <= 0.0 {
         return None;
     }
-    let left = 24.0 + rows.iter().map(|(label, _)| width(label)).fold(0.0, f64::max);
+    let left = 24.0 + rows.iter().map(|(label, _)| text_width(label)).fold(0.0, f64::max);
     let values: Vec<String> = rows.iter().map(|(_, spread)| of.unit.format(spread.median)).collect();
-    let right = 24.0 + values.iter().map(|value| width(value)).fold(0.0, f64::max);
+    let right = 24.0 + values.iter().map(|value| text_width(value)).fold(0.0, f64::max);
     let scale = (WIDTH - left - right - 12.0) / most;
     let (top, step) = (62.0, 30.0);
     let height = top + step * rows.len() as f64 + 10.0;
-    let mut svg = begin(&table.title, height, &of.title);
+    let mut svg = begin_svg(&table.title, height, &of.title);
     for (place, ((label, spread), value)) in rows.iter().zip(&values).enumerate() {
         let y = top + step * place as f64;
         let middle = y + 9.0;
         let length = spread.median * scale;
-        let class = class(label, place);
-        text(&mut svg, "", "end", left - 10.0, middle + 4.5, label);
+        let class = colour_class(label, place);
+        write_text(&mut svg, "", "end", left - 10.0, middle + 4.5, label);
         let _ = writeln!(
             svg,
             "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"18\" stroke=\"none\"/>"
         );
         if spread.least < spread.most {
             let (from, to) = (left + spread.least * scale, left + spread.most * scale);
-            segment(&mut svg, "spread", (from, middle), (to, middle));
+            write_segment(&mut svg, "spread", (from, middle), (to, middle));
             for end in [from, to] {
-                segment(&mut svg, "spread", (end, middle - 4.0), (end, middle + 4.0));
+                write_segment(&mut svg, "spread", (end, middle - 4.0), (end, middle + 4.0));
             }
         }
-        text(&mut svg, "", "start", left + spread.most.max(spread.median) * scale + 8.0, middle + 4.5, value);
+        write_text(
+            &mut svg,
+            "",
+            "start",
+            left + spread.most.max(spread.median) * scale + 8.0,
+            middle + 4.5,
+            value,
+        );
     }
     svg += "</svg>\n";
     Some(svg)
 }
 
 /// A line plot with the spread of each point. `None` if there is nothing to draw.
-pub fn lines(curve: &Curve) -> Option<String> {
+pub fn draw_lines(curve: &Curve) -> Option<String> {
     let points = || curve.lines.iter().flat_map(|line| &line.points);
     let xs: Vec<f64> = points().map(|(x, _)| *x).collect();
     let (least_x, most_x) =
@@ -62,24 +69,25 @@ pub fn lines(curve: &Curve) -> Option<String> {
     }
     let least_y = points().map(|(_, y)| y.least).filter(|least| *least > 0.0).fold(most_y, f64::min);
     let (height, top, bottom, right) = (420.0, 92.0, 360.0, WIDTH - 24.0);
-    let ticks_y = if curve.log_y { powers(least_y, most_y) } else { round_steps(most_y) };
-    let left = 24.0 + ticks_y.iter().map(|tick| width(&curve.y.unit.format(*tick))).fold(0.0, f64::max);
+    let ticks_y = if curve.log_y { powers_of_ten(least_y, most_y) } else { round_steps(most_y) };
+    let left = 24.0 + ticks_y.iter().map(|tick| text_width(&curve.y.unit.format(*tick))).fold(0.0, f64::max);
     let (low, high) = (ticks_y.first().copied()?, ticks_y.last().copied()?);
     let x_at = |x: f64| {
-        left + (ordinate(x) - ordinate(least_x)) / span(ordinate(most_x) - ordinate(least_x)) * (right - left)
+        left + (ordinate(x) - ordinate(least_x)) / nonzero(ordinate(most_x) - ordinate(least_x))
+            * (right - left)
     };
     let y_at = |y: f64| {
         let share = if curve.log_y {
-            (y.max(low).log10() - low.log10()) / span(high.log10() - low.log10())
+            (y.max(low).log10() - low.log10()) / nonzero(high.log10() - low.log10())
         } else {
             y / high
         };
         bottom - share * (bottom - top)
     };
-    let mut svg = begin(&curve.title, height, &subtitle(&curve.y));
+    let mut svg = begin_svg(&curve.title, height, &subtitle(&curve.y));
     for tick in &ticks_y {
-        segment(&mut svg, "grid", (left, y_at(*tick)), (right, y_at(*tick)));
-        text(&mut svg, "quiet", "end", left - 8.0, y_at(*tick) + 4.5, &curve.y.unit.format(*tick));
+        write_segment(&mut svg, "grid", (left, y_at(*tick)), (right, y_at(*tick)));
+        write_text(&mut svg, "quiet", "end", left - 8.0, y_at(*tick) + 4.5, &curve.y.unit.format(*tick));
     }
     let mut seen = xs;
     seen.sort_by(f64::total_cmp);
@@ -87,39 +95,45 @@ pub fn lines(curve: &Curve) -> Option<String> {
     for x in &seen {
         let label = crate::figures::Unit::Count.format(*x);
         let anchor = if *x >= most_x { "end" } else { "middle" };
-        segment(&mut svg, "grid", (x_at(*x), bottom), (x_at(*x), bottom + 5.0));
-        text(&mut svg, "quiet", anchor, x_at(*x), bottom + 20.0, &label);
+        write_segment(&mut svg, "grid", (x_at(*x), bottom), (x_at(*x), bottom + 5.0));
+        write_text(&mut svg, "quiet", anchor, x_at(*x), bottom + 20.0, &label);
     }
-    text(&mut svg, "quiet", "middle", f64::midpoint(left, right), bottom + 42.0, &curve.x);
+    write_text(&mut svg, "quiet", "middle", f64::midpoint(left, right), bottom + 42.0, &curve.x);
     for (place, line) in curve.lines.iter().enumerate() {
-        draw(&mut svg, line, class(&line.label, place), x_at, y_at);
+        draw_line(&mut svg, line, colour_class(&line.label, place), x_at, y_at);
     }
-    legend(&mut svg, &curve.lines, left);
+    draw_legend(&mut svg, &curve.lines, left);
     svg += "</svg>\n";
     Some(svg)
 }
 
-fn draw(svg: &mut String, line: &Line, class: &str, x_at: impl Fn(f64) -> f64, y_at: impl Fn(f64) -> f64) {
+fn draw_line(
+    svg: &mut String,
+    line: &Line,
+    class: &str,
+    x_at: impl Fn(f64) -> f64,
+    y_at: impl Fn(f64) -> f64,
+) {
     let points: Vec<String> =
         line.points.iter().map(|(x, y)| format!("{:.1},{:.1}", x_at(*x), y_at(y.median))).collect();
     let _ = writeln!(svg, "<polyline class=\"{class} line\" fill=\"none\" points=\"{}\"/>", points.join(" "));
     for (x, y) in &line.points {
         let (x, middle) = (x_at(*x), y_at(y.median));
-        segment(svg, class, (x, y_at(y.least)), (x, y_at(y.most)));
+        write_segment(svg, class, (x, y_at(y.least)), (x, y_at(y.most)));
         let _ = writeln!(svg, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"3\"/>");
     }
 }
 
-fn legend(svg: &mut String, lines: &[Line], left: f64) {
+fn draw_legend(svg: &mut String, lines: &[Line], left: f64) {
     let mut x = left;
     for (place, line) in lines.iter().enumerate() {
         let _ = writeln!(
             svg,
             "<rect class=\"{}\" x=\"{x:.1}\" y=\"62\" width=\"12\" height=\"12\"/>",
-            class(&line.label, place)
+            colour_class(&line.label, place)
         );
-        text(svg, "", "start", x + 18.0, 73.0, &line.label);
-        x += 42.0 + width(&line.label);
+        write_text(svg, "", "start", x + 18.0, 73.0, &line.label);
+        x += 42.0 + text_width(&line.label);
     }
 }
 
@@ -128,7 +142,7 @@ fn ordinate(x: f64) -> f64 {
     (x + 1.0).log10()
 }
 
-fn span(width: f64) -> f64 {
+fn nonzero(width: f64) -> f64 {
     if width <= 0.0 { 1.0 } else { width }
 }
 
@@ -137,7 +151,7 @@ fn subtitle(column: &Column) -> String {
 }
 
 /// The same server has the same colour in each plot.
-fn class(label: &str, place: usize) -> &'static str {
+fn colour_class(label: &str, place: usize) -> &'static str {
     match label {
         "frontdesk" => "c0",
         label if label.starts_with("frontdesk") => "c1",
@@ -150,7 +164,7 @@ fn class(label: &str, place: usize) -> &'static str {
 }
 
 /// The powers of ten around a range.
-fn powers(least: f64, most: f64) -> Vec<f64> {
+fn powers_of_ten(least: f64, most: f64) -> Vec<f64> {
     let (from, to) = (least.log10().floor() as i32, most.log10().ceil() as i32);
     (from..=to.max(from + 1)).map(|power| 10_f64.powi(power)).collect()
 }
@@ -163,27 +177,27 @@ fn round_steps(most: f64) -> Vec<f64> {
     (0..=5).map(|step| f64::from(step) * factor * power).collect()
 }
 
-fn begin(title: &str, height: f64, subtitle: &str) -> String {
+fn begin_svg(title: &str, height: f64, subtitle: &str) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \
          aria-label=\"{}\">\n<style>\n{STYLE}</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
-        escape(title)
+        escape_xml(title)
     );
-    text(&mut svg, "title", "start", 12.0, 26.0, title);
-    text(&mut svg, "quiet", "start", 12.0, 46.0, subtitle);
+    write_text(&mut svg, "title", "start", 12.0, 26.0, title);
+    write_text(&mut svg, "quiet", "start", 12.0, 46.0, subtitle);
     svg
 }
 
-fn text(svg: &mut String, class: &str, anchor: &str, x: f64, y: f64, words: &str) {
+fn write_text(svg: &mut String, class: &str, anchor: &str, x: f64, y: f64, words: &str) {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     let _ = writeln!(
         svg,
         "<text{class} text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-        escape(words)
+        escape_xml(words)
     );
 }
 
-fn segment(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
+fn write_segment(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
     let _ = writeln!(
         svg,
         "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
@@ -191,11 +205,11 @@ fn segment(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-fn width(words: &str) -> f64 {
+fn text_width(words: &str) -> f64 {
     words.chars().count() as f64 * LETTER_WIDTH
 }
 
-fn escape(words: &str) -> String {
+fn escape_xml(words: &str) -> String {
     words.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
@@ -209,7 +223,7 @@ mod tests {
         let row = |label: &str, value| Row::new(label, [Spread::exactly(value)]);
         let rows = [row("frontdesk", 200.0), row("nginx", 100.0)];
         let table = Table::new("", "a < b", "", [("c", Unit::Count)], rows);
-        let svg = bars(&table, 0).expect("a plot");
+        let svg = draw_bars(&table, 0).expect("a plot");
         let lengths: Vec<f64> = svg
             .split("<rect class=\"c")
             .skip(1)
@@ -221,13 +235,13 @@ mod tests {
 
     #[test]
     fn an_empty_table_has_no_plot() {
-        assert_eq!(bars(&Table::default(), 0), None);
+        assert_eq!(draw_bars(&Table::default(), 0), None);
     }
 
     #[test]
     fn axis_steps_are_round_and_cover_the_values() {
         assert_eq!(round_steps(93.0), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(round_steps(260_000.0).last(), Some(&500_000.0));
-        assert_eq!(powers(0.3, 40.0), [0.1, 1.0, 10.0, 100.0]);
+        assert_eq!(powers_of_ten(0.3, 40.0), [0.1, 1.0, 10.0, 100.0]);
     }
 }

@@ -88,7 +88,7 @@ impl ServerCertVerifier for PinnedCertificate {
 }
 
 /// A client configuration for servers with this identity.
-pub fn client(identity: &Identity) -> Result<Arc<ClientConfig>> {
+pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256];
     provider.kx_groups = vec![aws_lc_rs::kx_group::X25519];
@@ -116,7 +116,7 @@ pub fn send(
     let name = ServerName::try_from("www.example.com").context("a valid name")?;
     let mut tls = StreamOwned::new(ClientConnection::new(config.clone(), name)?, stream);
     tls.write_all(request)?;
-    let response = http::read(&mut tls)?;
+    let response = http::read_response(&mut tls)?;
     tls.conn.send_close_notify();
     tls.flush()?;
     Ok(response)
@@ -124,14 +124,14 @@ pub fn send(
 
 /// Measures new connections to `server`. Each of `load.connections` threads opens its next connection after
 /// the previous response. Fails if a response differs from `expected`.
-pub fn handshakes(
+pub fn measure_handshakes(
     load: &Load,
     config: &Arc<ClientConfig>,
     server: &Peer,
     request: &[u8],
     expected: &Response,
 ) -> Result<Sample> {
-    let address = server.secure()?;
+    let address = server.https_address()?;
     let generate = |number, mut recorder: Recorder| loop {
         let began = Instant::now();
         let response = send(config, number % 8, address, request)?;

@@ -114,7 +114,7 @@ pub(super) fn load_again(
     let forms = resources::page_forms(&config.pages.base_url);
     let loaded = previous.load(folder, &config.pages, &forms);
     let site = loaded.site.map(|mut site| {
-        resources::add(&mut site, &config.pages, &config.resources);
+        resources::add_resources(&mut site, &config.pages, &config.resources);
         site
     });
     (site, loaded.faults)

@@ -31,9 +31,9 @@ impl Deref for Text {
 
 impl Text {
     /// The same text as a slice of `whole`; `None` if `whole` does not contain it.
-    fn within(&self, whole: &Bytes) -> Option<Self> {
+    fn as_slice_of(&self, whole: &Bytes) -> Option<Self> {
         let text = std::str::from_utf8(whole).ok()?;
-        let at = position(text, self, 0)?;
+        let at = find_part(text, self, 0)?;
         Some(Self(whole.slice(at..at + self.len())))
     }
 }
@@ -42,7 +42,7 @@ impl Text {
 ///
 /// Searches for the first 64 bytes of `part`, and compares the rest at up to 1,000 candidates, so that the
 /// time stays linear even if a page often repeats the beginning of `part`.
-fn position(whole: &str, part: &str, from: usize) -> Option<usize> {
+fn find_part(whole: &str, part: &str, from: usize) -> Option<usize> {
     let beginning = &part[..part.floor_char_boundary(64)];
     let candidates = whole.get(from..)?.match_indices(beginning).map(|(at, _)| from + at);
     candidates.take(1_000).find(|at| whole[*at..].starts_with(part))
@@ -65,7 +65,7 @@ impl From<RenderedBody> for Content {
     fn from(RenderedBody { html, markdown, facts, blocks }: RenderedBody) -> Self {
         let mut end = 0;
         let blocks = blocks.into_iter().filter_map(|(of, block)| {
-            let start = position(&html, &block, end)?;
+            let start = find_part(&html, &block, end)?;
             end = start + block.len();
             Some((of, start..end))
         });
@@ -82,8 +82,8 @@ impl Content {
     }
 
     /// The same content as slices of a page's two files, so that it is in memory only once.
-    pub fn within(&self, html: &Bytes, markdown: &Bytes) -> Self {
-        let part = |text: &Text, whole| text.within(whole).unwrap_or_else(|| text.clone());
+    pub fn as_slices_of(&self, html: &Bytes, markdown: &Bytes) -> Self {
+        let part = |text: &Text, whole| text.as_slice_of(whole).unwrap_or_else(|| text.clone());
         Self { html: part(&self.html, html), markdown: part(&self.markdown, markdown), ..self.clone() }
     }
 }
@@ -110,7 +110,7 @@ mod tests {
             RenderedBody { html: body.clone(), markdown: "missing".into(), ..RenderedBody::default() };
         let content = Content::from(rendered);
         let page = Bytes::from(format!("<p>{}<main>{body}</main>", &body[..80]));
-        let within = content.within(&page, &Bytes::from_static(b"nothing"));
+        let within = content.as_slices_of(&page, &Bytes::from_static(b"nothing"));
         assert_eq!(&*within.html, body);
         assert!(page.as_ptr_range().contains(&within.html.0.as_ptr()), "a slice of the page");
         assert_eq!(&*within.markdown, "missing", "text that is not in the page is kept");

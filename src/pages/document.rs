@@ -81,22 +81,22 @@ impl Document {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
 
-    pub fn error(&self, key: &str, message: impl Into<String>) -> Fault {
+    pub fn error_at_key(&self, key: &str, message: impl Into<String>) -> Fault {
         Fault::error(self.place(), self.line(key), message)
     }
 
-    pub fn warning(&self, key: &str, message: impl Into<String>) -> Fault {
+    pub fn warning_at_key(&self, key: &str, message: impl Into<String>) -> Fault {
         Fault::warning(self.place(), self.line(key), message)
     }
 
-    pub fn template(&self) -> &str {
+    pub fn template_name(&self) -> &str {
         match (&self.front_matter.template, &self.kind) {
             (Some(template), PageKind::Home | PageKind::Page | PageKind::Post) => template,
             (_, kind) => kind.name(),
         }
     }
 
-    pub fn short_title(&self) -> &str {
+    pub fn nav_title_or_title(&self) -> &str {
         self.front_matter.nav_title.as_deref().unwrap_or(&self.front_matter.title)
     }
 
@@ -107,7 +107,7 @@ impl Document {
         self.content.facts.words.div_ceil(WORDS_A_MINUTE).max(1)
     }
 
-    pub fn generated(path: &str, kind: PageKind, title: &str, description: &str, updated: Date) -> Self {
+    pub fn new_generated(path: &str, kind: PageKind, title: &str, description: &str, updated: Date) -> Self {
         let front_matter = FrontMatter {
             title: title.to_owned(),
             description: Some(description.to_owned()).filter(|text| !text.is_empty()),
@@ -138,7 +138,7 @@ pub(super) fn read_documents(
 ) -> Result<(Vec<Document>, Vec<String>), FileChanged> {
     let read = in_parallel(sources, |source| match known.get(&source.file) {
         Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
-        _ => source.text().map(|text| Arc::new(parse(source, &text))),
+        _ => source.text().map(|text| Arc::new(parse_source(source, &text))),
     });
     let read: Vec<Arc<ParsedSource>> = read.into_iter().collect::<Result<_, _>>()?;
     *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
@@ -161,7 +161,7 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
-fn parse(source: &SourceFile, text: &str) -> ParsedSource {
+fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
     let file = &source.file;
     let mut faults = Vec::new();
     let parsed = front_matter::parse(file, text, &mut faults);
@@ -236,14 +236,14 @@ fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKin
 }
 
 /// Generates the pages that list posts, unless the operator has written them.
-pub(super) fn add_blog(documents: &mut Vec<Document>, options: &PagesOptions, faults: &mut Vec<Fault>) {
+pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptions, faults: &mut Vec<Fault>) {
     let latest =
         documents.iter().filter(|document| document.kind == PageKind::Post).map(|post| post.updated).max();
     let Some(latest) = latest else { return };
     let paths: HashSet<String> = documents.iter().map(|document| document.path.clone()).collect();
     if !paths.contains("/blog/") {
         let description = format!("Everything that {} has published, newest first.", options.title);
-        documents.push(Document::generated("/blog/", PageKind::Blog, "Blog", &description, latest));
+        documents.push(Document::new_generated("/blog/", PageKind::Blog, "Blog", &description, latest));
     }
     for document in documents.iter_mut().filter(|document| document.kind == PageKind::Blog) {
         document.updated = document.updated.max(latest);
@@ -255,7 +255,7 @@ pub(super) fn add_blog(documents: &mut Vec<Document>, options: &PagesOptions, fa
     }
     if !paths.contains("/blog/tags/") {
         let description = "The subjects of our posts.";
-        documents.push(Document::generated("/blog/tags/", PageKind::Tags, "Tags", description, latest));
+        documents.push(Document::new_generated("/blog/tags/", PageKind::Tags, "Tags", description, latest));
     }
     let mut updated: HashMap<&str, Date> = HashMap::new();
     for document in documents.iter() {
@@ -271,7 +271,7 @@ pub(super) fn add_blog(documents: &mut Vec<Document>, options: &PagesOptions, fa
             let updated = updated.get(tag.name.as_str()).copied().unwrap_or(latest);
             let description = format!("What {} has written about {}.", options.title, tag.name);
             let kind = PageKind::Tag(tag.name.clone());
-            pages.push(Document::generated(&path, kind, &tag.name, &description, updated));
+            pages.push(Document::new_generated(&path, kind, &tag.name, &description, updated));
         }
     }
     documents.extend(pages);
@@ -312,7 +312,7 @@ fn tag_path(name: &str) -> String {
 /// All tags of listed posts, sorted by name.
 pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for post in listed_posts(documents) {
+    for post in listed_posts_newest_first(documents) {
         for tag in &post.front_matter.tags {
             *counts.entry(tag.clone()).or_default() += 1;
         }
@@ -323,7 +323,7 @@ pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
         .collect()
 }
 
-pub(super) fn listed_posts(documents: &[Document]) -> Vec<&Document> {
+pub(super) fn listed_posts_newest_first(documents: &[Document]) -> Vec<&Document> {
     let mut posts: Vec<&Document> = documents
         .iter()
         .filter(|document| document.kind == PageKind::Post && !document.front_matter.unlisted)

@@ -51,12 +51,12 @@ impl Encodings {
         &self.folder
     }
 
-    fn file(&self, content: Hash) -> PathBuf {
+    fn file_path(&self, content: Hash) -> PathBuf {
         self.folder.join(content.to_hex().as_str())
     }
 
     pub(super) fn read(&self, content: Hash) -> Option<Encoded> {
-        parse(&fs::read(self.file(content)).ok()?.into(), content)
+        parse_encodings(&fs::read(self.file_path(content)).ok()?.into(), content)
     }
 
     /// Creates and stores the strong encodings that are missing for `files`, and removes the encodings of
@@ -65,7 +65,7 @@ impl Encodings {
     pub fn strengthen(&self, files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
         let mut files = files;
         files.retain(|file| file.compressible);
-        files.sort_by_key(|file| (file.identity().bytes.len(), *file.hash.as_bytes()));
+        files.sort_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
         files.dedup_by_key(|file| file.hash);
         let mut is_new = false;
         for file in &files {
@@ -75,17 +75,17 @@ impl Encodings {
             if file.is_strong() {
                 continue;
             }
-            is_new |= file.identity().bytes.len() <= MAX_STRONG;
+            is_new |= file.unencoded().bytes.len() <= MAX_STRONG;
             // Another process or an earlier run may already have created them.
             if self.read(file.hash).is_none() {
-                self.write(file.hash, &make(file))?;
+                self.write_encodings(file.hash, &encode_strongly(file))?;
             }
         }
-        self.sweep(&files.iter().map(|file| file.hash.to_hex().to_string()).collect())?;
+        self.remove_unused_files(&files.iter().map(|file| file.hash.to_hex().to_string()).collect())?;
         Ok(is_new)
     }
 
-    fn write(&self, content: Hash, encoded: &Encoded) -> io::Result<()> {
+    fn write_encodings(&self, content: Hash, encoded: &Encoded) -> io::Result<()> {
         if !self.folder.is_dir() {
             // Do not create parent folders: if the data folder is missing, its file system may not be
             // mounted.
@@ -99,9 +99,9 @@ impl Encodings {
             .truncate(true)
             .mode(0o600)
             .open(&draft)
-            .and_then(|mut file| file.write_all(&compose(content, encoded)))
+            .and_then(|mut file| file.write_all(&serialize_encodings(content, encoded)))
             // Not synced, because the hash detects files that a power failure has damaged.
-            .and_then(|()| fs::rename(&draft, self.file(content)));
+            .and_then(|()| fs::rename(&draft, self.file_path(content)));
         if written.is_err() {
             let _ = fs::remove_file(&draft);
         }
@@ -109,7 +109,7 @@ impl Encodings {
     }
 
     /// Removes files that are not in use, including those of other versions, and abandoned temporary files.
-    fn sweep(&self, used: &HashSet<String>) -> io::Result<()> {
+    fn remove_unused_files(&self, used: &HashSet<String>) -> io::Result<()> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             entries => entries?,
@@ -134,12 +134,12 @@ impl Encodings {
 
 /// The encodings of `file` with [`Effort::Strong`], or with [`Effort::Quick`] if it is longer than
 /// [`MAX_STRONG`].
-pub(super) fn make(file: &File) -> Encoded {
-    let bytes = &file.identity().bytes;
+pub(super) fn encode_strongly(file: &File) -> Encoded {
+    let bytes = &file.unencoded().bytes;
     if bytes.len() > MAX_STRONG {
         file.compress();
         return Encoding::PREFERENCE
-            .map(|encoding| file.has(encoding).then(|| file.body(encoding).bytes.clone()));
+            .map(|encoding| file.has_encoding(encoding).then(|| file.body(encoding).bytes.clone()));
     }
     Encoding::PREFERENCE.map(|encoding| {
         let encoded = encode(encoding, bytes, Effort::Strong)?;
@@ -149,7 +149,7 @@ pub(super) fn make(file: &File) -> Encoded {
 
 /// The bytes of a cache file: [`MAGIC`], the content's hash, each encoding preceded by its length, and a hash
 /// of all these.
-fn compose(content: Hash, encoded: &Encoded) -> Vec<u8> {
+fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
     let mut text = Vec::from(MAGIC);
     text.extend(content.as_bytes());
     for encoded in encoded {
@@ -165,8 +165,8 @@ fn compose(content: Hash, encoded: &Encoded) -> Vec<u8> {
     text
 }
 
-/// Parses a file that [`compose`] created. `None` if the file is damaged or belongs to another content.
-fn parse(file: &Bytes, content: Hash) -> Option<Encoded> {
+/// Parses a file that [`serialize_encodings`] created. `None` if the file is damaged or belongs to another content.
+fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
     let (text, hash) = file.split_last_chunk::<32>()?;
     if blake3::hash(text) != Hash::from_bytes(*hash) {
         return None;
@@ -253,11 +253,11 @@ mod tests {
         let (strong, swapped) = (file(&second, "/0"), file(&first.strengthened(&encodings), "/0"));
         assert!(strong.is_strong() && swapped.is_strong() && !file(&first, "/0").is_strong());
         for encoding in Encoding::PREFERENCE {
-            assert!(strong.has(encoding));
+            assert!(strong.has_encoding(encoding));
             assert_eq!(strong.body(encoding).bytes, swapped.body(encoding).bytes);
         }
         assert_ne!(strong.body(Encoding::Gzip).etag(), quick, "different bytes have a different ETag");
-        assert_eq!(strong.identity().etag(), file(&first, "/0").identity().etag());
+        assert_eq!(strong.unencoded().etag(), file(&first, "/0").unencoded().etag());
         let mut unpacked = Vec::new();
         brotli::BrotliDecompress(&mut &strong.body(Encoding::Brotli).bytes[..], &mut unpacked)
             .expect("brotli");
@@ -272,13 +272,13 @@ mod tests {
         let site = site(&[&text]);
         encodings.strengthen(site.files(), &GO).expect("the cache is writable");
         let content = blake3::hash(text.as_bytes());
-        let whole = fs::read(encodings.file(content)).expect("the file exists");
+        let whole = fs::read(encodings.file_path(content)).expect("the file exists");
         assert!(encodings.read(content).is_some());
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
             flipped[at] ^= 1 << (at % 8);
-            assert!(parse(&flipped.into(), content).is_none(), "a bit of byte {at}");
-            assert!(parse(&whole[..at].to_vec().into(), content).is_none(), "cut off at {at}");
+            assert!(parse_encodings(&flipped.into(), content).is_none(), "a bit of byte {at}");
+            assert!(parse_encodings(&whole[..at].to_vec().into(), content).is_none(), "cut off at {at}");
         }
         // The hash is correct, but the lengths are wrong.
         for lengths in [[u32::MAX - 1, 0, 0], [0, 0, 1], [NOT_WORTH_SENDING; 3].map(|length| length - 1)] {
@@ -286,16 +286,16 @@ mod tests {
             text.extend(lengths.iter().flat_map(|length| length.to_le_bytes()));
             let hash = blake3::hash(&text);
             text.extend(hash.as_bytes());
-            assert!(parse(&text.into(), content).is_none(), "{lengths:?}");
+            assert!(parse_encodings(&text.into(), content).is_none(), "{lengths:?}");
         }
         assert!(
-            parse(&whole.clone().into(), blake3::hash(b"another")).is_none(),
+            parse_encodings(&whole.clone().into(), blake3::hash(b"another")).is_none(),
             "named by the hash of another content"
         );
         // The next run repairs the damaged file.
-        fs::write(encodings.file(content), &whole[..40]).expect("the cache is writable");
+        fs::write(encodings.file_path(content), &whole[..40]).expect("the cache is writable");
         assert!(encodings.strengthen(site.files(), &GO).expect("the cache is writable"));
-        assert_eq!(fs::read(encodings.file(content)).expect("the file exists"), whole);
+        assert_eq!(fs::read(encodings.file_path(content)).expect("the file exists"), whole);
     }
 
     #[test]
@@ -340,7 +340,7 @@ mod tests {
         let encodings = Encodings::new(folder.path().join("file/encodings"));
         let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
         site.compress(usize::MAX, Some(&encodings));
-        assert!(file(&site, "/0").has(Encoding::Brotli));
+        assert!(file(&site, "/0").has_encoding(Encoding::Brotli));
         assert!(encodings.strengthen(site.files(), &GO).is_err());
     }
 }

@@ -144,20 +144,20 @@ impl File {
         self
     }
 
-    pub fn identity(&self) -> &EncodedBody {
+    pub fn unencoded(&self) -> &EncodedBody {
         &self.identity
     }
 
-    pub fn has(&self, encoding: Encoding) -> bool {
-        encoding == Encoding::Identity || self.prepared(encoding).is_some()
+    pub fn has_encoding(&self, encoding: Encoding) -> bool {
+        encoding == Encoding::Identity || self.prepared_body(encoding).is_some()
     }
 
     /// The body in `encoding`, or the unencoded body if that encoding is not prepared.
     pub fn body(&self, encoding: Encoding) -> &EncodedBody {
-        self.prepared(encoding).unwrap_or(&self.identity)
+        self.prepared_body(encoding).unwrap_or(&self.identity)
     }
 
-    fn prepared(&self, encoding: Encoding) -> Option<&EncodedBody> {
+    fn prepared_body(&self, encoding: Encoding) -> Option<&EncodedBody> {
         let slot = Encoding::PREFERENCE.iter().position(|candidate| *candidate == encoding)?;
         self.encoded[slot].get()?.as_ref()
     }
@@ -165,7 +165,7 @@ impl File {
     /// Prepares every encoding that is smaller than the body itself, with `Effort::Quick`. Takes
     /// milliseconds.
     pub fn compress(&self) {
-        self.supply(|_, encoding| {
+        self.prepare_missing(|_, encoding| {
             let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
             (bytes.len() < self.identity.bytes.len()).then(|| bytes.into())
         });
@@ -173,7 +173,7 @@ impl File {
 
     /// Prepares the encodings that are not prepared yet. `make` receives the slot and its encoding, and
     /// returns `None` if the encoding is not worth sending.
-    fn supply(&self, make: impl Fn(usize, Encoding) -> Option<Bytes>) {
+    fn prepare_missing(&self, make: impl Fn(usize, Encoding) -> Option<Bytes>) {
         if !self.compressible {
             return;
         }
@@ -190,17 +190,17 @@ impl File {
 
     /// Uses encodings that were created earlier with [`Effort::Strong`], for each encoding that is not
     /// prepared yet.
-    pub(super) fn supply_strong(&self, encoded: &Encoded) {
+    pub(super) fn use_strong_encodings(&self, encoded: &Encoded) {
         if self.encoded.iter().all(|slot| slot.get().is_none()) {
             self.is_strong.store(true, Ordering::Relaxed);
         }
-        self.supply(|slot, _| encoded[slot].clone());
+        self.prepare_missing(|slot, _| encoded[slot].clone());
     }
 
     /// Shares the encodings of another file that has the same body.
-    pub(super) fn supply_from(&self, other: &Self) {
+    pub(super) fn copy_encodings_from(&self, other: &Self) {
         self.is_strong.store(other.is_strong(), Ordering::Relaxed);
-        self.supply(|_, encoding| other.prepared(encoding).map(|body| body.bytes.clone()));
+        self.prepare_missing(|_, encoding| other.prepared_body(encoding).map(|body| body.bytes.clone()));
     }
 
     pub(super) fn is_strong(&self) -> bool {
@@ -208,7 +208,7 @@ impl File {
     }
 
     /// The same file without prepared encodings.
-    pub(super) fn unencoded(&self) -> Self {
+    pub(super) fn without_encodings(&self) -> Self {
         let blob = Blob { bytes: self.identity.bytes.clone(), hash: self.hash };
         Self { link: self.link.clone(), ..Self::from_blob(self.media_type, self.cache, blob) }
     }
@@ -331,7 +331,7 @@ mod tests {
         let text = "A line that repeats itself.\n".repeat(100);
         let file = File::new("text/plain; charset=utf-8", Cache::Revalidate, text.clone());
         assert!(file.awaits_compression());
-        assert!(!file.has(Encoding::Gzip));
+        assert!(!file.has_encoding(Encoding::Gzip));
         assert_eq!(
             file.body(Encoding::Gzip).bytes,
             text.as_bytes(),
@@ -364,7 +364,7 @@ mod tests {
     fn small_and_compressed_files_are_not_encoded() {
         let image = File::new("image/png", Cache::Immutable, vec![0_u8; 4096]);
         image.compress();
-        assert!(!image.compressible && !image.has(Encoding::Brotli));
+        assert!(!image.compressible && !image.has_encoding(Encoding::Brotli));
         let short = File::new("text/plain; charset=utf-8", Cache::Revalidate, "short");
         assert!(!short.compressible);
     }

@@ -110,7 +110,7 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
         }
     };
     let mut reader = FrontMatterReader { place, source, table, faults };
-    let front_matter = reader.read()?;
+    let front_matter = reader.read_front_matter()?;
     let lines = KEYS.iter().filter_map(|key| Some((*key, reader.line(key)?))).collect();
     let body_line = text[..text.len() - body.len()].matches('\n').count() + 1;
     Some(ParsedFile { front_matter, body, body_line, lines })
@@ -165,7 +165,7 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
 
 fn parse_toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     match source.parse::<toml::Table>() {
-        Ok(table) => Ok(table.into_iter().map(|(key, value)| (key, to_json(value))).collect()),
+        Ok(table) => Ok(table.into_iter().map(|(key, value)| (key, toml_to_json(value))).collect()),
         Err(error) => {
             let line =
                 error.span().map(|span| 2 + source[..span.start.min(source.len())].matches('\n').count());
@@ -175,16 +175,16 @@ fn parse_toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
 }
 
 /// Converts a TOML value to JSON. Dates become text.
-fn to_json(value: toml::Value) -> Value {
+fn toml_to_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => text.into(),
         toml::Value::Integer(number) => number.into(),
         toml::Value::Float(number) => number.into(),
         toml::Value::Boolean(flag) => flag.into(),
         toml::Value::Datetime(at) => at.to_string().into(),
-        toml::Value::Array(items) => items.into_iter().map(to_json).collect(),
+        toml::Value::Array(items) => items.into_iter().map(toml_to_json).collect(),
         toml::Value::Table(table) => {
-            table.into_iter().map(|(key, value)| (key, to_json(value))).collect::<Map<_, _>>().into()
+            table.into_iter().map(|(key, value)| (key, toml_to_json(value))).collect::<Map<_, _>>().into()
         }
     }
 }
@@ -197,48 +197,50 @@ struct FrontMatterReader<'a> {
 }
 
 impl FrontMatterReader<'_> {
-    fn read(&mut self) -> Option<FrontMatter> {
+    fn read_front_matter(&mut self) -> Option<FrontMatter> {
         let before = self.faults.len();
         self.report_unknown_keys();
-        let title = self.text(&["title"]);
+        let title = self.read_text(&["title"]);
         if title.is_none() && self.faults.len() == before {
             let hint = "add a line `title: …` (YAML) or `title = \"…\"` (TOML)";
             self.faults.push(Fault::error(self.place, Some(1), "the front matter has no `title`").hint(hint));
         }
         let front_matter = FrontMatter {
             title: title.unwrap_or_default(),
-            description: self.text(&["description", "summary"]),
-            date: self.date(&["date", "publishDate"]),
-            updated: self.date(&["updated", "lastmod"]),
-            draft: self.flag(&["draft"]) || self.is_unpublished(),
-            slug: self.slug(),
-            path: self.path(),
-            aliases: self.list(&["aliases"]),
-            tags: self.list(&["tags", "taxonomies.tags"]),
-            author: self.text(&["author", "extra.author"]).or_else(|| {
-                Some(self.list(&["authors", "taxonomies.authors"]))
+            description: self.read_text(&["description", "summary"]),
+            date: self.read_date(&["date", "publishDate"]),
+            updated: self.read_date(&["updated", "lastmod"]),
+            draft: self.read_flag(&["draft"]) || self.is_unpublished(),
+            slug: self.read_slug(),
+            path: self.read_path(),
+            aliases: self.read_list(&["aliases"]),
+            tags: self.read_list(&["tags", "taxonomies.tags"]),
+            author: self.read_text(&["author", "extra.author"]).or_else(|| {
+                Some(self.read_list(&["authors", "taxonomies.authors"]))
                     .filter(|a| !a.is_empty())
                     .map(|a| a.join(", "))
             }),
             nav: self.number("nav"),
-            nav_title: self.text(&["nav_title", "linkTitle", "extra.nav_title"]),
-            form: self.text(&["form", "extra.form"]),
+            nav_title: self.read_text(&["nav_title", "linkTitle", "extra.nav_title"]),
+            form: self.read_text(&["form", "extra.form"]),
             template: self.template(),
-            image: self.text(&["image", "extra.image"]).or_else(|| self.list(&["images"]).into_iter().next()),
-            toc: self.flag(&["toc", "extra.toc"]),
-            kicker: self.text(&["kicker"]),
-            cta: self.records("cta", "a list of entries with `label` and `href`", |fields| {
-                Some(Button { label: text_of(fields, "label")?, href: text_of(fields, "href")? })
+            image: self
+                .read_text(&["image", "extra.image"])
+                .or_else(|| self.read_list(&["images"]).into_iter().next()),
+            toc: self.read_flag(&["toc", "extra.toc"]),
+            kicker: self.read_text(&["kicker"]),
+            cta: self.read_records("cta", "a list of entries with `label` and `href`", |fields| {
+                Some(Button { label: field_text(fields, "label")?, href: field_text(fields, "href")? })
             }),
-            highlights: self.records(
+            highlights: self.read_records(
                 "highlights",
                 "a list of entries with `title`, `text` and optionally `href`",
                 |fields| {
-                    let (title, text) = (text_of(fields, "title")?, text_of(fields, "text")?);
-                    Some(Highlight { title, text, href: text_of(fields, "href") })
+                    let (title, text) = (field_text(fields, "title")?, field_text(fields, "text")?);
+                    Some(Highlight { title, text, href: field_text(fields, "href") })
                 },
             ),
-            unlisted: self.flag(&["unlisted"]),
+            unlisted: self.read_flag(&["unlisted"]),
         };
         let failed =
             self.faults[before..].iter().any(|fault| fault.severity == crate::fault::Severity::Error);
@@ -280,7 +282,7 @@ impl FrontMatterReader<'_> {
     }
 
     /// Reads the value of the first of `names` that is present. Reports a value that `parse` refuses.
-    fn value<T>(
+    fn read_value<T>(
         &mut self,
         names: &[&'static str],
         expected: &str,
@@ -290,13 +292,14 @@ impl FrontMatterReader<'_> {
         parse(&value).or_else(|| self.report_invalid(name, expected))
     }
 
-    fn text(&mut self, names: &[&'static str]) -> Option<String> {
+    fn read_text(&mut self, names: &[&'static str]) -> Option<String> {
         let expected = "text; if it looks like another type, put it in quotes";
-        self.value(names, expected, |value| to_line(named(value))).filter(|text| !text.is_empty())
+        self.read_value(names, expected, |value| to_line(name_in_table(value)))
+            .filter(|text| !text.is_empty())
     }
 
-    fn flag(&mut self, names: &[&'static str]) -> bool {
-        self.value(names, "`true` or `false`", Value::as_bool).unwrap_or_default()
+    fn read_flag(&mut self, names: &[&'static str]) -> bool {
+        self.read_value(names, "`true` or `false`", Value::as_bool).unwrap_or_default()
     }
 
     /// Whether Hugo or Zola would not publish the page.
@@ -311,54 +314,54 @@ impl FrontMatterReader<'_> {
     }
 
     fn number(&mut self, name: &'static str) -> Option<i64> {
-        self.value(&[name], "a whole number", Value::as_i64)
+        self.read_value(&[name], "a whole number", Value::as_i64)
     }
 
-    fn date(&mut self, names: &[&'static str]) -> Option<Date> {
+    fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let parse = |value: &Value| {
             let text = value.as_str()?;
             let (day, rest) = text.split_at_checked(10).unwrap_or((text, ""));
             let is_day = rest.is_empty() || rest.starts_with(['T', 't', ' ']);
             if text.is_empty() { Some(None) } else { day.parse().ok().filter(|_| is_day).map(Some) }
         };
-        self.value(names, "a date such as 2026-11-20", parse).flatten()
+        self.read_value(names, "a date such as 2026-11-20", parse).flatten()
     }
 
-    fn list(&mut self, names: &[&'static str]) -> Vec<String> {
+    fn read_list(&mut self, names: &[&'static str]) -> Vec<String> {
         let parse = |value: &Value| {
             let items = match value {
                 Value::Array(items) => items.as_slice(),
                 Value::String(_) => std::slice::from_ref(value),
                 _ => return None,
             };
-            items.iter().map(|item| to_line(named(item))).collect::<Option<Vec<String>>>()
+            items.iter().map(|item| to_line(name_in_table(item))).collect::<Option<Vec<String>>>()
         };
-        let mut items = self.value(names, "a list of words", parse).unwrap_or_default();
+        let mut items = self.read_value(names, "a list of words", parse).unwrap_or_default();
         items.retain(|item| !item.is_empty());
         items
     }
 
-    fn records<T>(
+    fn read_records<T>(
         &mut self,
         name: &'static str,
         expected: &str,
         read: impl Fn(&Map<String, Value>) -> Option<T>,
     ) -> Vec<T> {
         let parse = |value: &Value| value.as_array()?.iter().map(|item| read(item.as_object()?)).collect();
-        self.value(&[name], expected, parse).unwrap_or_default()
+        self.read_value(&[name], expected, parse).unwrap_or_default()
     }
 
-    fn slug(&mut self) -> Option<String> {
-        let slug = self.text(&["slug"])?.trim_matches('/').to_owned();
-        if slug.contains('/') || !is_path(&slug) {
+    fn read_slug(&mut self) -> Option<String> {
+        let slug = self.read_text(&["slug"])?.trim_matches('/').to_owned();
+        if slug.contains('/') || !is_valid_path(&slug) {
             return self.report_invalid("slug", "one segment of a path, such as `pricing`");
         }
         Some(slug).filter(|slug| !slug.is_empty())
     }
 
-    fn path(&mut self) -> Option<String> {
-        let path = self.text(&["path", "url"])?.trim_matches('/').to_owned();
-        if !is_path(&path) {
+    fn read_path(&mut self) -> Option<String> {
+        let path = self.read_text(&["path", "url"])?.trim_matches('/').to_owned();
+        if !is_valid_path(&path) {
             return self.report_invalid("path", "a path on this site, such as `/about/`");
         }
         Some(if path.is_empty() { "/".to_owned() } else { format!("/{path}/") })
@@ -366,7 +369,8 @@ impl FrontMatterReader<'_> {
 
     /// The template's name. Zola includes the extension `.html`, which is removed.
     fn template(&mut self) -> Option<String> {
-        self.text(&["template"]).map(|name| name.strip_suffix(".html").map_or(name.clone(), str::to_owned))
+        self.read_text(&["template"])
+            .map(|name| name.strip_suffix(".html").map_or(name.clone(), str::to_owned))
     }
 
     fn report_invalid<T>(&mut self, name: &str, expected: &str) -> Option<T> {
@@ -390,7 +394,7 @@ impl FrontMatterReader<'_> {
 }
 
 /// Whether a path needs no encoding, and has no dot segments or empty segments.
-fn is_path(path: &str) -> bool {
+fn is_valid_path(path: &str) -> bool {
     !path.contains(['?', '#', '\\', '%', ':'])
         && !path.chars().any(char::is_control)
         && path.split('/').all(|segment| !matches!(segment, "." | ".."))
@@ -398,7 +402,7 @@ fn is_path(path: &str) -> bool {
 }
 
 /// The name, title or source in a table such as `author: { name: … }`. Returns other values unchanged.
-fn named(value: &Value) -> &Value {
+fn name_in_table(value: &Value) -> &Value {
     let keys = ["name", "title", "src", "url"];
     value.as_object().and_then(|table| keys.iter().find_map(|key| table.get(*key))).unwrap_or(value)
 }
@@ -414,7 +418,7 @@ fn to_line(value: &Value) -> Option<String> {
     }
 }
 
-fn text_of(fields: &Map<String, Value>, name: &str) -> Option<String> {
+fn field_text(fields: &Map<String, Value>, name: &str) -> Option<String> {
     to_line(fields.get(name)?).filter(|text| !text.is_empty())
 }
 

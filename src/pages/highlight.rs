@@ -26,7 +26,7 @@ pub struct Highlighter {
 }
 
 impl Highlighter {
-    fn registry(&self) -> Option<&Registry> {
+    fn unpacked_registry(&self) -> Option<&Registry> {
         let unpack = || {
             let mut registry = Registry::builtin().ok()?;
             registry.link_grammars();
@@ -38,14 +38,14 @@ impl Highlighter {
     /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`. If the language
     /// is unknown or empty, only escapes the text.
     pub fn highlight(&self, code: &str, language: &str) -> String {
-        let language = alias(language);
+        let language = grammar_name(language);
         let code = code.trim_end_matches('\n');
         let too_long = code.len() > MAX_BLOCK_BYTES || code.lines().any(|line| line.len() > MAX_LINE_BYTES);
         if too_long || matches!(language, "" | "text" | "txt" | "plain" | "plaintext") {
             return escape_html(code);
         }
         let options = HighlightOptions::new(language, ThemeVariant::Single(PALETTE)).merge_whitespace(false);
-        let registry = self.registry().filter(|registry| registry.contains_grammar(language));
+        let registry = self.unpacked_registry().filter(|registry| registry.contains_grammar(language));
         let Some(highlighted) = registry.and_then(|registry| registry.highlight(code, &options).ok()) else {
             return escape_html(code);
         };
@@ -68,7 +68,7 @@ impl Highlighter {
 }
 
 /// The name of the grammar for a common alias.
-fn alias(language: &str) -> &str {
+fn grammar_name(language: &str) -> &str {
     match language {
         "sh" | "shell" | "zsh" | "console" => "bash",
         "yml" => "yaml",

@@ -53,7 +53,7 @@ fn srcset_urls(srcset: &str) -> Vec<Range<usize>> {
 }
 
 /// The values of all `id` attributes.
-pub(super) fn ids(html: &str) -> impl Iterator<Item = &str> {
+pub(super) fn id_attributes(html: &str) -> impl Iterator<Item = &str> {
     attributes(html).filter(|(name, _)| name.eq_ignore_ascii_case("id")).map(|(_, value)| &html[value])
 }
 
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn ids_are_found() {
         assert_eq!(
-            ids("<p id=\"a\"><b ID='b'></b><i id=c>id=\"d\"</i>").collect::<Vec<_>>(),
+            id_attributes("<p id=\"a\"><b ID='b'></b><i id=c>id=\"d\"</i>").collect::<Vec<_>>(),
             ["a", "b", "c"]
         );
     }

@@ -13,9 +13,9 @@ use minijinja::value::{Serde, Value};
 use serde::Serialize;
 use serde_json::json;
 
-use super::document::{Document, PageKind, Tag, listed_posts, listed_tags};
+use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
 use super::options::{PageForm, PagesOptions};
-use super::path::{encode, twin};
+use super::path::{encode, twin_path};
 use super::theme::{CompiledTheme, template_fault};
 use crate::fault::Fault;
 
@@ -80,7 +80,7 @@ impl SiteContext {
         custom_css: Option<String>,
         before: Option<&Arc<SiteContext>>,
     ) -> Arc<Self> {
-        let navigation = navigation(documents).into_iter();
+        let navigation = navigation_pages(documents).into_iter();
         let mut options = options.clone();
         // Pages show the year but not the day, so a new day must not change every page.
         options.today = options.today.first_of_year();
@@ -88,7 +88,7 @@ impl SiteContext {
         let data = SiteData {
             options,
             forms: forms.to_vec(),
-            navigation: navigation.map(|page| NavLink::new(page.short_title(), page)).collect(),
+            navigation: navigation.map(|page| NavLink::new(page.nav_title_or_title(), page)).collect(),
             tags: listed_tags(documents),
             custom_css,
         };
@@ -96,10 +96,10 @@ impl SiteContext {
         same.cloned().unwrap_or_else(|| {
             let forms: BTreeMap<_, _> = data.forms.iter().map(|form| (form.name, form)).collect();
             Arc::new(Self {
-                operator: value(&data.options.operator),
-                footer: value(&data.options.footer),
-                tags: value(&data.tags),
-                forms: value(forms),
+                operator: to_template_value(&data.options.operator),
+                footer: to_template_value(&data.options.footer),
+                tags: to_template_value(&data.tags),
+                forms: to_template_value(forms),
                 tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
                 data,
                 templates,
@@ -107,16 +107,16 @@ impl SiteContext {
         })
     }
 
-    fn tag(&self, name: &str) -> Option<&Tag> {
+    fn find_tag(&self, name: &str) -> Option<&Tag> {
         self.tag_index.get(name).map(|at| &self.data.tags[*at])
     }
 
-    fn url(&self, path: &str) -> String {
+    fn absolute_url(&self, path: &str) -> String {
         format!("{}{}", self.data.options.base_url, encode(path))
     }
 }
 
-fn navigation(documents: &[Document]) -> Vec<&Document> {
+fn navigation_pages(documents: &[Document]) -> Vec<&Document> {
     let mut pages: Vec<&Document> =
         documents.iter().filter(|document| document.front_matter.nav.is_some()).collect();
     pages.sort_by_key(|document| document.front_matter.nav);
@@ -127,7 +127,7 @@ fn navigation(documents: &[Document]) -> Vec<&Document> {
 fn name_footer_links(options: &mut PagesOptions, documents: &[Document]) {
     for link in options.footer.iter_mut().flat_map(|group| &mut group.links) {
         let page = || documents.iter().rfind(|document| document.path == link.href);
-        let title = link.title.clone().or_else(|| Some(page()?.short_title().to_owned()));
+        let title = link.title.clone().or_else(|| Some(page()?.nav_title_or_title().to_owned()));
         link.title = Some(title.unwrap_or_else(|| link.href.clone()));
     }
 }
@@ -159,7 +159,7 @@ pub(super) struct PageIndex<'a> {
 
 impl<'a> PageIndex<'a> {
     pub fn new(documents: &'a [Document], shared: &'a SiteContext) -> Self {
-        let posts = listed_posts(documents);
+        let posts = listed_posts_newest_first(documents);
         let mut posts_by_tag: HashMap<&str, Vec<&Document>> = HashMap::new();
         for &post in &posts {
             for tag in &post.front_matter.tags {
@@ -186,26 +186,26 @@ impl<'a> PageIndex<'a> {
             breadcrumbs: self.breadcrumbs(document),
             previous: neighbour(newest.map(|at| at + 1)),
             next: neighbour(newest.and_then(|at| at.checked_sub(1))),
-            listing: self.listing(document),
-            help: if document.kind == PageKind::NotFound { self.help() } else { String::new() },
+            listing: self.listed_posts(document),
+            help: if document.kind == PageKind::NotFound { self.main_pages() } else { String::new() },
         }
     }
 
     /// All posts for the blog's page, a tag's posts for its page, and the three newest posts for the home
     /// page.
-    fn listing(&self, document: &Document) -> Vec<ListItem> {
+    fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
         let posts: &[&Document] = match &document.kind {
             PageKind::Blog => &self.posts,
             PageKind::Home => &self.posts[..self.posts.len().min(3)],
             PageKind::Tag(name) => self.posts_by_tag.get(name.as_str()).map_or(&[], Vec::as_slice),
             _ => &[],
         };
-        posts.iter().map(|post| self.entry(post)).collect()
+        posts.iter().map(|post| self.list_item(post)).collect()
     }
 
-    fn entry(&self, document: &Document) -> ListItem {
+    fn list_item(&self, document: &Document) -> ListItem {
         let matter = &document.front_matter;
-        let tags = matter.tags.iter().filter_map(|name| self.shared.tag(name));
+        let tags = matter.tags.iter().filter_map(|name| self.shared.find_tag(name));
         ListItem {
             title: matter.title.clone(),
             path: encode(&document.path).into_owned(),
@@ -224,21 +224,21 @@ impl<'a> PageIndex<'a> {
         }
         let ends = document.path.match_indices('/').map(|(at, _)| &document.path[..=at]);
         ends.filter_map(|path| self.by_path.get(path))
-            .map(|page| NavLink::new(if page.path == "/" { "Home" } else { page.short_title() }, page))
+            .map(|page| NavLink::new(if page.path == "/" { "Home" } else { page.nav_title_or_title() }, page))
             .collect()
     }
 
     /// The list of main pages on the 404 page, for its Markdown.
-    fn help(&self) -> String {
+    fn main_pages(&self) -> String {
         let base = &self.shared.data.options.base_url;
         let mut text = String::from("These are the main pages:\n\n");
-        let mut navigation = navigation(self.documents);
+        let mut navigation = navigation_pages(self.documents);
         navigation.retain(|document| document.path != "/");
         for page in self.by_path.get("/").into_iter().chain(&navigation) {
             let description = page.front_matter.description.as_deref().unwrap_or_default();
             text.push_str(&format!(
                 "- [{}]({base}{}): {description}\n",
-                page.short_title(),
+                page.nav_title_or_title(),
                 encode(&page.path)
             ));
         }
@@ -255,21 +255,21 @@ pub(super) struct TemplateContext<'a> {
 
 impl TemplateContext<'_> {
     pub fn render_html(&self) -> Result<String, Fault> {
-        let name = format!("{}.html", self.document.template());
+        let name = format!("{}.html", self.document.template_name());
         let environment = &self.shared.templates.environment;
         let template = environment.get_template(&name).map_err(|error| template_fault(&error))?;
-        template.render(self.context()).map_err(|error| template_fault(&error))
+        template.render(self.template_values()).map_err(|error| template_fault(&error))
     }
 
-    fn context(&self) -> Value {
+    fn template_values(&self) -> Value {
         let Self { shared, document, view } = *self;
         let matter = &document.front_matter;
-        let url = shared.url(&document.path);
+        let url = shared.absolute_url(&document.path);
         let tag = match &document.kind {
-            PageKind::Tag(name) => shared.tag(name),
+            PageKind::Tag(name) => shared.find_tag(name),
             _ => None,
         };
-        let tags: Vec<&Tag> = matter.tags.iter().filter_map(|name| shared.tag(name)).collect();
+        let tags: Vec<&Tag> = matter.tags.iter().filter_map(|name| shared.find_tag(name)).collect();
         // The 404 page has neither a URL nor a date.
         let is_page = document.kind != PageKind::NotFound;
         let headings = &document.content.facts.headings;
@@ -277,41 +277,41 @@ impl TemplateContext<'_> {
         let page = context! {
             path => encode(&document.path),
             url => url.as_str(),
-            twin => is_page.then(|| encode(&twin(&document.path)).into_owned()),
+            twin => is_page.then(|| encode(&twin_path(&document.path)).into_owned()),
             title => matter.title.as_str(),
-            head_title => self.head_title(),
+            head_title => self.html_title(),
             description => matter.description.as_deref(),
             kicker => matter.kicker.as_deref(),
             html => Value::from_safe_string((*document.content.html).to_owned()),
-            toc => value(matter.toc.then_some(toc)),
+            toc => to_template_value(matter.toc.then_some(toc)),
             date => matter.date.map(|date| date.to_string()),
             date_human => matter.date.map(format_date),
             updated => is_page.then(|| document.updated.to_string()),
             updated_human => is_page.then(|| format_date(document.updated)),
             author => matter.author.as_deref(),
-            tags => value(tags),
+            tags => to_template_value(tags),
             image_url => document.image.as_deref(),
             kind => document.kind.name(),
             form => matter.form.as_deref(),
-            cta => value(&matter.cta),
-            highlights => value(&matter.highlights),
+            cta => to_template_value(&matter.cta),
+            highlights => to_template_value(&matter.highlights),
             reading_minutes => document.reading_minutes(),
             json_ld => is_page.then(|| Value::from_safe_string(self.json_ld(&url))),
-            breadcrumbs => value(&view.breadcrumbs),
-            previous => value(&view.previous),
-            next => value(&view.next),
+            breadcrumbs => to_template_value(&view.breadcrumbs),
+            previous => to_template_value(&view.previous),
+            next => to_template_value(&view.next),
         };
         context! {
-            site => self.site(),
+            site => self.site_values(),
             page => page,
-            posts => value(&view.listing),
+            posts => to_template_value(&view.listing),
             tags => &shared.tags,
-            tag => value(tag),
+            tag => to_template_value(tag),
             forms => &shared.forms,
         }
     }
 
-    fn site(&self) -> Value {
+    fn site_values(&self) -> Value {
         let SiteContext { data, operator, footer, .. } = self.shared;
         let options = &data.options;
         let path = encode(&self.document.path);
@@ -336,7 +336,7 @@ impl TemplateContext<'_> {
         }
     }
 
-    fn head_title(&self) -> String {
+    fn html_title(&self) -> String {
         let (document, options) = (self.document, &self.shared.data.options);
         let (title, site) = (&document.front_matter.title, &options.title);
         if site.is_empty() || title == site {
@@ -353,8 +353,7 @@ impl TemplateContext<'_> {
         let Self { shared, document, view } = *self;
         let (options, crumbs) = (&shared.data.options, &view.breadcrumbs);
         let matter = &document.front_matter;
-        let publisher =
-            json!({ "@type": "Organization", "name": options.operator.name, "url": shared.url("/") });
+        let publisher = json!({ "@type": "Organization", "name": options.operator.name, "url": shared.absolute_url("/") });
         let mut page = json!({
             "@type": if document.kind == PageKind::Post { "BlogPosting" } else { "WebPage" },
             "@id": url,
@@ -389,7 +388,7 @@ impl TemplateContext<'_> {
             graph.push(json!({ "@type": "BreadcrumbList", "itemListElement": items }));
         }
         if document.kind == PageKind::Home {
-            graph.push(json!({ "@type": "WebSite", "name": options.title, "url": shared.url("/"), "description": options.description }));
+            graph.push(json!({ "@type": "WebSite", "name": options.title, "url": shared.absolute_url("/"), "description": options.description }));
         }
         json!({ "@context": "https://schema.org", "@graph": graph })
             .to_string()
@@ -399,7 +398,7 @@ impl TemplateContext<'_> {
 }
 
 /// Converts a serializable value to a template value.
-fn value(value: impl Serialize) -> Value {
+fn to_template_value(value: impl Serialize) -> Value {
     Value::from(Serde(value))
 }
 

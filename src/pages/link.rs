@@ -60,7 +60,7 @@ impl LinkCatalog {
         // Query and fragment are not changed.
         let (raw, tail) = link.split_at(rest.find('?').unwrap_or(rest.len()));
         let raw = percent_decoded(raw);
-        let found = if raw.is_empty() { place.path.to_owned() } else { self.find(place, &raw) };
+        let found = if raw.is_empty() { place.path.to_owned() } else { self.find_target_path(place, &raw) };
         let encoded = path::encode(&found);
         let href = if raw.is_empty() && !tail.starts_with('?') {
             link.to_owned()
@@ -77,7 +77,7 @@ impl LinkCatalog {
         }
     }
 
-    fn find(&self, place: LinkOrigin<'_>, raw: &str) -> String {
+    fn find_target_path(&self, place: LinkOrigin<'_>, raw: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
             // Zola's content folder corresponds to `pages/` and `posts/`. Zola calls the page of a section
             // `_index.md`.
@@ -95,14 +95,14 @@ impl LinkCatalog {
             return page.or_else(section).unwrap_or_else(|| format!("/{file}"));
         }
         if raw.starts_with('/') {
-            return path::join("/", raw);
+            return path::resolve_relative("/", raw);
         }
-        let beside = path::join(&format!("/{}", place.file), raw);
+        let beside = path::resolve_relative(&format!("/{}", place.file), raw);
         if let Some(page) = self.pages.get(beside.trim_start_matches('/')) {
             return page.clone();
         }
-        let published = path::published(beside.trim_start_matches('/'));
-        if self.assets.contains_key(&published) { published } else { path::join(place.path, raw) }
+        let published = path::public_path(beside.trim_start_matches('/'));
+        if self.assets.contains_key(&published) { published } else { path::resolve_relative(place.path, raw) }
     }
 }
 
@@ -118,7 +118,7 @@ fn percent_decoded(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains('%') {
         return text.into();
     }
-    path::unescape(text).map_or(text.into(), Into::into)
+    path::percent_decode(text).map_or(text.into(), Into::into)
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::content::Content;
-use super::document::{Document, PageKind, ParsedSource, Tag, add_blog, folders_above, read_documents};
+use super::document::{Document, PageKind, ParsedSource, Tag, add_blog_pages, folders_above, read_documents};
 use super::file::{Blob, Cache, File, media_type};
 use super::highlight::Highlighter;
-use super::html::{ids, rewrite_links};
+use super::html::{id_attributes, rewrite_links};
 use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateContext};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
 use super::markdown::{self, BodyWarning};
@@ -81,16 +81,16 @@ impl LoadCache {
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
         // A file may change after its metadata was checked and before it is used. The second attempt reads
         // every file, so it does not depend on metadata.
-        self.attempt(folder, options, forms).unwrap_or_else(|FileChanged| {
+        self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| {
             self.files.invalidate();
-            self.attempt(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
+            self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
                 site: None,
                 faults: vec![Fault::error("pages/", None, "files changed while the site was loaded")],
             })
         })
     }
 
-    fn attempt(
+    fn load_once(
         &mut self,
         folder: &Path,
         options: &PagesOptions,
@@ -100,11 +100,11 @@ impl LoadCache {
         let tree = SiteFiles::read(folder, &mut self.files, &mut faults);
         let theme = Theme::new(tree.theme);
         let (mut documents, drafts) = read_documents(&tree.sources, &mut self.parsed, &mut faults)?;
-        let drafts: HashSet<String> = drafts.iter().map(|folder| path::published(folder)).collect();
+        let drafts: HashSet<String> = drafts.iter().map(|folder| path::public_path(folder)).collect();
         let of_a_draft = |path: &str| folders_above(path).any(|folder| drafts.contains(folder));
         let published = tree.assets.iter().filter(|(path, _)| !of_a_draft(path));
         let (assets, asset_urls) = name_assets(published, &theme);
-        add_blog(&mut documents, options, &mut faults);
+        add_blog_pages(&mut documents, options, &mut faults);
         check_documents(&mut documents, &theme, options, forms, &mut faults);
         let names = register_paths(&documents, &tree.verbatim, &assets, options, &mut faults);
         let catalog = LinkCatalog {
@@ -116,17 +116,17 @@ impl LoadCache {
                 .collect(),
             assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
         };
-        self.render(&mut documents, &tree.sources, catalog, &mut faults)?;
+        self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
         let mut missing = take_not_found_page(&mut documents);
         let all = documents.iter_mut().chain([&mut missing]);
         let links_of_matter: Vec<_> =
             all.map(|document| resolve_front_matter(document, &self.catalog)).collect();
-        let links_of_footer = footer_links(options, &self.catalog);
+        let links_of_footer = resolve_footer_links(options, &self.catalog);
         let all = documents.iter().chain([&missing]);
         let links = collect_links(all, &links_of_matter, &links_of_footer);
 
         let custom_css = asset_urls.get("custom.css").cloned();
-        let templates = theme.compiled(asset_urls, self.templates.as_ref());
+        let templates = theme.compile(asset_urls, self.templates.as_ref());
         faults.extend(templates.faults.iter().cloned());
         // If the theme does not compile, rendering would only repeat its faults.
         let pages = if templates.faults.is_empty() {
@@ -134,7 +134,7 @@ impl LoadCache {
             let before = self.shared.as_ref();
             let shared = SiteContext::new(&documents, options, forms, templates, custom_css, before);
             self.shared = Some(shared.clone());
-            self.lay_out(&documents, &missing, &shared, &mut faults)
+            self.lay_out_pages(&documents, &missing, &shared, &mut faults)
         } else {
             None
         };
@@ -164,7 +164,7 @@ impl LoadCache {
 
     /// Renders the documents' bodies in parallel. Reuses a body if its source, its path and its link targets
     /// are unchanged.
-    fn render(
+    fn render_bodies(
         &mut self,
         documents: &mut [Document],
         sources: &[SourceFile],
@@ -218,7 +218,7 @@ impl LoadCache {
     }
 
     /// Lays out all pages and the 404 page. Returns `None` if any of them fails.
-    fn lay_out(
+    fn lay_out_pages(
         &mut self,
         documents: &[Document],
         missing: &Document,
@@ -235,7 +235,7 @@ impl LoadCache {
                     && before.view == view
                     && has_same_context(document, &before.document)
             });
-            if same.is_some() { Ok(None) } else { lay_out(document, view, shared).map(Some) }
+            if same.is_some() { Ok(None) } else { lay_out_page(document, view, shared).map(Some) }
         });
         let mut laid_out = HashMap::with_capacity(all.len());
         let mut pages = Vec::with_capacity(all.len());
@@ -244,7 +244,7 @@ impl LoadCache {
                 Some(page) => Ok(page),
                 // If two documents claim the same path, which has already been reported, the first one took
                 // the cached page.
-                None => lay_out(document, layout.related_pages(document), shared),
+                None => lay_out_page(document, layout.related_pages(document), shared),
             });
             let mut page = match page {
                 Ok(page) => page,
@@ -308,27 +308,27 @@ fn check_documents(
         for (key, date) in [("date", matter.date), ("updated", matter.updated)] {
             // Tomorrow may already have begun in time zones ahead of UTC.
             if date.is_some_and(|date| date > options.today.tomorrow().unwrap_or(options.today)) {
-                let fault = document.warning(key, format!("`{key}` is in the future"));
+                let fault = document.warning_at_key(key, format!("`{key}` is in the future"));
                 faults.push(fault.hint("the page is published anyway; `draft: true` prevents that"));
             }
         }
         if document.kind == PageKind::Post && matter.date.is_none() {
-            let fault = document.warning("date", "the post has no `date`");
+            let fault = document.warning_at_key("date", "the post has no `date`");
             faults.push(fault.hint(
                 "posts are listed by date; the file's name may also begin with it, as in 2026-01-15-hello.md",
             ));
         }
-        let template = document.template().to_owned();
+        let template = document.template_name().to_owned();
         if !theme.has_template(&template) {
             let message =
                 format!("there is no template `{template}.html`, so `{}.html` is used", document.kind.name());
-            let fault = document.warning("template", message);
+            let fault = document.warning_at_key("template", message);
             faults.push(fault.hint("put your own templates into theme/ in the site's folder"));
             document.front_matter.template = None;
         }
         let Some(form) = &document.front_matter.form else { continue };
         if !forms.iter().any(|known| known.name == form) {
-            let fault = document.error("form", format!("there is no form `{form}`"));
+            let fault = document.error_at_key("form", format!("there is no form `{form}`"));
             let names: Vec<&str> = forms.iter().map(|form| form.name).collect();
             let hint = match closest(form, names.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?"),
@@ -336,7 +336,7 @@ fn check_documents(
             };
             faults.push(fault.hint(hint));
         } else if options.operator.email.is_empty() {
-            let fault = document.error("form", "the form needs `operator.email` in frontdesk.toml");
+            let fault = document.error_at_key("form", "the form needs `operator.email` in frontdesk.toml");
             let hint = "it is shown where the form cannot be sent: without JavaScript, or after an error";
             faults.push(fault.hint(hint));
         }
@@ -368,17 +368,17 @@ fn register_paths(
     for document in documents {
         let line = document.line("slug");
         if names.claim(&document.path, document.place(), line, faults) {
-            names.claim(&path::twin(&document.path), document.place(), line, faults);
+            names.claim(&path::twin_path(&document.path), document.place(), line, faults);
         }
-        path::twins(&document.path)
+        path::markdown_paths(&document.path)
             .into_iter()
-            .chain(path::redirects(&document.path))
+            .chain(path::redirect_paths(&document.path))
             .for_each(|name| names.add_secondary(name));
     }
     for document in documents {
         let mut own = HashSet::new();
         for alias in &document.front_matter.aliases {
-            let alias = path::join("/", alias);
+            let alias = path::resolve_relative("/", alias);
             if alias.trim_end_matches('/') == document.path.trim_end_matches('/')
                 || !own.insert(alias.clone())
             {
@@ -392,7 +392,7 @@ fn register_paths(
 }
 
 /// Resolves the footer's links, which are configured by the operator.
-fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget> {
+fn resolve_footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget> {
     let place = LinkOrigin { file: "", path: "/" };
     let links = options.footer.iter().flat_map(|group| &group.links);
     links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
@@ -441,7 +441,7 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: Vec<Asse
 fn insert_aliases(site: &mut Site, documents: &[Document]) {
     for document in documents {
         for alias in &document.front_matter.aliases {
-            let alias = path::join("/", alias);
+            let alias = path::resolve_relative("/", alias);
             for name in [alias.trim_end_matches('/'), &alias] {
                 let to = || SiteEntry::Redirect(encode(&document.path).into_owned());
                 site.entries.entry(name.into()).or_insert_with(to);
@@ -456,7 +456,7 @@ fn take_not_found_page(documents: &mut Vec<Document>) -> Document {
     let Some(at) = own else {
         let title = "There is nothing here";
         let description = "The page may have moved, or the address may have been mistyped.";
-        return Document::generated("/404/", PageKind::NotFound, title, description, Date::default());
+        return Document::new_generated("/404/", PageKind::NotFound, title, description, Date::default());
     };
     Document { kind: PageKind::NotFound, ..documents.remove(at) }
 }
@@ -486,7 +486,7 @@ fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(
     links
 }
 
-fn lay_out(
+fn lay_out_page(
     document: &Document,
     view: RelatedPages,
     shared: &Arc<SiteContext>,
@@ -494,7 +494,7 @@ fn lay_out(
     let template = TemplateContext { shared, document, view: &view };
     let options = &shared.data.options;
     let path = encode(&document.path).into_owned();
-    let twin_path = encode(&path::twin(&document.path)).into_owned();
+    let twin_path = encode(&path::twin_path(&document.path)).into_owned();
     let url = format!("{}{path}", options.base_url);
     let html = template.render_html()?;
     let is_list_of_tags = document.kind == PageKind::Tags;
@@ -511,7 +511,7 @@ fn lay_out(
             link.push_str(more);
         }
     }
-    let anchors = ids(&html).map(Into::into).collect();
+    let anchors = id_attributes(&html).map(Into::into).collect();
     let mut html = File::new("text/html; charset=utf-8", Cache::Revalidate, html);
     let mut markdown = File::new("text/markdown; charset=utf-8", Cache::Revalidate, markdown);
     // The 404 page has no URL.
@@ -519,7 +519,7 @@ fn lay_out(
         html = html.with_link(link);
         markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));
     }
-    let content = document.content.within(&html.identity().bytes, &markdown.identity().bytes);
+    let content = document.content.as_slices_of(&html.unencoded().bytes, &markdown.unencoded().bytes);
     let page = Page { html: Arc::new(html), markdown: Arc::new(markdown), path, twin: twin_path };
     let document = Document { content, ..document.clone() };
     Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
@@ -534,7 +534,7 @@ fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> 
     let is_fed = is_post && *posts <= FEED_LENGTH;
     (!matter.unlisted).then(|| PageSummary {
         path: encode(&document.path).into_owned(),
-        twin: encode(&path::twin(&document.path)).into_owned(),
+        twin: encode(&path::twin_path(&document.path)).into_owned(),
         title: matter.title.clone(),
         description: matter.description.clone(),
         date: matter.date,
@@ -550,7 +550,7 @@ fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> 
 fn absolute_html(document: &Document, options: &PagesOptions) -> String {
     let base = &options.base_url;
     let page = format!("{base}{}", encode(&document.path));
-    rewrite_links(&document.content.html, |url, _| twin::absolute(url, base, &page))
+    rewrite_links(&document.content.html, |url, _| twin::make_absolute(url, base, &page))
 }
 
 #[cfg(test)]

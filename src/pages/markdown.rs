@@ -53,9 +53,9 @@ impl LinkLookups {
     pub fn are_current(&self, place: LinkOrigin<'_>, catalog: &LinkCatalog) -> bool {
         let mut now = LookupRecorder::default();
         for link in &self.links {
-            now.resolve(catalog, place, link);
+            now.look_up(catalog, place, link);
         }
-        now.end().results == self.results
+        now.finish().results == self.results
     }
 }
 
@@ -66,7 +66,7 @@ struct LookupRecorder {
 }
 
 impl LookupRecorder {
-    fn resolve(&mut self, catalog: &LinkCatalog, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
+    fn look_up(&mut self, catalog: &LinkCatalog, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         let resolved = catalog.resolve(place, link);
         // Links to other sites do not depend on the catalog.
         if let Some(target) = &resolved.target {
@@ -78,7 +78,7 @@ impl LookupRecorder {
         resolved
     }
 
-    fn end(self) -> LinkLookups {
+    fn finish(self) -> LinkLookups {
         LinkLookups { links: self.links, results: Some(self.results.finalize()) }
     }
 }
@@ -116,7 +116,7 @@ pub fn render(
     earlier: &HighlightCache<'_>,
 ) -> RenderedBody {
     let arena = Arena::new();
-    let options = options();
+    let options = parser_options();
     let root = comrak::parse_document(&arena, body, &options);
     let mut work = BodyRenderer {
         arena: &arena,
@@ -135,12 +135,12 @@ pub fn render(
     };
     let nodes: Vec<Node<'_>> = root.descendants().collect();
     for node in nodes {
-        work.visit(node);
+        work.process_node(node);
     }
     work.resolve_reference_definitions();
     let mut rendered = std::mem::take(&mut work.rendered);
-    rendered.facts.lookups = std::mem::take(&mut work.consultation).end();
-    rendered.markdown = work.source.edited(std::mem::take(&mut work.edits));
+    rendered.facts.lookups = std::mem::take(&mut work.consultation).finish();
+    rendered.markdown = work.source.apply_edits(std::mem::take(&mut work.edits));
     let headings = AnchoredHeadings(Mutex::new(rendered.facts.headings.clone().into_iter()));
     let mut plugins = Plugins::default();
     plugins.render.heading_adapter = Some(&headings);
@@ -154,7 +154,7 @@ pub fn render(
     rendered
 }
 
-fn options() -> Options<'static> {
+fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.strikethrough = true;
     options.extension.table = true;
@@ -187,7 +187,7 @@ struct BodyRenderer<'a, 'b> {
 }
 
 impl<'a> BodyRenderer<'a, '_> {
-    fn visit(&mut self, node: Node<'a>) {
+    fn process_node(&mut self, node: Node<'a>) {
         let position = node.data().sourcepos;
         let value = node.data().value.clone();
         match value {
@@ -216,12 +216,12 @@ impl<'a> BodyRenderer<'a, '_> {
                 let region = format!(
                     "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table {number}\">\n"
                 );
-                node.insert_before(self.raw(region, position));
-                node.insert_after(self.raw("</div>\n".to_owned(), position));
+                node.insert_before(self.new_raw_node(region, position));
+                node.insert_after(self.new_raw_node("</div>\n".to_owned(), position));
             }
             NodeValue::TaskItem(item) => self.render_task(node, item.symbol.is_some(), position),
             NodeValue::Link(link) => {
-                let resolved = self.resolve(&link.url, position.start.line);
+                let resolved = self.resolve_link(&link.url, position.start.line);
                 self.replace_destination(node, position, &link.url, &resolved.1);
                 if let NodeValue::Link(link) = &mut node.data_mut().value {
                     link.url = resolved.0;
@@ -236,7 +236,7 @@ impl<'a> BodyRenderer<'a, '_> {
                     );
                     self.warn(position, message, "put the image into assets/");
                 }
-                let (href, absolute) = self.resolve(&image.url, position.start.line);
+                let (href, absolute) = self.resolve_link(&image.url, position.start.line);
                 self.replace_destination(node, position, &image.url, &absolute);
                 let title = if image.title.is_empty() {
                     String::new()
@@ -307,7 +307,7 @@ impl<'a> BodyRenderer<'a, '_> {
         self.rendered.facts.headings.push(Heading { level, id, title });
     }
 
-    fn check_policy(&mut self, literal: &str, position: Sourcepos) {
+    fn warn_about_blocked_html(&mut self, literal: &str, position: Sourcepos) {
         let lower = literal.to_ascii_lowercase();
         for (pattern, hint) in BLOCKED {
             // The policy permits scripts from files, and JSON in a script element is only data.
@@ -331,20 +331,20 @@ impl<'a> BodyRenderer<'a, '_> {
         let html = format!("<input type=\"checkbox\" disabled{checked} aria-label=\"{state}\"> ");
         node.data_mut().value =
             NodeValue::Item(NodeList { list_type: ListType::Bullet, ..NodeList::default() });
-        let raw = self.raw(html, position);
+        let raw = self.new_raw_node(html, position);
         match node.first_child() {
             Some(first) if matches!(first.data().value, NodeValue::Paragraph) => first.prepend(raw),
             _ => node.prepend(raw),
         }
     }
 
-    fn raw(&self, html: String, position: Sourcepos) -> Node<'a> {
+    fn new_raw_node(&self, html: String, position: Sourcepos) -> Node<'a> {
         self.arena.alloc(comrak::nodes::Ast::new(NodeValue::Raw(html), position.start).into())
     }
 
     /// Returns the link for HTML and the link for Markdown, and records the target.
-    fn resolve(&mut self, url: &str, line: usize) -> (String, String) {
-        let resolved = self.consultation.resolve(self.catalog, self.place, url);
+    fn resolve_link(&mut self, url: &str, line: usize) -> (String, String) {
+        let resolved = self.consultation.look_up(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
             self.rendered.facts.links.push((target, self.first_line + line - 1));
         }
@@ -357,10 +357,10 @@ impl<'a> BodyRenderer<'a, '_> {
         if url == absolute {
             return;
         }
-        let Some(range) = self.source.range(position) else { return };
+        let Some(range) = self.source.byte_range(position) else { return };
         let text_end = node
             .last_child()
-            .and_then(|child| self.source.range(child.data().sourcepos))
+            .and_then(|child| self.source.byte_range(child.data().sourcepos))
             .map_or(range.start, |child| child.end.min(range.end));
         let Some(after) = self.source.text[text_end..range.end].find("](").map(|at| text_end + at + 2) else {
             return;
@@ -378,7 +378,7 @@ impl<'a> BodyRenderer<'a, '_> {
             if self.verbatim.iter().any(|lines| lines.contains(&number)) {
                 continue;
             }
-            let (start, line) = self.source.line(number);
+            let (start, line) = self.source.line_at(number);
             let indent = line.len() - line.trim_start_matches([' ', '>']).len();
             let Some(label) = line[indent..].strip_prefix('[').filter(|rest| !rest.starts_with('^')) else {
                 continue;
@@ -394,14 +394,14 @@ impl<'a> BodyRenderer<'a, '_> {
                         && number < self.source.lines.len()
                         && !self.verbatim.iter().any(|lines| lines.contains(&(number + 1))) =>
                 {
-                    let (start, next) = self.source.line(number + 1);
+                    let (start, next) = self.source.line_at(number + 1);
                     (start, next, 0)
                 }
                 after => (start, line, after),
             };
             if let Some(found) = find_destination(&line[after..]) {
                 let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
-                let absolute = self.consultation.resolve(self.catalog, self.place, &raw).absolute;
+                let absolute = self.consultation.look_up(self.catalog, self.place, &raw).absolute;
                 if absolute != raw {
                     self.edits.push((
                         start + after + found.start..start + after + found.end,
@@ -414,17 +414,17 @@ impl<'a> BodyRenderer<'a, '_> {
 
     /// Resolves the links in raw HTML for both representations, and returns the HTML.
     fn resolve_html(&mut self, literal: &str, position: Sourcepos) -> String {
-        self.check_policy(literal, position);
+        self.warn_about_blocked_html(literal, position);
         let first_line = position.start.line;
         let mut found = Vec::new();
         let html = rewrite_links(literal, |url, offset| {
             let line = first_line + literal[..offset].matches('\n').count();
-            let (href, absolute) = self.resolve(url, line);
+            let (href, absolute) = self.resolve_link(url, line);
             found.push((url.to_owned(), absolute));
             href
         });
         if !found.is_empty()
-            && let Some(range) = self.source.range(position)
+            && let Some(range) = self.source.byte_range(position)
         {
             let mut absolutes = found.into_iter();
             let edited = rewrite_links(&self.source.text[range.clone()], |url, _| {
@@ -489,7 +489,7 @@ impl<'a> SourceText<'a> {
         Self { text, lines }
     }
 
-    fn line(&self, number: usize) -> (usize, &'a str) {
+    fn line_at(&self, number: usize) -> (usize, &'a str) {
         let start = self.lines[number - 1];
         let end = self.lines.get(number).map_or(self.text.len(), |next| next - 1);
         (start, &self.text[start..end])
@@ -497,14 +497,14 @@ impl<'a> SourceText<'a> {
 
     /// The byte range of a position. Lines and columns count from 1, columns are in bytes, and the end is
     /// inclusive.
-    fn range(&self, position: Sourcepos) -> Option<Range<usize>> {
+    fn byte_range(&self, position: Sourcepos) -> Option<Range<usize>> {
         let start =
             self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
         let end = self.lines.get(position.end.line.checked_sub(1)?)? + position.end.column;
         (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
     }
 
-    fn edited(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
+    fn apply_edits(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
         edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut text = String::with_capacity(self.text.len() + edits.len() * 32);
         let mut done = 0;

@@ -51,7 +51,7 @@ struct RangeMatch {
 
 impl RangeMatch {
     /// The most specific range decides. Among equally specific ranges, the highest quality applies.
-    fn add(&mut self, specificity: u8, quality: Quality) {
+    fn add_range(&mut self, specificity: u8, quality: Quality) {
         if specificity > self.specificity {
             *self = Self { specificity, quality };
         } else if specificity == self.specificity && specificity > 0 {
@@ -74,16 +74,16 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     let (mut html, mut markdown) = (RangeMatch::default(), RangeMatch::default());
     let mut has_valid = false;
     for line in accept {
-        for member in members(line) {
+        for member in split_members(line) {
             // Most types that browsers name are not available. They matter only while no valid member has
             // been found.
             if has_valid && !matches!(member[0], b't' | b'T' | b'*') {
                 continue;
             }
-            let Some(([of_html, of_markdown], quality)) = media_range(member) else { continue };
+            let Some(([of_html, of_markdown], quality)) = parse_media_range(member) else { continue };
             has_valid = true;
-            html.add(of_html, quality);
-            markdown.add(of_markdown, quality);
+            html.add_range(of_html, quality);
+            markdown.add_range(of_markdown, quality);
         }
     }
     if !has_valid {
@@ -101,14 +101,14 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
 
 /// Parses `type/subtype *( OWS ";" OWS parameter )`. Returns the range's [specificity](RangeMatch) for HTML
 /// and for Markdown, and its quality. `None` if the member is malformed.
-fn media_range(member: &[u8]) -> Option<([u8; 2], Quality)> {
+fn parse_media_range(member: &[u8]) -> Option<([u8; 2], Quality)> {
     let (range, parameters) = split_parameters(member);
     let slash = range.iter().position(|byte| *byte == b'/')?;
     let (kind, subtype) = (&range[..slash], &range[slash + 1..]);
     if !is_token(kind) || !is_token(subtype) || (kind == b"*" && subtype != b"*") {
         return None;
     }
-    let quality = quality(parameters)?;
+    let quality = parse_quality(parameters)?;
     let specificity = if kind == b"*" {
         [1, 1]
     } else if !kind.eq_ignore_ascii_case(b"text") {
@@ -133,9 +133,9 @@ impl Codings {
     pub fn parse<'a>(accept_encoding: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut codings = Self::default();
         for line in accept_encoding {
-            for member in members(line) {
+            for member in split_members(line) {
                 let (coding, parameters) = split_parameters(member);
-                let Some(quality) = quality(parameters) else { continue };
+                let Some(quality) = parse_quality(parameters) else { continue };
                 let slot = if coding == b"*" {
                     &mut codings.of_others
                 } else if coding.eq_ignore_ascii_case(b"identity") {
@@ -175,8 +175,8 @@ impl Codings {
 
 /// The non-empty members of a comma-separated list, trimmed. Commas within quoted strings do not separate
 /// members.
-fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    split(line, b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+fn split_members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    split_outside_quotes(line, b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
 /// Splits a member at its first `;`.
@@ -187,15 +187,15 @@ fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// The weight among `parameters`, or 1000 if there is none. `None` if it is malformed.
-fn quality(parameters: &[u8]) -> Option<Quality> {
+fn parse_quality(parameters: &[u8]) -> Option<Quality> {
     if parameters.is_empty() {
         return Some(1000);
     }
-    for parameter in split(parameters, b';').map(<[u8]>::trim_ascii) {
+    for parameter in split_outside_quotes(parameters, b';').map(<[u8]>::trim_ascii) {
         let Some(equals) = parameter.iter().position(|byte| *byte == b'=') else { continue };
         // The grammar forbids spaces around the equals sign, but the meaning is clear.
         if parameter[..equals].trim_ascii_end().eq_ignore_ascii_case(b"q") {
-            return qvalue(parameter[equals + 1..].trim_ascii_start());
+            return parse_qvalue(parameter[equals + 1..].trim_ascii_start());
         }
     }
     Some(1000)
@@ -203,7 +203,7 @@ fn quality(parameters: &[u8]) -> Option<Quality> {
 
 /// Parses a decimal between 0 and 1 into thousandths. Digits after the third are ignored, except that a
 /// weight above zero never becomes 0, because that would count as a refusal.
-fn qvalue(value: &[u8]) -> Option<Quality> {
+fn parse_qvalue(value: &[u8]) -> Option<Quality> {
     let (whole, fraction) = match value.iter().position(|byte| *byte == b'.') {
         Some(at) => (&value[..at], &value[at + 1..]),
         None => (value, &value[..0]),
@@ -227,7 +227,7 @@ fn qvalue(value: &[u8]) -> Option<Quality> {
 
 /// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). An unclosed quote, and any quote after it,
 /// counts as an ordinary character, so that the time stays linear.
-fn split(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+fn split_outside_quotes(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
     // Quotes are rare, so most headers skip the search for them.
     let mut quotes = bytes.contains(&b'"');

@@ -29,7 +29,7 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
         return Ok(Cow::Borrowed(path));
     }
     let decoded: Cow<'_, str> =
-        if path.contains('%') { Cow::Owned(unescape(path)?) } else { Cow::Borrowed(path) };
+        if path.contains('%') { Cow::Owned(percent_decode(path)?) } else { Cow::Borrowed(path) };
     if decoded.chars().any(|c| c == '\\' || c.is_control()) {
         return Err(PathError::Ambiguous);
     }
@@ -62,7 +62,7 @@ const PLAIN: [bool; 256] = {
 };
 
 /// Percent-decodes once. Refuses encoded slashes, because decoding would turn them into separators.
-pub(super) fn unescape(path: &str) -> Result<String, PathError> {
+pub(super) fn percent_decode(path: &str) -> Result<String, PathError> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -104,7 +104,7 @@ pub fn encode(path: &str) -> Cow<'_, str> {
 }
 
 /// The public path (`/blog/a/x.png`) of a file or folder (`posts/a/x.png`) in the site's folder.
-pub fn published(file: &str) -> String {
+pub fn public_path(file: &str) -> String {
     match file.split_once('/') {
         Some(("pages", rest)) => format!("/{rest}"),
         Some(("posts", rest)) => format!("/blog/{rest}"),
@@ -113,7 +113,7 @@ pub fn published(file: &str) -> String {
 }
 
 /// The path of a page's Markdown twin: `/developers.md` for `/developers/`, `/index.md` for `/`.
-pub fn twin(page: &str) -> String {
+pub fn twin_path(page: &str) -> String {
     match page.trim_end_matches('/') {
         "" => "/index.md".to_owned(),
         stem => format!("{stem}.md"),
@@ -121,13 +121,13 @@ pub fn twin(page: &str) -> String {
 }
 
 /// All paths of a page's Markdown: the twin, `index.md`, and `index.html.md` as proposed by llmstxt.org.
-pub fn twins(page: &str) -> [String; 3] {
+pub fn markdown_paths(page: &str) -> [String; 3] {
     let stem = page.trim_end_matches('/');
-    [twin(page), format!("{stem}/index.md"), format!("{stem}/index.html.md")]
+    [twin_path(page), format!("{stem}/index.md"), format!("{stem}/index.html.md")]
 }
 
 /// The paths that redirect to a page: the path without the trailing slash, and the path with `index.html`.
-pub fn redirects(page: &str) -> Vec<String> {
+pub fn redirect_paths(page: &str) -> Vec<String> {
     let stem = page.trim_end_matches('/');
     let file = format!("{stem}/index.html");
     if stem.is_empty() { vec![file] } else { vec![stem.to_owned(), file] }
@@ -149,7 +149,7 @@ pub fn slug(words: &str) -> String {
 }
 
 /// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3). Both are decoded paths.
-pub fn join(base: &str, relative: &str) -> String {
+pub fn resolve_relative(base: &str, relative: &str) -> String {
     let folder = base.rfind('/').map_or("", |at| &base[..at]);
     let mut segments: Vec<&str> = if relative.starts_with('/') {
         Vec::new()
@@ -215,9 +215,9 @@ mod tests {
 
     #[test]
     fn twins_and_slugs_have_their_names() {
-        assert_eq!(twin("/"), "/index.md");
-        assert_eq!(twin("/developers/"), "/developers.md");
-        assert_eq!(twin("/blog/a-post/"), "/blog/a-post.md");
+        assert_eq!(twin_path("/"), "/index.md");
+        assert_eq!(twin_path("/developers/"), "/developers.md");
+        assert_eq!(twin_path("/blog/a-post/"), "/blog/a-post.md");
         assert_eq!(slug("Least privilege, measured!"), "least-privilege-measured");
         assert_eq!(slug("  C++ & Rust "), "c-rust");
         assert_eq!(slug("Größe"), "größe");
@@ -225,14 +225,14 @@ mod tests {
 
     #[test]
     fn relative_paths_resolve() {
-        assert_eq!(join("/blog/x/", "y/"), "/blog/x/y/");
-        assert_eq!(join("/blog/x/", "../y/"), "/blog/y/");
-        assert_eq!(join("/posts/x.md", "y.md"), "/posts/y.md");
-        assert_eq!(join("/posts/x.md", "../pages/a.md"), "/pages/a.md");
-        assert_eq!(join("/posts/x.md", "./img/a.png"), "/posts/img/a.png");
-        assert_eq!(join("/a/", "/b/"), "/b/");
-        assert_eq!(join("/a/b/", ".."), "/a/");
-        assert_eq!(join("/", "../../../x"), "/x");
+        assert_eq!(resolve_relative("/blog/x/", "y/"), "/blog/x/y/");
+        assert_eq!(resolve_relative("/blog/x/", "../y/"), "/blog/y/");
+        assert_eq!(resolve_relative("/posts/x.md", "y.md"), "/posts/y.md");
+        assert_eq!(resolve_relative("/posts/x.md", "../pages/a.md"), "/pages/a.md");
+        assert_eq!(resolve_relative("/posts/x.md", "./img/a.png"), "/posts/img/a.png");
+        assert_eq!(resolve_relative("/a/", "/b/"), "/b/");
+        assert_eq!(resolve_relative("/a/b/", ".."), "/a/");
+        assert_eq!(resolve_relative("/", "../../../x"), "/x");
     }
 
     proptest! {
@@ -251,7 +251,7 @@ mod tests {
                 let (last, others) = segments.split_last().expect("a segment");
                 prop_assert!(others.iter().all(|segment| !segment.is_empty()));
                 prop_assert!(![".", ".."].contains(last) && others.iter().all(|segment| ![".", ".."].contains(segment)));
-                prop_assert_eq!(unescape(&path), Ok(path));
+                prop_assert_eq!(percent_decode(&path), Ok(path));
             }
         }
 

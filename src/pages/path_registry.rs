@@ -47,7 +47,7 @@ impl PathRegistry {
         self.secondary.insert(path);
     }
 
-    fn has(&self, path: &str) -> bool {
+    fn has_path(&self, path: &str) -> bool {
         self.owners.contains_key(path) || self.secondary.contains(path)
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn check_links(
 ) -> Vec<Fault> {
     let chunks: Vec<&[LinkUse<'_>]> = found.chunks(1_000).collect();
     let broken = in_parallel(&chunks, |links| {
-        let broken = links.iter().filter_map(|link| Some((link, find_problem(link.target, names, anchors)?)));
+        let broken = links.iter().filter_map(|link| Some((link, check_link(link.target, names, anchors)?)));
         broken.collect::<Vec<_>>()
     });
     let mut paths: Option<Vec<&str>> = None;
@@ -114,14 +114,14 @@ enum BrokenLink<'a> {
     MissingAnchor(&'a str, &'a HashSet<Box<str>>),
 }
 
-fn find_problem<'a>(
+fn check_link<'a>(
     target: &'a LinkTarget,
     names: &PathRegistry,
     anchors: &HashMap<&str, &'a HashSet<Box<str>>>,
 ) -> Option<BrokenLink<'a>> {
     let path = target.path.as_str();
     let there = anchors.get(path);
-    if there.is_none() && !names.has(path) {
+    if there.is_none() && !names.has_path(path) {
         return Some(BrokenLink::MissingPath);
     }
     // A text fragment follows `:~:` (URL Fragment Text Directives). `#top` needs no id (HTML).

@@ -106,7 +106,7 @@ impl Site {
 
     /// Total size in bytes of all unencoded bodies. The two names of an asset share one body.
     pub fn size(&self) -> usize {
-        let mut bodies: Vec<_> = self.files().iter().map(|file| &file.identity().bytes).collect();
+        let mut bodies: Vec<_> = self.files().iter().map(|file| &file.unencoded().bytes).collect();
         bodies.sort_by_key(|bytes| bytes.as_ptr());
         bodies.dedup_by_key(|bytes| bytes.as_ptr());
         bodies.iter().map(|bytes| bytes.len()).sum()
@@ -125,14 +125,14 @@ impl Site {
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
         self.page_count += 1;
         self.pages.extend(summary);
-        let [twin, others @ ..] = path::twins(decoded);
+        let [twin, others @ ..] = path::markdown_paths(decoded);
         self.entries.insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin));
         for name in others {
             self.entries
                 .entry(name.into())
                 .or_insert_with(|| SiteEntry::File(page.markdown.clone(), Role::Twin));
         }
-        for name in path::redirects(decoded) {
+        for name in path::redirect_paths(decoded) {
             self.entries.entry(name.into()).or_insert_with(|| SiteEntry::Redirect(page.path.clone()));
         }
         self.entries.insert(decoded.into(), SiteEntry::Page(page));
@@ -169,13 +169,13 @@ impl Site {
     pub fn hash(&self) -> &str {
         self.hash.get_or_init(|| {
             let page =
-                |page: &Page| [&page.html, &page.markdown].map(|file| file.identity().etag().to_owned());
+                |page: &Page| [&page.html, &page.markdown].map(|file| file.unencoded().etag().to_owned());
             let mut lines: Vec<String> = self
                 .entries
                 .iter()
                 .map(|(path, entry)| match entry {
                     SiteEntry::Page(both) => format!("{path:?} {:?}", page(both)),
-                    SiteEntry::File(file, _) => format!("{path:?} {}", file.identity().etag()),
+                    SiteEntry::File(file, _) => format!("{path:?} {}", file.unencoded().etag()),
                     SiteEntry::Redirect(to) => format!("{path:?} to {to:?}"),
                 })
                 .collect();
@@ -190,25 +190,25 @@ impl Site {
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
-        files.sort_by_key(|file| (file.identity().bytes.len(), *file.hash.as_bytes()));
+        files.sort_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
         // An asset has two files with the same bytes, one for each of its names.
         let contents: Vec<&[&Arc<File>]> = files.chunk_by(|a, b| a.hash == b.hash).collect();
         let mut sum = 0;
         let affordable = contents
             .iter()
             .take_while(|files| {
-                sum += files[0].identity().bytes.len();
+                sum += files[0].unencoded().bytes.len();
                 sum <= budget
             })
             .count();
         in_parallel(&contents[..affordable], |files| {
             let [first, others @ ..] = files else { return };
             match cache.and_then(|cache| cache.read(first.hash)) {
-                Some(strong) => first.supply_strong(&strong),
+                Some(strong) => first.use_strong_encodings(&strong),
                 None => first.compress(),
             }
             for other in others {
-                other.supply_from(first);
+                other.copy_encodings_from(first);
             }
         });
     }
@@ -224,15 +224,15 @@ impl Site {
     /// on all cores, which takes minutes for a large site.
     #[must_use]
     pub fn strengthened_now(&self, cache: &Encodings) -> Self {
-        self.reencoded(|file| Some(cache.read(file.hash).unwrap_or_else(|| encodings::make(file))))
+        self.reencoded(|file| Some(cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file))))
     }
 
     fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
         let weak: Vec<&Arc<File>> =
             self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
         let strong = in_parallel(&weak, |file| {
-            let strong = file.unencoded();
-            strong.supply_strong(&encoded(file)?);
+            let strong = file.without_encodings();
+            strong.use_strong_encodings(&encoded(file)?);
             Some(Arc::new(strong))
         });
         let stronger: HashMap<*const File, Arc<File>> = weak

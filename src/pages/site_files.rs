@@ -69,7 +69,7 @@ struct FileSignature {
 const COARSEST_STAMP: Duration = Duration::from_secs(2);
 
 impl FileSignature {
-    fn of(file: &Metadata) -> Self {
+    fn new(file: &Metadata) -> Self {
         Self {
             device: file.dev(),
             inode: file.ino(),
@@ -130,7 +130,7 @@ enum Purpose {
 }
 
 impl Purpose {
-    fn of(part: &str, name: &str) -> Self {
+    fn of_file(part: &str, name: &str) -> Self {
         match part {
             "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => Self::Source,
             "pages" | "posts" if !is_media_file(name) => Self::None,
@@ -181,9 +181,9 @@ impl SiteFiles {
             let found = list_files(folder, part, &published, faults);
             let read = in_parallel(&found, |file| {
                 let place = format!("{part}/{}", file.name);
-                let purpose = Purpose::of(part, &file.name);
-                let content =
-                    (purpose != Purpose::None).then(|| read(file, &place, purpose, before.0.get(&place)));
+                let purpose = Purpose::of_file(part, &file.name);
+                let content = (purpose != Purpose::None)
+                    .then(|| read_file(file, &place, purpose, before.0.get(&place)));
                 (place, purpose, content)
             });
             known.0.reserve(found.len());
@@ -201,17 +201,17 @@ impl SiteFiles {
                     }
                 };
                 let (signature, settled) =
-                    (FileSignature::of(&file.metadata), is_settled(&file.metadata, now));
+                    (FileSignature::new(&file.metadata), is_settled(&file.metadata, now));
                 known.0.insert(place.clone(), CachedFile { signature, settled, content: content.clone() });
                 match content {
                     FileContent::Source(hash) => {
-                        let changed = day_of_change(&file.metadata);
+                        let changed = modification_date(&file.metadata);
                         tree.sources.push(SourceFile { file: place, hash, changed, at: file.at, text });
                     }
                     FileContent::Blob(blob) => match purpose {
                         Purpose::Verbatim => tree.verbatim.push((file.name, blob)),
                         Purpose::Theme => tree.theme.push((file.name, blob)),
-                        _ => tree.assets.push((path::published(&place), blob)),
+                        _ => tree.assets.push((path::public_path(&place), blob)),
                     },
                 }
             }
@@ -221,13 +221,13 @@ impl SiteFiles {
 }
 
 /// The content of a file, and its text if it is a source that had to be read. `place` names it in faults.
-fn read(
+fn read_file(
     file: &FoundFile,
     place: &str,
     purpose: Purpose,
     before: Option<&CachedFile>,
 ) -> Result<(FileContent, Option<String>), Fault> {
-    let is_same = |seen: &&CachedFile| seen.settled && seen.signature == FileSignature::of(&file.metadata);
+    let is_same = |seen: &&CachedFile| seen.settled && seen.signature == FileSignature::new(&file.metadata);
     if let Some(seen) = before.filter(is_same) {
         return Ok((seen.content.clone(), None));
     }
@@ -294,7 +294,7 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
                 faults.push(error(&file, "the file's name is not valid UTF-8".to_owned()));
                 continue;
             };
-            if is_left_out(name) {
+            if is_hidden_or_backup(name) {
                 continue;
             }
             let kind = entry.file_type().ok();
@@ -327,14 +327,14 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
     found
 }
 
-fn is_left_out(name: &str) -> bool {
+fn is_hidden_or_backup(name: &str) -> bool {
     (name.starts_with('.') && name != ".well-known") || name.ends_with('~')
 }
 
 /// Whether a file below the published folders has a hidden name or is in a hidden folder.
 fn is_hidden(real: &Path, published: &[PathBuf]) -> bool {
     let below = published.iter().find_map(|part| real.strip_prefix(part).ok()).unwrap_or(real);
-    below.components().any(|part| is_left_out(&part.as_os_str().to_string_lossy()))
+    below.components().any(|part| is_hidden_or_backup(&part.as_os_str().to_string_lossy()))
 }
 
 fn outside_link_fault(place: &str, of: &str) -> Fault {
@@ -345,7 +345,7 @@ fn relative_name(root: &Path, file: &Path) -> String {
     file.strip_prefix(root).unwrap_or(file).display().to_string()
 }
 
-fn day_of_change(file: &Metadata) -> Date {
+fn modification_date(file: &Metadata) -> Date {
     file.modified()
         .ok()
         .and_then(|time| jiff::Timestamp::try_from(time).ok())
@@ -367,7 +367,7 @@ pub(super) fn name_assets<'a>(
     files: impl Iterator<Item = &'a (String, Blob)>,
     theme: &'a Theme,
 ) -> (Vec<Asset>, BTreeMap<String, String>) {
-    let themed = theme.assets().map(|(name, blob)| (path::published(&format!("assets/{name}")), blob));
+    let themed = theme.asset_files().map(|(name, blob)| (path::public_path(&format!("assets/{name}")), blob));
     let own = files.map(|(path, blob)| (path.clone(), blob));
     // The operator's assets come last, so that they replace those of the theme.
     let all: BTreeMap<String, &Blob> = themed.chain(own).collect();

@@ -62,11 +62,11 @@ impl Theme {
         Self { files: built_in.chain(overrides).collect() }
     }
 
-    pub fn assets(&self) -> impl Iterator<Item = (&str, &Blob)> {
+    pub fn asset_files(&self) -> impl Iterator<Item = (&str, &Blob)> {
         self.files.iter().filter(|(name, _)| !is_template(name)).map(|(name, blob)| (name.as_str(), blob))
     }
 
-    fn templates(&self) -> impl Iterator<Item = (&String, &Blob)> {
+    fn template_files(&self) -> impl Iterator<Item = (&String, &Blob)> {
         self.files.iter().filter(|(name, _)| is_template(name))
     }
 
@@ -77,13 +77,13 @@ impl Theme {
 
     /// Compiles the templates, or returns `before` if the inputs are unchanged. `assets` maps the names that
     /// templates use to URLs.
-    pub fn compiled(
+    pub fn compile(
         &self,
         assets: BTreeMap<String, String>,
         before: Option<&Arc<CompiledTheme>>,
     ) -> Arc<CompiledTheme> {
         let files: BTreeMap<String, blake3::Hash> =
-            self.templates().map(|(name, blob)| (name.clone(), blob.hash)).collect();
+            self.template_files().map(|(name, blob)| (name.clone(), blob.hash)).collect();
         if let Some(same) = before.filter(|before| before.files == files && *before.assets == assets) {
             return same.clone();
         }
@@ -109,7 +109,7 @@ impl Theme {
                 )
             })
         });
-        for (name, blob) in self.templates() {
+        for (name, blob) in self.template_files() {
             let Ok(text) = std::str::from_utf8(&blob.bytes) else {
                 faults.push(Fault::error(format!("theme/{name}"), None, "the template is not valid UTF-8"));
                 continue;
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_faulty_template_is_named_with_its_line() {
         let theme = Theme::new([("page.html".to_owned(), Blob::new("a\n{% if %}\n"))]);
-        let compiled = theme.compiled(BTreeMap::new(), None);
+        let compiled = theme.compile(BTreeMap::new(), None);
         let faults = &compiled.faults;
         assert_eq!(faults.len(), 1);
         assert!(faults[0].to_string().starts_with("theme/page.html:2: "), "{}", faults[0]);

@@ -42,7 +42,7 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
             .cta
             .iter()
             .map(|button| {
-                format!("[{}]({})", escape_brackets(&button.label), absolute(&button.href, base, url))
+                format!("[{}]({})", escape_brackets(&button.label), make_absolute(&button.href, base, url))
             })
             .collect();
         let _ = write!(text, "\n{}\n", links.join(" · "));
@@ -50,12 +50,12 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     let body = document.content.markdown.trim();
     let body = if body.is_empty() { String::new() } else { format!("\n{body}\n") };
     // The same order as in the templates.
-    if document.template() == "home" {
-        text.push_str(&highlights(document, base, url));
+    if document.template_name() == "home" {
+        text.push_str(&highlights_markdown(document, base, url));
         text.push_str(&body);
     } else {
         text.push_str(&body);
-        text.push_str(&highlights(document, base, url));
+        text.push_str(&highlights_markdown(document, base, url));
     }
     if !view.help.is_empty() {
         let _ = write!(text, "\n{}", view.help);
@@ -87,7 +87,7 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     text
 }
 
-fn highlights(document: &Document, base: &str, url: &str) -> String {
+fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
     let cards = document.front_matter.highlights.iter();
     let lines: String = cards
         .map(|card| match &card.href {
@@ -95,7 +95,7 @@ fn highlights(document: &Document, base: &str, url: &str) -> String {
                 format!(
                     "- [{}]({}): {}\n",
                     escape_brackets(&card.title),
-                    absolute(href, base, url),
+                    make_absolute(href, base, url),
                     card.text
                 )
             }
@@ -111,7 +111,7 @@ pub fn escape_brackets(text: &str) -> String {
 }
 
 /// Makes a link that was resolved for HTML absolute. `page` is the URL of the page that contains the link.
-pub(super) fn absolute(href: &str, base: &str, page: &str) -> String {
+pub(super) fn make_absolute(href: &str, base: &str, page: &str) -> String {
     match href.as_bytes().first() {
         Some(b'/') if !href.starts_with("//") => format!("{base}{href}"),
         Some(b'#') => format!("{page}{href}"),

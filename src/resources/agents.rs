@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::forms::{CONFIRMATION, section};
+use super::forms::{CONFIRMATION, form_section};
 use super::options::ResourceOptions;
 use super::text::{format_duration, list_item, rate_limit_clause};
 use crate::forms::FORMS;
@@ -29,7 +29,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
         limited = rate_limit_clause(resources),
     );
     for form in FORMS {
-        let _ = write!(text, "\n{}", section(form, base));
+        let _ = write!(text, "\n{}", form_section(form, base));
     }
     text.push_str(
         "\n## Answers\n\n\

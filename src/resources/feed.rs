@@ -6,7 +6,7 @@ use super::text::{escape_xml, has_page};
 use crate::pages::{FEED_LENGTH, PageSummary, PagesOptions};
 
 /// Builds the feed, newest post first.
-pub(super) fn build(pages: &[PageSummary], options: &PagesOptions) -> String {
+pub(super) fn build_rss(pages: &[PageSummary], options: &PagesOptions) -> String {
     let base = &options.base_url;
     let posts: Vec<&PageSummary> = pages.iter().filter(|page| page.is_post).take(FEED_LENGTH).collect();
     let mut text = format!(
@@ -22,7 +22,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions) -> String {
         escape_xml(&format!("{base}/blog/rss.xml")),
     );
     if let Some(latest) = posts.iter().map(|post| post.updated).max() {
-        let _ = writeln!(text, "<lastBuildDate>{}</lastBuildDate>", rfc_822(latest));
+        let _ = writeln!(text, "<lastBuildDate>{}</lastBuildDate>", format_rfc_822(latest));
     }
     for post in posts {
         let address = escape_xml(&format!("{base}{}", post.path));
@@ -30,7 +30,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions) -> String {
             text,
             "<item>\n<title>{}</title>\n<link>{address}</link>\n<guid isPermaLink=\"true\">{address}</guid>\n<pubDate>{}</pubDate>\n",
             escape_xml(&post.title),
-            rfc_822(post.date.unwrap_or(post.updated)),
+            format_rfc_822(post.date.unwrap_or(post.updated)),
         );
         if let Some(author) = &post.author {
             let _ = writeln!(text, "<dc:creator>{}</dc:creator>", escape_xml(author));
@@ -48,7 +48,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions) -> String {
 }
 
 /// Formats midnight UTC of a date for RSS (RFC 822 with a four-digit year).
-fn rfc_822(date: jiff::civil::Date) -> String {
+fn format_rfc_822(date: jiff::civil::Date) -> String {
     date.strftime("%a, %d %b %Y 00:00:00 +0000").to_string()
 }
 
@@ -56,6 +56,6 @@ fn rfc_822(date: jiff::civil::Date) -> String {
 mod tests {
     #[test]
     fn dates_are_written_as_feeds_want_them() {
-        assert_eq!(super::rfc_822(jiff::civil::date(2026, 11, 20)), "Fri, 20 Nov 2026 00:00:00 +0000");
+        assert_eq!(super::format_rfc_822(jiff::civil::date(2026, 11, 20)), "Fri, 20 Nov 2026 00:00:00 +0000");
     }
 }

@@ -16,13 +16,13 @@ pub fn page_forms(base_url: &str) -> Vec<pages::PageForm> {
             name: form.name,
             action: form.path,
             fields: form.fields,
-            markdown: section(form, base_url),
+            markdown: form_section(form, base_url),
         })
         .collect()
 }
 
 /// A Markdown section that explains a form: its address, its fields, an example and the responses.
-pub(super) fn section(form: &Form, base_url: &str) -> String {
+pub(super) fn form_section(form: &Form, base_url: &str) -> String {
     let mut text = format!("## {}\n\n", form.summary);
     let _ = write!(text, "{} {CONFIRMATION}\n\n", form.description);
     let _ = write!(
@@ -30,26 +30,26 @@ pub(super) fn section(form: &Form, base_url: &str) -> String {
         "`POST {base_url}{}` with `Content-Type: application/json` and a body of at most {} KiB. No credentials are needed.\n\n{}",
         form.path,
         MAX_BODY_BYTES / 1024,
-        table(form.fields)
+        field_table(form.fields)
     );
     if let Some(alternative) = form.alternative {
         let _ = write!(
             text,
             "\nAn object without `name` is read as this second shape:\n\n{}",
-            table(alternative)
+            field_table(alternative)
         );
     }
     let _ = write!(
         text,
         "\n```bash\ncurl --json '{}' {base_url}{}\n```\n\n\
          The answer is `200` with `{{\"ok\": true}}` once the submission is safely stored, else `{{\"error\": \"…\"}}` with a sentence that names every field at fault.\n",
-        example(form.fields).to_string().replace('\'', "’"),
+        example_body(form.fields).to_string().replace('\'', "’"),
         form.path
     );
     text
 }
 
-fn table(fields: &[Field]) -> String {
+fn field_table(fields: &[Field]) -> String {
     let mut text = String::from("| Field | Required | Constraint | Meaning |\n| --- | --- | --- | --- |\n");
     for field in fields {
         let constraint = match field.kind {
@@ -70,7 +70,7 @@ fn table(fields: &[Field]) -> String {
 }
 
 /// A valid request body.
-pub(super) fn example(fields: &[Field]) -> serde_json::Value {
+pub(super) fn example_body(fields: &[Field]) -> serde_json::Value {
     fields
         .iter()
         .map(|field| (field.name.to_owned(), field.example.into()))

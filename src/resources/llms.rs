@@ -13,7 +13,7 @@ const MAX_CHARACTERS: usize = 50_000;
 const RESERVED: usize = 2_000;
 
 /// Builds the guide: a heading, a summary, and lists of links to the Markdown of each page.
-pub(super) fn guide(pages: &[PageSummary], options: &PagesOptions) -> String {
+pub(super) fn build_llms_txt(pages: &[PageSummary], options: &PagesOptions) -> String {
     let base = &options.base_url;
     let mut text = format!("# {}\n\n> {}\n\n", options.title, options.description);
     text.push_str(&format!(
@@ -51,10 +51,10 @@ pub(super) fn guide(pages: &[PageSummary], options: &PagesOptions) -> String {
     text
 }
 
-pub(super) fn full(site: &Site, options: &PagesOptions) -> String {
+pub(super) fn build_llms_full_txt(site: &Site, options: &PagesOptions) -> String {
     let pages = site.pages.iter().filter(|page| !page.is_generated);
     let bodies: Vec<&[u8]> =
-        pages.filter_map(|page| Some(&site.markdown(&page.path)?.identity().bytes[..])).collect();
+        pages.filter_map(|page| Some(&site.markdown(&page.path)?.unencoded().bytes[..])).collect();
     let mut text = format!("# {}\n\n> {}\n", options.title, options.description);
     text.reserve(bodies.iter().map(|body| body.len() + 2).sum());
     for body in bodies {
@@ -87,7 +87,10 @@ mod tests {
             feed_html: String::new(),
         };
         let pages: Vec<PageSummary> = (0..pages).map(page).collect();
-        guide(&pages, &PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() })
+        build_llms_txt(
+            &pages,
+            &PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() },
+        )
     }
 
     #[test]

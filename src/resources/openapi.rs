@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::forms::{CONFIRMATION, example};
+use super::forms::{CONFIRMATION, example_body};
 use super::options::ResourceOptions;
 use super::text::{format_duration, has_page, rate_limit_clause};
 use crate::forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
@@ -23,8 +23,8 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     let mut paths = Map::new();
     let mut schemas = Map::new();
     for form in FORMS {
-        paths.insert(form.path.to_owned(), json!({ "post": operation(form, resources) }));
-        schemas.insert(form.schema_name.to_owned(), schema(form.fields));
+        paths.insert(form.path.to_owned(), json!({ "post": describe_operation(form, resources) }));
+        schemas.insert(form.schema_name.to_owned(), fields_schema(form.fields));
     }
     let mut components: Components = serde_json::from_str(COMPONENTS).unwrap_or_default();
     schemas.append(&mut components.schemas);
@@ -61,7 +61,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     format!("{document:#}\n")
 }
 
-fn operation(form: &Form, resources: &ResourceOptions) -> Value {
+fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
     if let Some(alternative) = form.alternative {
         let names: Vec<String> = alternative.iter().map(|field| format!("`{}`", field.name)).collect();
@@ -125,7 +125,7 @@ fn operation(form: &Form, resources: &ResourceOptions) -> Value {
             "content": {
                 "application/json": {
                     "schema": { "$ref": format!("#/components/schemas/{}", form.schema_name) },
-                    "example": example(form.fields),
+                    "example": example_body(form.fields),
                 },
             },
         },
@@ -133,14 +133,14 @@ fn operation(form: &Form, resources: &ResourceOptions) -> Value {
     })
 }
 
-fn schema(fields: &[Field]) -> Value {
+fn fields_schema(fields: &[Field]) -> Value {
     let properties: Map<String, Value> =
-        fields.iter().map(|field| (field.name.to_owned(), property(field))).collect();
+        fields.iter().map(|field| (field.name.to_owned(), field_schema(field))).collect();
     let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-fn property(field: &Field) -> Value {
+fn field_schema(field: &Field) -> Value {
     let mut property = json!({ "type": "string", "description": field.description });
     if field.kind == FieldKind::Email {
         property["format"] = "email".into();

@@ -29,7 +29,7 @@ const TRAINERS: [&str; 8] = [
 ];
 
 /// Allows access to everything except the forms' endpoints, unless the operator's signals forbid it.
-pub(super) fn build(base_url: &str, signals: ContentSignals) -> String {
+pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> String {
     let said: Vec<String> =
         [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]
             .into_iter()
@@ -60,10 +60,10 @@ mod tests {
 
     #[test]
     fn the_operators_signals_decide() {
-        let silent = build(BASE, ContentSignals::default());
+        let silent = build_robots_txt(BASE, ContentSignals::default());
         assert!(!silent.contains("Content-Signal") && !silent.contains("Disallow: /\n"), "{silent}");
         let signals = ContentSignals { search: Some(true), ai_input: Some(true), ai_train: Some(false) };
-        let text = build(BASE, signals);
+        let text = build_robots_txt(BASE, signals);
         assert!(
             text.starts_with(
                 "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\nAllow: /\n"

@@ -15,7 +15,7 @@ const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 const MAX_URLS: usize = 50_000;
 
 /// Divides the pages into sitemaps. Returns each sitemap's path with its pages.
-pub(super) fn parts(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
+pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
     let parts = pages.len().div_ceil(MAX_URLS).max(1);
     (0..parts)
         .map(|part| {
@@ -28,21 +28,21 @@ pub(super) fn parts(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
 }
 
 /// The index of all sitemaps. Each sitemap has the date of its newest page.
-pub(super) fn index(pages: &[PageSummary], options: &PagesOptions) -> String {
-    let sitemaps = parts(pages)
+pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> String {
+    let sitemaps = divide(pages)
         .into_iter()
         .map(|(path, pages)| (path, pages.iter().map(|page| page.updated).max().unwrap_or(options.today)));
-    list("sitemapindex", "sitemap", &options.base_url, sitemaps)
+    list_as_xml("sitemapindex", "sitemap", &options.base_url, sitemaps)
 }
 
-/// A sitemap of `pages`, which is one of the lists that [`parts`] returns.
-pub(super) fn urls(pages: &[PageSummary], options: &PagesOptions) -> String {
+/// A sitemap of `pages`, which is one of the lists that [`divide`] returns.
+pub(super) fn to_xml(pages: &[PageSummary], options: &PagesOptions) -> String {
     let pages = pages.iter().map(|page| (&page.path, page.updated));
-    list("urlset", "url", &options.base_url, pages)
+    list_as_xml("urlset", "url", &options.base_url, pages)
 }
 
 /// A list of paths with the dates of their last change, as XML elements `entry` in an element `root`.
-fn list(
+fn list_as_xml(
     root: &str,
     entry: &str,
     base_url: &str,
@@ -59,7 +59,7 @@ fn list(
 }
 
 /// The sitemap in Markdown, which links to the Markdown of each page.
-pub(super) fn markdown(pages: &[PageSummary], options: &PagesOptions) -> String {
+pub(super) fn sitemap_markdown(pages: &[PageSummary], options: &PagesOptions) -> String {
     let mut text = format!("# Sitemap of {}\n", options.title);
     let sections: [(&str, Section); 3] = [
         ("Pages", |page| !page.is_post && !page.is_generated),
@@ -104,9 +104,9 @@ mod tests {
             [(0, vec![0]), (1, vec![1]), (50_000, vec![50_000]), (50_001, vec![50_000, 1])]
         {
             let pages = vec![page.clone(); pages];
-            let sizes: Vec<usize> = parts(&pages).iter().map(|(_, pages)| pages.len()).collect();
+            let sizes: Vec<usize> = divide(&pages).iter().map(|(_, pages)| pages.len()).collect();
             assert_eq!(sizes, expected);
-            let index = index(&pages, &options);
+            let index = sitemap_index(&pages, &options);
             assert_eq!(index.matches("<sitemap>").count(), expected.len());
             let second = "https://www.example.com/sitemap-2.xml";
             assert_eq!(index.contains(second), expected.len() > 1, "{index}");

@@ -99,7 +99,7 @@ pub fn describe(site: &Site) -> Description {
 fn describe_url(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses {
     let encoded = |media, file: &File| {
         let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);
-        let prepared = encodings.filter(|encoding| file.has(*encoding));
+        let prepared = encodings.filter(|encoding| file.has_encoding(*encoding));
         let responses =
             prepared.map(|encoding| (encoding, record_response_to(site, path, true, media, encoding)));
         EncodedResponses(responses.collect())

@@ -48,7 +48,7 @@ impl<'a> Selection<'a> {
         codings: impl FnOnce() -> Codings,
     ) -> Self {
         let encoding = if file.compressible {
-            codings().choose(|encoding| file.has(encoding))
+            codings().choose(|encoding| file.has_encoding(encoding))
         } else {
             Encoding::Identity
         };

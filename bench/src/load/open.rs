@@ -30,15 +30,15 @@ pub fn run<S: Script>(
     script: impl Fn(usize, usize) -> S + Sync,
 ) -> Result<Sample> {
     let connect = |_| {
-        pin(&load.machine.numbers(load.cores)[..1])?;
-        Worker::new(server.address, load.connections, script(0, load.connections))
+        pin(&load.machine.core_numbers(load.cores)[..1])?;
+        Worker::connect(server.address, load.connections, script(0, load.connections))
     };
-    let generate = |worker: Worker<S>, recorder| worker.run_open(recorder, rate, Random::seeded(seed));
+    let generate = |worker: Worker<S>, recorder| worker.run_open_loop(recorder, rate, Random::seeded(seed));
     measure(load, server, 1, connect, generate)
 }
 
 impl<S: Script> Worker<S> {
-    fn run_open(mut self, mut recorder: Recorder, rate: f64, mut random: Random) -> Result<Recorder> {
+    fn run_open_loop(mut self, mut recorder: Recorder, rate: f64, mut random: Random) -> Result<Recorder> {
         let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
         let mut backlog: VecDeque<Instant> = VecDeque::new();
         let mut events = Vec::with_capacity(512);

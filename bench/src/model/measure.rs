@@ -18,10 +18,10 @@ use crate::figures::Unit;
 use crate::load::{self, Sample, open};
 use crate::machine::Cores;
 use crate::peer::postgres::Postgres;
-use crate::peer::{Peer, folder, free_address, frontdesk, postgres};
+use crate::peer::{Peer, create_folder, free_address, frontdesk, postgres};
 use crate::process::Usage;
 use crate::rounds::{Spread, percentile};
-use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, options, send};
+use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, frontdesk_options, send};
 
 /// Requests a second at which the server is nearly idle but the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
@@ -41,12 +41,12 @@ const LARGE_INBOX: f64 = 1e6;
 pub fn run(bench: &Bench) -> Result<Calibration> {
     std::fs::create_dir_all(&bench.out)?;
     let (content, ours) = Content::start(bench, None)?;
-    let mut comparisons = pages(bench, &content, &ours, "fast path", FAST_LOADS)?;
+    let mut comparisons = compare_pages(bench, &content, &ours, "fast path", FAST_LOADS)?;
     drop(ours);
     let general_path = content.start_general_path(bench)?;
-    comparisons.extend(pages(bench, &content, &general_path, "general path", GENERAL_LOADS)?);
+    comparisons.extend(compare_pages(bench, &content, &general_path, "general path", GENERAL_LOADS)?);
     drop(general_path);
-    let (max_rate, costs) = submissions(bench, &mut comparisons)?;
+    let (max_rate, costs) = measure_submissions(bench, &mut comparisons)?;
     for comparison in &comparisons {
         for figure in &comparison.figures {
             let (model, measured) =
@@ -54,7 +54,7 @@ pub fn run(bench: &Bench) -> Result<Calibration> {
             bench.log(&format!("{}: {}: model {model}, measured {measured}", comparison.load, figure.name));
         }
     }
-    let (bytes, delivery) = bytes(bench)?;
+    let (bytes, delivery) = measure_bytes(bench)?;
     let mut machine = crate::machine::describe(bench);
     let shown = ["processor", "cores", "memory", "kernel", "system", "frontdesk"];
     machine.retain(|(name, _)| shown.contains(&name.as_str()));
@@ -88,7 +88,7 @@ fn spread<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> Spread {
 }
 
 /// Measures the 12 KB page on one core, and compares the model at several loads of the core.
-fn pages(
+fn compare_pages(
     bench: &Bench,
     content: &Content,
     peer: &Peer,
@@ -167,15 +167,15 @@ impl Stack {
     fn start(bench: &Bench, site: &Site, channel: Channel) -> Result<Self> {
         let postgres = postgres::start(bench, Cores::Generator)?;
         let redis = start_redis(bench)?;
-        let site = site.of(channel);
-        let options = options(&site)
+        let site = site.folder_for(channel);
+        let options = frontdesk_options(&site)
             .set("STORE__URL", postgres.url("frontdesk"))
             .set("LIMITS__SHARED_URL", format!("redis://{}", redis.address));
         let replica = frontdesk::start(bench, options)?;
         Ok(Self { replica, postgres, redis, channel, number: 0 })
     }
 
-    fn usage(&self) -> [Usage; 3] {
+    fn server_usage(&self) -> [Usage; 3] {
         [&self.replica, &self.postgres.peer, &self.redis].map(Peer::usage)
     }
 
@@ -184,19 +184,19 @@ impl Stack {
     fn counters(&self) -> Result<[f64; 5]> {
         Ok([
             self.postgres
-                .number("SELECT (SELECT count(*) FROM submission) + (SELECT count(*) FROM intake)")?,
-            self.postgres.number("SELECT pg_snapshot_xmax(pg_current_snapshot())")?,
-            self.postgres.number("SELECT pg_current_wal_lsn() - '0/0'")?,
-            self.postgres.number("SELECT wal_sync FROM pg_stat_wal")?,
-            self.postgres.number("SELECT wal_sync_time FROM pg_stat_wal")?,
+                .query_number("SELECT (SELECT count(*) FROM submission) + (SELECT count(*) FROM intake)")?,
+            self.postgres.query_number("SELECT pg_snapshot_xmax(pg_current_snapshot())")?,
+            self.postgres.query_number("SELECT pg_current_wal_lsn() - '0/0'")?,
+            self.postgres.query_number("SELECT wal_sync FROM pg_stat_wal")?,
+            self.postgres.query_number("SELECT wal_sync_time FROM pg_stat_wal")?,
         ])
     }
 
     /// Runs a round with this number of connections: always busy, or with random arrivals at `rate`. Then
     /// waits for deliveries, if the channel works. Fails if an acknowledged submission is missing.
-    fn round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
+    fn run_round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
         self.number += 1;
-        let (began, usage, counters) = (Instant::now(), self.usage(), self.counters()?);
+        let (began, usage, counters) = (Instant::now(), self.server_usage(), self.counters()?);
         let load = bench.load(connections);
         let (sample, acknowledged) = send(&load, rate, &self.replica, CONTACT, self.number)?;
         // PostgreSQL updates its counters once a second.
@@ -204,7 +204,7 @@ impl Stack {
         if self.channel == Channel::Maildir {
             self.wait_for_deliveries()?;
         }
-        let (elapsed, usage_after, counters_after) = (began.elapsed(), self.usage(), self.counters()?);
+        let (elapsed, usage_after, counters_after) = (began.elapsed(), self.server_usage(), self.counters()?);
         let [stored, commits, wal, syncs, sync_millis] =
             std::array::from_fn(|part| counters_after[part] - counters[part]);
         check_stored(&load, &self.replica, acknowledged, stored as u64)?;
@@ -227,7 +227,7 @@ impl Stack {
         let began = Instant::now();
         let pending =
             "SELECT (SELECT count(*) FROM intake) + count(*) FROM delivery WHERE due_at IS NOT NULL";
-        while self.postgres.number(pending)? > 0.0 {
+        while self.postgres.query_number(pending)? > 0.0 {
             let is_late = began.elapsed() > Duration::from_mins(3);
             ensure!(!is_late, "deliveries take too long: {}", self.replica.stderr());
             std::thread::sleep(Duration::from_millis(200));
@@ -239,7 +239,7 @@ impl Stack {
 /// Redis without persistence.
 fn start_redis(bench: &Bench) -> Result<Peer> {
     let address = free_address()?;
-    let own = folder()?;
+    let own = create_folder()?;
     let mut command = Command::new("redis-server");
     command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
     command.arg(address.port().to_string()).arg("--dir").arg(own.path());
@@ -256,14 +256,14 @@ fn split_cost(single: f64, large: f64, size: f64) -> (f64, f64) {
 
 /// Measures the costs of submissions, and compares the model at several rates. Returns the maximum rate and
 /// the costs.
-fn submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spread, Costs)> {
+fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spread, Costs)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
     let (mut single, mut large) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
         bench.log(&format!("submissions: calibration {}", round + 1));
-        single.push(stack.round(bench, 1, None)?);
-        large.push(stack.round(bench, CONNECTIONS, None)?);
+        single.push(stack.run_round(bench, 1, None)?);
+        large.push(stack.run_round(bench, CONNECTIONS, None)?);
     }
     let batch_size = spread(&large, |round| round.batch_size).median;
     ensure!(batch_size > 1.5, "{CONNECTIONS} connections give batches of {batch_size:.1}");
@@ -285,7 +285,7 @@ fn submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spre
         let mut rounds = Vec::new();
         for round in 0..bench.rounds {
             bench.log(&format!("submissions: {rate} a second, round {}", round + 1));
-            rounds.push(stack.round(bench, CONNECTIONS, Some(rate))?);
+            rounds.push(stack.run_round(bench, CONNECTIONS, Some(rate))?);
         }
         let model = submissions::simulate(&system, rate / 1e6, SIMULATED, 1);
         let [p50, p99] = [0.5, 0.99].map(|share| percentile(&model.responses, share));
@@ -306,23 +306,23 @@ fn submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spre
 }
 
 /// Measures the bytes of a submission in WAL and tables, and the costs with delivery.
-fn bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
+fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
     let wal = |stack: &mut Stack, rate, prepare: &[&str]| -> Result<f64> {
         let mut rounds = Vec::new();
         for _ in 0..bench.rounds {
-            prepare.iter().try_for_each(|statement| stack.postgres.run(statement))?;
-            rounds.push(stack.round(bench, 16, rate)?);
+            prepare.iter().try_for_each(|statement| stack.postgres.execute(statement))?;
+            rounds.push(stack.run_round(bench, 16, rate)?);
         }
         Ok(spread(&rounds, |round| round.wal).median)
     };
     let wal_fresh = wal(&mut stack, None, &[])?;
     bench.log("large inbox");
-    fill(&stack.postgres)?;
+    fill_inbox(&stack.postgres)?;
     let [rows, ..] = stack.counters()?;
     let table = |name: &str| -> Result<f64> {
-        Ok(stack.postgres.number(&format!("SELECT pg_total_relation_size('{name}')"))? / rows)
+        Ok(stack.postgres.query_number(&format!("SELECT pg_total_relation_size('{name}')"))? / rows)
     };
     let [submission, delivery_row, attempt] = [table("submission")?, table("delivery")?, table("attempt")?];
     let mut cold = |compression: &str| {
@@ -335,10 +335,10 @@ fn bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let mut stack = Stack::start(bench, &site, Channel::Maildir)?;
     let (mut low_rate, mut highest) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
-        low_rate.push(stack.round(bench, 4, Some(200.0))?);
+        low_rate.push(stack.run_round(bench, 4, Some(200.0))?);
         // Delivering the submissions of one second takes half a minute.
         if round < 2 {
-            highest.push(stack.round(bench, CONNECTIONS, None)?);
+            highest.push(stack.run_round(bench, CONNECTIONS, None)?);
         }
     }
     let delivery = DeliveryCosts {
@@ -361,9 +361,9 @@ fn bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
 }
 
 /// Fills the inbox with a million submissions, one per millisecond, each delivered at the first attempt.
-fn fill(postgres: &Postgres) -> Result<()> {
+fn fill_inbox(postgres: &Postgres) -> Result<()> {
     let message = "word ".repeat(100);
-    postgres.run(&format!(include_str!("submissions.sql"), count = LARGE_INBOX, message = message))
+    postgres.execute(&format!(include_str!("submissions.sql"), count = LARGE_INBOX, message = message))
 }
 
 #[cfg(test)]

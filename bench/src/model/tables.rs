@@ -18,18 +18,18 @@ const CORES: f64 = 16.0;
 const NETWORK: f64 = 25.0;
 
 /// All tables by their names in the document.
-pub fn all(figures: &Figures, calibration: &Calibration) -> Result<BTreeMap<&'static str, String>> {
-    let pages = PageCosts::read(figures)?;
+pub fn all_tables(figures: &Figures, calibration: &Calibration) -> Result<BTreeMap<&'static str, String>> {
+    let pages = PageCosts::from_figures(figures)?;
     Ok(BTreeMap::from([
-        ("page-costs", pages.costs()),
-        ("core", pages.core()),
-        ("pages", pages.plan()),
-        ("submission-costs", submission_costs(calibration)),
-        ("bytes", bytes(calibration)),
-        ("submissions", submissions(calibration.costs)),
-        ("saturation", saturation(calibration)),
-        ("check", check(calibration)),
-        ("machine", machine(calibration)),
+        ("page-costs", pages.costs_table()),
+        ("core", pages.utilisation_table()),
+        ("pages", pages.machines_table()),
+        ("submission-costs", submission_costs_table(calibration)),
+        ("bytes", bytes_table(calibration)),
+        ("submissions", submissions_table(calibration.costs)),
+        ("saturation", saturation_table(calibration)),
+        ("check", comparison_table(calibration)),
+        ("machine", machine_table(calibration)),
     ]))
 }
 
@@ -59,12 +59,12 @@ struct PageCosts {
 }
 
 impl PageCosts {
-    fn read(figures: &Figures) -> Result<Self> {
+    fn from_figures(figures: &Figures) -> Result<Self> {
         let read = |(name, table)| -> Result<ResponseCost> {
             let table = figures.table(table).with_context(|| format!("no figures: {table}"))?;
             let cpu = table.cell("frontdesk", "CPU time per request");
             let cpu = cpu.with_context(|| format!("no CPU time: {}", table.name))?.median;
-            Ok(ResponseCost { name, cpu, bytes: length(&table.note) })
+            Ok(ResponseCost { name, cpu, bytes: response_length(&table.note) })
         };
         let responses = [
             ("12 KB page", "pages-html-12k"),
@@ -78,29 +78,34 @@ impl PageCosts {
         Ok(Self { responses, wake_up: wake_up.max(0.0) })
     }
 
-    fn costs(&self) -> String {
+    fn costs_table(&self) -> String {
         let titles = ["response", "CPU time", "maximum of a core, per second", "bytes"];
         let rows = self.responses.iter().map(|ResponseCost { name, cpu, bytes }| {
-            [(*name).to_owned(), micros(*cpu), rounded(1e6 / cpu), bytes.map(count).unwrap_or_default()]
+            [
+                (*name).to_owned(),
+                micros(*cpu),
+                format_rate(1e6 / cpu),
+                bytes.map(format_count).unwrap_or_default(),
+            ]
         });
         let name = "additional, if the core was idle".to_owned();
         table(titles, rows.chain([[name, micros(self.wake_up), String::new(), String::new()]]))
     }
 
     /// The table of response times by utilisation of a core.
-    fn core(&self) -> String {
+    fn utilisation_table(&self) -> String {
         let service = self.responses[0].cpu;
         let stages = [Stage { service, wake_up: self.wake_up }];
         let titles = ["requests/s", "load without wake-ups", "core utilisation", "p50", "p99"];
         let rows = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98].map(|load| {
             let (utilisation, responses) = queue::simulate(&stages, load / service, SIMULATED, 1);
             let [p50, p99] = [0.5, 0.99].map(|part| micros(percentile(&responses, part)));
-            [rounded(load * 1e6 / service), share(load), share(utilisation[0]), p50, p99]
+            [format_rate(load * 1e6 / service), format_share(load), format_share(utilisation[0]), p50, p99]
         });
         table(titles, rows)
     }
 
-    fn plan(&self) -> String {
+    fn machines_table(&self) -> String {
         let titles = [
             "requests/s",
             "response",
@@ -113,15 +118,15 @@ impl PageCosts {
         let rows = [1e4, 1e6].into_iter().flat_map(|rate| {
             self.responses.iter().filter_map(move |ResponseCost { name, cpu, bytes }| {
                 let bytes = (*bytes)?;
-                let [by_cpu, by_network] = machines(rate, *cpu, bytes);
+                let [by_cpu, by_network] = required_machines(rate, *cpu, bytes);
                 Some([
-                    rounded(rate),
+                    format_rate(rate),
                     (*name).to_owned(),
                     format!("{:.1}", rate * cpu / 1e6 / TARGET),
-                    format!("{:.1}", gigabits(rate, bytes)),
-                    count(by_cpu),
-                    count(by_network),
-                    count(by_cpu.max(by_network) + 1.0),
+                    format!("{:.1}", network_gigabits(rate, bytes)),
+                    format_count(by_cpu),
+                    format_count(by_network),
+                    format_count(by_cpu.max(by_network) + 1.0),
                 ])
             })
         });
@@ -130,17 +135,17 @@ impl PageCosts {
 }
 
 /// The number of machines that CPU and network require.
-fn machines(rate: f64, cpu: f64, bytes: f64) -> [f64; 2] {
-    [rate * cpu / 1e6 / (CORES * TARGET), gigabits(rate, bytes) / (NETWORK * TARGET)].map(f64::ceil)
+fn required_machines(rate: f64, cpu: f64, bytes: f64) -> [f64; 2] {
+    [rate * cpu / 1e6 / (CORES * TARGET), network_gigabits(rate, bytes) / (NETWORK * TARGET)].map(f64::ceil)
 }
 
 /// Network traffic without the overhead of TCP and IP.
-fn gigabits(rate: f64, bytes: f64) -> f64 {
+fn network_gigabits(rate: f64, bytes: f64) -> f64 {
     rate * bytes * 8.0 / 1e9
 }
 
 /// The sum of both lengths in "Response of frontdesk: 775 header bytes, 12258 body bytes."
-fn length(note: &str) -> Option<f64> {
+fn response_length(note: &str) -> Option<f64> {
     let words: Vec<&str> = note.split(' ').collect();
     let number = |unit| {
         let place = words.iter().position(|word| *word == unit)?;
@@ -149,7 +154,7 @@ fn length(note: &str) -> Option<f64> {
     Some(number("header")? + number("body")?)
 }
 
-fn submission_costs(calibration: &Calibration) -> String {
+fn submission_costs_table(calibration: &Calibration) -> String {
     let Calibration { costs, delivery, .. } = calibration;
     let costs = [
         ("replica CPU", Some(costs.replica), Some(costs.replica_batch)),
@@ -173,7 +178,7 @@ fn submission_costs(calibration: &Calibration) -> String {
     table(["", "per submission", "per batch"], costs.into_iter().chain(rates))
 }
 
-fn bytes(calibration: &Calibration) -> String {
+fn bytes_table(calibration: &Calibration) -> String {
     let bytes = &calibration.bytes;
     let rows = [
         ("WAL, recently written pages", bytes.wal_fresh),
@@ -186,8 +191,8 @@ fn bytes(calibration: &Calibration) -> String {
         ("all tables", bytes.submission + bytes.delivery + bytes.attempt),
     ];
     let rows = rows.map(|(name, each)| {
-        let day = |rate: f64| large(each * rate * 86_400.0);
-        [name.to_owned(), format!("{} B", count(each)), large(each * 1e6), day(1e2), day(1e4)]
+        let day = |rate: f64| format_bytes(each * rate * 86_400.0);
+        [name.to_owned(), format!("{} B", format_count(each)), format_bytes(each * 1e6), day(1e2), day(1e4)]
     });
     table(["", "per submission", "per million", "per day at 100/s", "per day at 10,000/s"], rows)
 }
@@ -215,7 +220,7 @@ fn setups(costs: Costs) -> [(f64, &'static str, System); 7] {
     ]
 }
 
-fn submissions(costs: Costs) -> String {
+fn submissions_table(costs: Costs) -> String {
     let titles = [
         "per second",
         "setup",
@@ -234,16 +239,16 @@ fn submissions(costs: Costs) -> String {
         let predicted = submissions::simulate(&system, rate / 1e6, SIMULATED, 1);
         let millis = |part| Unit::Millis.format(percentile(&predicted.responses, part) / 1e3);
         [
-            rounded(rate),
+            format_rate(rate),
             name.to_owned(),
             system.replica_cores.to_string(),
             system.postgres_cores.to_string(),
             format!("{:.1}", predicted.batch_size),
             format!("{:.1}", predicted.batches_per_sync),
-            share(predicted.replica),
-            share(predicted.postgres),
-            share(predicted.redis),
-            share(predicted.disk),
+            format_share(predicted.replica),
+            format_share(predicted.postgres),
+            format_share(predicted.redis),
+            format_share(predicted.disk),
             millis(0.5),
             millis(0.99),
         ]
@@ -252,7 +257,7 @@ fn submissions(costs: Costs) -> String {
 }
 
 /// The maximum rate of each part of the setup for 10,000 submissions a second.
-fn saturation(calibration: &Calibration) -> String {
+fn saturation_table(calibration: &Calibration) -> String {
     let (.., system) = setups(calibration.costs)[3];
     let [replicas, redis, postgres] = submissions::saturation(&system);
     let delivering = system.postgres_cores as f64 / calibration.delivery.postgres;
@@ -263,15 +268,15 @@ fn saturation(calibration: &Calibration) -> String {
         ("PostgreSQL, storing and delivering to one channel (8 cores)", delivering),
     ];
     let rows = parts.map(|(part, per_microsecond)| {
-        [part.to_owned(), rounded(per_microsecond * 1e6), rounded(per_microsecond * 1e6 * TARGET)]
+        [part.to_owned(), format_rate(per_microsecond * 1e6), format_rate(per_microsecond * 1e6 * TARGET)]
     });
     table(["part", "maximum submissions/s", "planned maximum"], rows)
 }
 
-fn check(calibration: &Calibration) -> String {
+fn comparison_table(calibration: &Calibration) -> String {
     let mut rows = Vec::new();
     for comparison in &calibration.comparisons {
-        let mut load = format!("{} ({}/s)", comparison.load, rounded(comparison.rate));
+        let mut load = format!("{} ({}/s)", comparison.load, format_rate(comparison.rate));
         for figure in &comparison.figures {
             // Positive if the model predicts too much.
             let error = figure.predicted / figure.measured.median - 1.0;
@@ -287,7 +292,7 @@ fn check(calibration: &Calibration) -> String {
     table(["load", "figure", "model", "measured", "model error"], rows)
 }
 
-fn machine(calibration: &Calibration) -> String {
+fn machine_table(calibration: &Calibration) -> String {
     let Calibration { measured, rounds, seconds, .. } = calibration;
     let measured = format!("{measured}, medians of {rounds} rounds of {seconds} s");
     let machine = calibration.machine.iter().map(|(name, value)| [name.clone(), value.clone()]);
@@ -298,22 +303,22 @@ fn micros(microseconds: f64) -> String {
     Unit::Micros.format(microseconds)
 }
 
-fn share(share: f64) -> String {
+fn format_share(share: f64) -> String {
     Unit::Share.format(share)
 }
 
-fn count(value: f64) -> String {
+fn format_count(value: f64) -> String {
     Unit::Count.format(value.round())
 }
 
 /// A rate, rounded to two digits: the model is not more accurate.
-fn rounded(rate: f64) -> String {
+fn format_rate(rate: f64) -> String {
     let step = 10_f64.powf((rate.log10().floor() - 1.0).max(0.0));
-    count((rate / step).round() * step)
+    format_count((rate / step).round() * step)
 }
 
 /// Bytes with decimal prefixes, as disks and networks are sold.
-fn large(bytes: f64) -> String {
+fn format_bytes(bytes: f64) -> String {
     match bytes {
         1e12.. => format!("{:.1} TB", bytes / 1e12),
         1e9.. => format!("{:.1} GB", bytes / 1e9),
@@ -328,29 +333,29 @@ mod tests {
     #[test]
     fn the_network_limits_a_million_pages_a_second() {
         // A million times 13,000 bytes are 104 Gbit/s; the plan uses 15 of the 25 Gbit/s of a card.
-        assert_eq!(machines(1e6, 7.0, 13_000.0).map(count), ["1", "7"]);
-        assert_eq!(machines(1e6, 30.0, 700.0).map(count), ["4", "1"]);
+        assert_eq!(required_machines(1e6, 7.0, 13_000.0).map(format_count), ["1", "7"]);
+        assert_eq!(required_machines(1e6, 30.0, 700.0).map(format_count), ["4", "1"]);
     }
 
     #[test]
     fn the_length_of_a_response_is_read_from_the_note() {
         let note =
             "Response of frontdesk: 775 header bytes, 12258 body bytes. nginx is faster with sendfile.";
-        assert_eq!(length(note), Some(13_033.0));
-        assert_eq!(length("nothing of the kind"), None);
+        assert_eq!(response_length(note), Some(13_033.0));
+        assert_eq!(response_length("nothing of the kind"), None);
     }
 
     #[test]
     fn rates_are_rounded_to_two_digits() {
         for (rate, written) in [(138_123.0, "140,000"), (10_000.0, "10,000"), (987.0, "990"), (42.0, "42")] {
-            assert_eq!(rounded(rate), written);
+            assert_eq!(format_rate(rate), written);
         }
     }
 
     #[test]
     fn bytes_have_decimal_prefixes() {
         for (bytes, written) in [(2.5e9, "2.5 GB"), (1.5e12, "1.5 TB"), (3e6, "3 MB")] {
-            assert_eq!(large(bytes), written);
+            assert_eq!(format_bytes(bytes), written);
         }
     }
 }

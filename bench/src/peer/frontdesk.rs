@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Peer, folder, free_address};
+use super::{Peer, create_folder, free_address};
 use crate::Bench;
 use crate::http::{BROWSER, get, send};
 use crate::machine::Cores;
@@ -48,7 +48,7 @@ impl<'a> Options<'a> {
 }
 
 pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
-    let (own, address) = (folder()?, free_address()?);
+    let (own, address) = (create_folder()?, free_address()?);
     let mut options = options;
     let secure = options.tls.map(|_| free_address()).transpose()?;
     if let (Some(identity), Some(secure)) = (options.tls, secure) {
@@ -63,19 +63,19 @@ pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
     command.args(["--ops-listen", "127.0.0.1:0", "--data-dir"]);
     command.arg(options.data.unwrap_or_else(|| own.path().join("data")));
     command
-        .env("FRONTDESK_SERVER__WORKERS", bench.machine.numbers(options.cores).len().to_string())
+        .env("FRONTDESK_SERVER__WORKERS", bench.machine.core_numbers(options.cores).len().to_string())
         .envs(options.environment);
     let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
     peer.secure = secure;
     // frontdesk listens before it has opened the inbox.
     send(address, &get(BROWSER, "/", "identity", None))?;
-    settle(&peer);
+    wait_until_idle(&peer);
     Ok(peer)
 }
 
 /// Waits until the server is idle. In the background it replaces quick encodings by strong ones, which
 /// changes compressed bodies.
-fn settle(peer: &Peer) {
+fn wait_until_idle(peer: &Peer) {
     let mut before = peer.usage().total();
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(300));

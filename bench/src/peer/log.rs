@@ -36,23 +36,23 @@ const PREALLOCATED: u64 = 32 << 20;
 pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
     let (response, address) = (own.path().join("response"), free_address()?);
     std::fs::write(&response, bytes_like(like))?;
-    let mut log = File::create(path(own.path()))?;
+    let mut log = File::create(log_path(own.path()))?;
     if growth == Growth::Preallocated {
         std::io::copy(&mut std::io::repeat(0).take(PREALLOCATED), &mut log)?;
         log.sync_all()?;
     }
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("log").arg(address.to_string()).arg(&response).arg(path(own.path()));
+    command.arg("log").arg(address.to_string()).arg(&response).arg(log_path(own.path()));
     Peer::start(bench, name, Cores::Servers, &command, address, own)
 }
 
-fn path(folder: &Path) -> PathBuf {
+fn log_path(folder: &Path) -> PathBuf {
     folder.join("submissions.log")
 }
 
 /// The number of stored bodies: the number of lines of a log that is [`Growth::Appended`].
-pub fn stored(folder: &Path) -> Result<u64> {
-    let bytes = std::fs::read(path(folder))?;
+pub fn count_stored(folder: &Path) -> Result<u64> {
+    let bytes = std::fs::read(log_path(folder))?;
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 
@@ -65,7 +65,7 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let queue = Arc::new(Queue::default());
     let writer = queue.clone();
     std::thread::spawn(move || {
-        if let Err(error) = writer.write(file, length, &response) {
+        if let Err(error) = writer.write_batches(file, length, &response) {
             let _ = writeln!(std::io::stderr(), "a batch cannot be written: {error}");
             std::process::exit(1);
         }
@@ -107,7 +107,7 @@ impl Queue {
 
     /// Writes, syncs and responds, batch after batch. A file does not grow beyond its `length`, unless it is
     /// empty.
-    fn write(&self, mut file: File, length: u64, response: &[u8]) -> std::io::Result<()> {
+    fn write_batches(&self, mut file: File, length: u64, response: &[u8]) -> std::io::Result<()> {
         let (mut batch, mut written) = (Waiting::default(), 0);
         loop {
             batch.bodies.clear();
@@ -148,7 +148,7 @@ impl LogConnection {
             Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
         self.partial.extend_from_slice(&buffer[..count]);
-        if let Some(body) = body(&self.partial) {
+        if let Some(body) = complete_body(&self.partial) {
             queue.push(body, &self.stream);
             self.partial.clear();
         }
@@ -157,16 +157,16 @@ impl LogConnection {
 }
 
 /// The body of the request in `bytes`, if it is complete.
-fn body(bytes: &[u8]) -> Option<&[u8]> {
+fn complete_body(bytes: &[u8]) -> Option<&[u8]> {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
-    let end = find(bytes, b"\r\n\r\n")?;
-    let digits = &bytes[find(&bytes[..end + 2], LENGTH)? + LENGTH.len()..];
+    let end = find_bytes(bytes, b"\r\n\r\n")?;
+    let digits = &bytes[find_bytes(&bytes[..end + 2], LENGTH)? + LENGTH.len()..];
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
     let length = digits.fold(0, |length: usize, digit| length * 10 + usize::from(digit - b'0'));
     bytes.get(end + 4..end + 4 + length)
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+fn find_bytes(bytes: &[u8], what: &[u8]) -> Option<usize> {
     let (first, rest) = what.split_first()?;
     let mut from = 0;
     loop {
@@ -187,7 +187,7 @@ mod tests {
         let request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\nabcdefghijkl";
         for length in 0..=request.len() {
             let expected = (length == request.len()).then_some(&b"abcdefghijkl"[..]);
-            assert_eq!(body(&request[..length]), expected, "{length}");
+            assert_eq!(complete_body(&request[..length]), expected, "{length}");
         }
     }
 }

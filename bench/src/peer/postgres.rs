@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Peer, START_TIMEOUT, folder, free_address};
+use super::{Peer, START_TIMEOUT, create_folder, free_address};
 use crate::Bench;
 use crate::machine::Cores;
 use crate::process;
@@ -22,8 +22,8 @@ pub struct Postgres {
 /// Starts PostgreSQL on `cores`. If this process is root, PostgreSQL runs as `postgres`, because it refuses
 /// to run as root.
 pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
-    let programs = programs()?;
-    let (own, address) = (folder()?, free_address()?);
+    let programs = find_programs()?;
+    let (own, address) = (create_folder()?, free_address()?);
     let data = own.path().join("data");
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
@@ -63,7 +63,7 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
 }
 
 /// The folder of the newest version's programs.
-fn programs() -> Result<PathBuf> {
+fn find_programs() -> Result<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").context("there is no PostgreSQL")?;
     let number = |version: &DirEntry| version.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
     Ok(versions.flatten().max_by_key(number).context("there is no PostgreSQL")?.path().join("bin"))
@@ -81,12 +81,12 @@ impl Postgres {
     }
 
     /// Runs statements in the inbox's database.
-    pub fn run(&self, sql: &str) -> Result<()> {
+    pub fn execute(&self, sql: &str) -> Result<()> {
         self.query("frontdesk", sql).map(drop)
     }
 
     /// The result of a query with one number.
-    pub fn number(&self, sql: &str) -> Result<f64> {
+    pub fn query_number(&self, sql: &str) -> Result<f64> {
         self.query("frontdesk", sql)?.trim().parse().with_context(|| format!("not a number: {sql}"))
     }
 }

@@ -13,7 +13,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
-use super::{Peer, folder, free_address};
+use super::{Peer, create_folder, free_address};
 use crate::Bench;
 use crate::http::Response;
 use crate::machine::Cores;
@@ -25,7 +25,7 @@ const LISTENER: u64 = u64::MAX;
 
 /// Starts the server as a process. Its response has the same body as `like`, and a header of the same length.
 pub fn start(bench: &Bench, like: &Response) -> Result<Peer> {
-    let (own, address) = (folder()?, free_address()?);
+    let (own, address) = (create_folder()?, free_address()?);
     let file = own.path().join("response");
     std::fs::write(&file, bytes_like(like))?;
     let mut command = Command::new(std::env::current_exe()?);
@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn the_yardstick_response_has_the_same_length() {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nVary: Accept, Accept-Encoding\r\nETag: \"abc\"\r\n\r\nabc";
-        let (response, length) = http::parse(whole).expect("a response").expect("complete");
+        let (response, length) = http::parse_response(whole).expect("a response").expect("complete");
         let bytes = bytes_like(&response);
         assert_eq!(bytes.len(), length);
-        let (same, _) = http::parse(&bytes).expect("a response").expect("complete");
+        let (same, _) = http::parse_response(&bytes).expect("a response").expect("complete");
         assert_eq!((same.status, same.head_length, same.body), (200, response.head_length, response.body));
     }
 }

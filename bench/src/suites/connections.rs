@@ -24,7 +24,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ours,
         content.start_general_path(bench)?,
         // nginx is faster without sendfile for this page size.
-        content.file_server(None).nginx(bench, "nginx", false)?,
+        content.file_server(None).start_nginx(bench, "nginx", false)?,
         yardstick::start(bench, &response)?,
     ];
     let mut section = Section::default();
@@ -52,7 +52,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
             let what = format!("{connections} busy connections: p99, frontdesk / nginx");
             section.targets.push(Target::at_most(what, 1.0, ratio, Unit::Ratio));
         }
-        section.add(&format!("connections-{connections}"), &title, "", &servers, "nginx")?;
+        section.add_table(&format!("connections-{connections}"), &title, "", &servers, "nginx")?;
     }
     for table in &mut section.tables {
         table.plotted = None;

@@ -29,7 +29,7 @@ const TIMES: [(&str, &str); 5] = [
 /// Runs `cargo bench --bench load`, which loads sites like a server.
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
-    section.condition(
+    section.add_condition(
         "pages",
         "generated, 8 KB of Markdown each, with links between them; a few are in the navigation",
     );
@@ -38,7 +38,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let mut lines = TIMES.map(|(_, label)| Line::new(label, Vec::new()));
     for pages in &PAGES[..count] {
         bench.log(&format!("{pages} pages"));
-        let figures = measure(*pages)?;
+        let figures = run_load_benchmark(*pages)?;
         let figure =
             |name: &str| figures[name].as_f64().with_context(|| format!("no {name} of {pages} pages"));
         let mut cells = vec![figure("bodies_mib")? * MEBIBYTE, figure("memory_mib")? * MEBIBYTE];
@@ -67,7 +67,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-fn measure(pages: u64) -> Result<Value> {
+fn run_load_benchmark(pages: u64) -> Result<Value> {
     let mut command = Command::new("cargo");
     command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);
     command.args(["--json", "--rounds", "3", "--pages", &pages.to_string()]);

@@ -13,7 +13,7 @@ use crate::http::{self, BROWSER, get, send};
 use crate::load::connect_from;
 use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
-use crate::peer::{Peer, folder, frontdesk};
+use crate::peer::{Peer, create_folder, frontdesk};
 use crate::process::Memory;
 use crate::rounds::Spread;
 
@@ -35,8 +35,8 @@ struct StartMemory {
 /// Measures frontdesk and nginx, each with two workers.
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
-    section.condition("site", "the example site of the repository (`site/`)");
-    let root = folder()?;
+    section.add_condition("site", "the example site of the repository (`site/`)");
+    let root = create_folder()?;
     let mut seen = SERVERS.map(|_| Vec::new());
     for start in 1..=STARTS {
         bench.log(&format!("start {start} of {STARTS}"));
@@ -45,10 +45,10 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ensure!(page.status == 200, "the home page gets {}", page.status);
         std::fs::write(root.path().join(FILE.trim_start_matches('/')), &page.body)?;
         let files = FileServer { root: root.path(), cores: Cores::Both, headers: &[], tls: None };
-        let nginx = files.nginx(bench, "nginx", true)?;
+        let nginx = files.start_nginx(bench, "nginx", true)?;
         for ((peer, path), seen) in [(ours, PAGE), (nginx, FILE)].into_iter().zip(&mut seen) {
             let idle = stable_memory(&peer)?;
-            let open = open(&peer, path, &page.body)?;
+            let open = open_connections(&peer, path, &page.body)?;
             let connected = stable_memory(&peer)?;
             ensure!(open.iter().all(is_open), "{} closed idle connections", peer.name);
             section.record("idle", &peer.name, &[idle])?;
@@ -57,8 +57,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
         }
     }
     section.tables = vec![
-        table("memory-idle", "After the start", "", &seen, |usage| usage.idle, false),
-        table(
+        memory_table("memory-idle", "After the start", "", &seen, |usage| usage.idle, false),
+        memory_table(
             "memory-connections",
             "With 10,000 idle connections, after one response each",
             "Without the memory of the kernel, which is nearly the same for all servers.",
@@ -108,7 +108,7 @@ fn stable_memory(peer: &Peer) -> Result<Memory> {
 }
 
 /// Opens all connections, and requests one page on each.
-fn open(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStream>> {
+fn open_connections(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStream>> {
     let request = get(BROWSER, path, "identity", None);
     let mut open = Vec::with_capacity(CONNECTIONS);
     for number in 0..CONNECTIONS {
@@ -116,8 +116,8 @@ fn open(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStream>> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
         stream.write_all(&request)?;
-        let response =
-            http::read(&mut stream).with_context(|| format!("connection {number} to {}", peer.name))?;
+        let response = http::read_response(&mut stream)
+            .with_context(|| format!("connection {number} to {}", peer.name))?;
         ensure!(response.status == 200 && response.body == body, "{} sends a wrong response", peer.name);
         open.push(stream);
     }
@@ -136,7 +136,7 @@ fn spread(seen: &[StartMemory], figure: impl Fn(&StartMemory) -> u64) -> Spread 
 type MemoryFigure = fn(Memory) -> u64;
 
 /// A row for each server. `with_connections` adds the memory per connection.
-fn table(
+fn memory_table(
     name: &str,
     title: &str,
     note: &str,

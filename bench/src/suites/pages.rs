@@ -72,20 +72,20 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ours,
         content.start_general_path(bench)?,
         // The page size determines which of them is faster.
-        files.nginx(bench, "nginx", true)?,
-        files.nginx(bench, NGINX_WITHOUT_SENDFILE, false)?,
-        files.caddy(bench)?,
-        files.static_web_server(bench)?,
+        files.start_nginx(bench, "nginx", true)?,
+        files.start_nginx(bench, NGINX_WITHOUT_SENDFILE, false)?,
+        files.start_caddy(bench)?,
+        files.start_static_web_server(bench)?,
     ];
     let mut section = Section::default();
-    section.condition("connections", CONNECTIONS.to_string());
+    section.add_condition("connections", CONNECTIONS.to_string());
     for case in &CASES {
         bench.log(case.title);
-        measure(bench, &content, &peers, case, &mut section)?;
+        measure_case(bench, &content, &peers, case, &mut section)?;
     }
     drop(peers);
     bench.log("both cores");
-    both_cores(bench, &content, &mut section)?;
+    compare_core_counts(bench, &content, &mut section)?;
     Ok(section)
 }
 
@@ -100,7 +100,7 @@ impl Entrant<'_> {
         self.peer.name.starts_with("nginx")
     }
 
-    fn label(&self) -> &str {
+    fn table_label(&self) -> &str {
         if self.is_nginx() { "nginx" } else { &self.peer.name }
     }
 
@@ -109,7 +109,7 @@ impl Entrant<'_> {
     }
 }
 
-fn measure(
+fn measure_case(
     bench: &Bench,
     content: &Content,
     peers: &[Peer],
@@ -129,11 +129,12 @@ fn measure(
     let load = bench.load(CONNECTIONS);
     let faster = keep_the_faster_nginx(&load, &mut entrants)?;
 
-    let servers = interleave(bench.rounds, &entrants, Entrant::label, |entrant| entrant.measure(&load))?;
+    let servers =
+        interleave(bench.rounds, &entrants, Entrant::table_label, |entrant| entrant.measure(&load))?;
     section.record_disturbance(case.title, &servers);
     let (head, body) = (ours.head_length, ours.body.len());
     let note = format!("Response of frontdesk: {head} header bytes, {body} body bytes.{faster}");
-    section.add(&format!("pages-{}", case.name), case.title, &note, &servers, "nginx")?;
+    section.add_table(&format!("pages-{}", case.name), case.title, &note, &servers, "nginx")?;
     if let Some((nginx, yardstick)) = case.targets {
         section.compare(case.title, &servers, "nginx", nginx)?;
         section.compare(case.title, &servers, yardstick::NAME, yardstick)?;
@@ -161,10 +162,10 @@ fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result
 /// frontdesk on one core and on both, with the same number of connections for each core. The load generator
 /// shares the cores, so requests for CPU time of the busiest thread are compared: that thread would be the
 /// first at its limit.
-fn both_cores(bench: &Bench, content: &Content, section: &mut Section) -> Result<()> {
+fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) -> Result<()> {
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;
-        let connections = CONNECTIONS * bench.machine.numbers(cores).len();
+        let connections = CONNECTIONS * bench.machine.core_numbers(cores).len();
         Ok((peer, Load { cores: Cores::Both, ..bench.load(connections) }))
     };
     let peers = [start("frontdesk, one core", Cores::Servers)?, start("frontdesk, both cores", Cores::Both)?];

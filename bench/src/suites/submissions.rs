@@ -48,7 +48,7 @@ pub enum Channel {
 }
 
 impl Channel {
-    const fn configuration(self) -> &'static str {
+    const fn channel_toml(self) -> &'static str {
         match self {
             Self::Dead => "kind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\nallow_private = true\n",
             Self::Maildir => "kind = \"maildir\"\npath = \"mail\"\nto = [\"team@example.com\"]\n",
@@ -117,27 +117,27 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     let site = Site::new(bench)?;
     let like = {
-        let peer = frontdesk::start(bench, options(&site.of(Channel::Dead)))?;
+        let peer = frontdesk::start(bench, frontdesk_options(&site.folder_for(Channel::Dead)))?;
         http::send(peer.address, &fixed_request(CONTACT))?
     };
     ensure!(is_accepted(&like), "a submission gets {}", like.status);
     let setup = Setup { bench, site, like };
-    section.condition("disk", "all servers store submissions on the same disk");
+    section.add_condition("disk", "all servers store submissions on the same disk");
     for (connections, target) in CONNECTIONS {
-        setup.contact(connections, target, &mut section)?;
+        setup.measure_contact_form(connections, target, &mut section)?;
     }
-    setup.alone(&mut section)?;
-    setup.waitlist(&mut section)?;
+    setup.measure_single_visitor(&mut section)?;
+    setup.measure_waitlist_form(&mut section)?;
     if bench.long {
-        setup.sustained(&mut section)?;
+        setup.measure_sustained_load(&mut section)?;
     }
-    setup.growth(&mut section)?;
+    setup.measure_inbox_growth(&mut section)?;
     Ok(section)
 }
 
 impl Setup<'_> {
     /// The contact form on all servers in turn.
-    fn contact(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
+    fn measure_contact_form(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
         // Directus needs half a minute to start, so it runs during all rounds.
         let directus = self.start(Server::Directus, None)?;
         let load = self.bench.load(connections);
@@ -150,7 +150,7 @@ impl Setup<'_> {
                 number += 1;
                 self.bench.log(&format!("{connections} connections, {}", server.name()));
                 if *server == FRONTDESK {
-                    syncs.push(one_sync(self.bench)?);
+                    syncs.push(measure_sync(self.bench)?);
                 }
                 if *server == Server::Directus {
                     return self.measure(&load, &directus, ITEMS, number);
@@ -176,16 +176,16 @@ impl Setup<'_> {
             ours.spread(|sample| sample.p99).median,
             Unit::Micros,
         ));
-        section.condition(
+        section.add_condition(
             &format!("one sync, {connections} connections"),
             format!("{} for overwriting 64 KiB", Unit::Micros.format_spread(&sync)),
         );
         let title = format!("Contact form, {connections} concurrent visitors");
-        section.add(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.name())
+        section.add_table(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.name())
     }
 
     /// One visitor who sends submissions one after another.
-    fn alone(&self, section: &mut Section) -> Result<()> {
+    fn measure_single_visitor(&self, section: &mut Section) -> Result<()> {
         let mut all = Vec::new();
         for form in [CONTACT, WAITLIST] {
             let label = format!("frontdesk, {}", form.path);
@@ -199,16 +199,16 @@ impl Setup<'_> {
             ));
             all.push(rounds);
         }
-        section.add("submissions-alone", "One visitor alone", "", &all, "")
+        section.add_table("submissions-alone", "One visitor alone", "", &all, "")
     }
 
-    fn waitlist(&self, section: &mut Section) -> Result<()> {
+    fn measure_waitlist_form(&self, section: &mut Section) -> Result<()> {
         let mut all = Vec::new();
         for (number, connections) in [16, 64, 256].into_iter().enumerate() {
             let label = format!("frontdesk, {connections} visitors");
             all.push(self.rounds(label, WAITLIST, connections, number * self.bench.rounds)?.0);
         }
-        section.add("submissions-waitlist", "Waitlist", "", &all, "")
+        section.add_table("submissions-waitlist", "Waitlist", "", &all, "")
     }
 
     /// The rounds of frontdesk alone, numbered from `first` + 1, and the median duration of a sync in
@@ -216,7 +216,7 @@ impl Setup<'_> {
     fn rounds(&self, label: String, form: Form, connections: usize, first: usize) -> Result<(Rounds, f64)> {
         let (mut samples, mut syncs) = (Vec::new(), Vec::new());
         for round in 1..=self.bench.rounds {
-            syncs.push(one_sync(self.bench)?);
+            syncs.push(measure_sync(self.bench)?);
             let running = self.start(FRONTDESK, None)?;
             let number = (first + round) as u64;
             samples.push(self.measure(&self.bench.load(connections), &running, form, number)?);
@@ -225,7 +225,7 @@ impl Setup<'_> {
     }
 
     /// A minute in which submissions are accepted and processed, with the server on one core and on two.
-    fn sustained(&self, section: &mut Section) -> Result<()> {
+    fn measure_sustained_load(&self, section: &mut Section) -> Result<()> {
         let load = Load { length: SUSTAINED, ..self.bench.load(VISITORS) };
         let yardstick = self.measure(&load, &self.start(YARDSTICK, None)?, CONTACT, 1)?;
         let mut rows = Vec::new();
@@ -234,9 +234,9 @@ impl Setup<'_> {
         {
             self.bench.log(&format!("a minute, {name}"));
             let folder = tempfile::tempdir_in(&self.bench.out)?;
-            let site = self.site.of(Channel::Dead);
+            let site = self.site.folder_for(Channel::Dead);
             // One worker thread in both cases: the second core is for the writer.
-            let options = options(&site).set("SERVER__WORKERS", "1");
+            let options = frontdesk_options(&site).set("SERVER__WORKERS", "1");
             let data = Some(folder.path().to_owned());
             let peer = frontdesk::start(self.bench, frontdesk::Options { cores, data, ..options })?;
             let (sample, _) = send(&load, None, &peer, CONTACT, 1)?;
@@ -259,7 +259,7 @@ impl Setup<'_> {
     }
 
     /// The contact form by size of the inbox.
-    fn growth(&self, section: &mut Section) -> Result<()> {
+    fn measure_inbox_growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
         let sizes = &GROWTH[..if self.bench.long { GROWTH.len() } else { GROWTH.len() - 1 }];
         // Rate, p99 and the yardstick's rate, by size; and the cost of a submission.
@@ -268,7 +268,7 @@ impl Setup<'_> {
         for size in sizes {
             self.bench.log(&format!("an inbox of {size} submissions"));
             if *size > 0 {
-                fill(folder.path(), stored, *size)?;
+                fill_inbox(folder.path(), stored, *size)?;
             }
             stored = *size;
             let servers = interleave(
@@ -323,40 +323,40 @@ impl Setup<'_> {
         let folder = tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?;
         if let Server::Frontdesk(channel) = server {
             let data = data.unwrap_or_else(|| folder.path().join("data"));
-            let site = self.site.of(channel);
+            let site = self.site.folder_for(channel);
             let (name, stored_in) = (server.name(), Some(data.clone()));
-            let options = frontdesk::Options { name, data: stored_in, ..options(&site) };
+            let options = frontdesk::Options { name, data: stored_in, ..frontdesk_options(&site) };
             let peer = frontdesk::start(bench, options)?;
             return Ok(Running { server, peer, data, _folder: Some(folder) });
         }
         let peer = match server {
             Server::Log(growth) => log::start(bench, server.name(), growth, &self.like, folder),
-            Server::Node => forms::node(bench, folder),
-            Server::Php => forms::php(bench, folder),
-            Server::Directus | Server::Frontdesk(_) => forms::directus(bench, folder),
+            Server::Node => forms::start_node(bench, folder),
+            Server::Php => forms::start_php(bench, folder),
+            Server::Directus | Server::Frontdesk(_) => forms::start_directus(bench, folder),
         }?;
         Ok(Running { server, peer, data: PathBuf::new(), _folder: None })
     }
 
     /// One round. Fails if an acknowledged submission is missing.
     fn measure(&self, load: &Load, running: &Running, form: Form, number: u64) -> Result<Sample> {
-        let before = self.stored(running)?;
+        let before = self.count_stored(running)?;
         let (sample, acknowledged) = send(load, None, &running.peer, form, number)?;
-        if let (Some(before), Some(after)) = (before, self.stored(running)?) {
+        if let (Some(before), Some(after)) = (before, self.count_stored(running)?) {
             check_stored(load, &running.peer, acknowledged, after - before)?;
         }
         Ok(sample)
     }
 
     /// The number of stored submissions; `None` for a log that wraps around.
-    fn stored(&self, running: &Running) -> Result<Option<u64>> {
+    fn count_stored(&self, running: &Running) -> Result<Option<u64>> {
         match running.server {
             Server::Log(Growth::Preallocated) => return Ok(None),
-            Server::Log(Growth::Appended) => log::stored(running.peer.folder()),
+            Server::Log(Growth::Appended) => log::count_stored(running.peer.folder()),
             Server::Frontdesk(channel) => {
-                stored_by_frontdesk(self.bench, &self.site.of(channel), &running.data)
+                count_stored_by_frontdesk(self.bench, &self.site.folder_for(channel), &running.data)
             }
-            Server::Node | Server::Php | Server::Directus => forms::stored(running.peer.folder()),
+            Server::Node | Server::Php | Server::Directus => forms::count_stored(running.peer.folder()),
         }
         .map(Some)
     }
@@ -394,7 +394,7 @@ fn is_accepted(response: &Response) -> bool {
 }
 
 /// Microseconds to overwrite and sync 64 KiB: the median of 50.
-fn one_sync(bench: &Bench) -> Result<f64> {
+fn measure_sync(bench: &Bench) -> Result<f64> {
     const LENGTH: usize = 64 * 1024;
     const PLACES: u64 = 64;
     let path = bench.out.join("sync.tmp");
@@ -425,23 +425,23 @@ impl Site {
     pub fn new(bench: &Bench) -> Result<Self> {
         let site = Self { folder: tempfile::tempdir_in(&bench.out)? };
         for channel in [Channel::Dead, Channel::Maildir] {
-            let path = site.of(channel);
+            let path = site.folder_for(channel);
             let copied = Command::new("cp").args(["-r", "starter"]).arg(&path).status()?;
             ensure!(copied.success(), "the starter site cannot be copied");
             let mut file = OpenOptions::new().append(true).open(path.join("frontdesk.toml"))?;
-            write!(file, "\n[[channel]]\nname = \"team\"\n{}", channel.configuration())?;
+            write!(file, "\n[[channel]]\nname = \"team\"\n{}", channel.channel_toml())?;
         }
         Ok(site)
     }
 
     /// The folder of the site with this channel.
-    pub fn of(&self, channel: Channel) -> PathBuf {
+    pub fn folder_for(&self, channel: Channel) -> PathBuf {
         self.folder.path().join(if channel == Channel::Dead { "dead" } else { "maildir" })
     }
 }
 
 /// frontdesk with limits that refuse nothing, which trusts the source addresses in the requests.
-pub fn options(site: &Path) -> frontdesk::Options<'_> {
+pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
     let mut options =
         frontdesk::Options::new(frontdesk::NAME, site).set("SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
     for limit in ["", "NETWORK_", "FORM_"] {
@@ -453,7 +453,7 @@ pub fn options(site: &Path) -> frontdesk::Options<'_> {
 }
 
 /// The count from `frontdesk inbox stats`.
-fn stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
+fn count_stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
     let mut command = Command::new(&bench.frontdesk);
     command.args(["inbox", "stats", "--json", "--site"]).arg(site).arg("--data-dir").arg(data);
     let stats: serde_json::Value = serde_json::from_str(&process::output(&mut command)?)?;
@@ -462,7 +462,7 @@ fn stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
 }
 
 /// Fills a closed inbox from `from` to `to` submissions.
-fn fill(data: &Path, from: u64, to: u64) -> Result<()> {
+fn fill_inbox(data: &Path, from: u64, to: u64) -> Result<()> {
     let now = jiff::Timestamp::now().as_millisecond();
     let first = now - 60 * 24 * 3_600_000;
     // A content hash begins with the day.

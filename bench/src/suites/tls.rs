@@ -11,7 +11,7 @@ use crate::content::{Content, LARGE, Page, PageRequest, SMALL};
 use crate::figures::Section;
 use crate::http::BROWSER;
 use crate::load::Sample;
-use crate::peer::{Peer, folder};
+use crate::peer::{Peer, create_folder};
 use crate::process;
 use crate::rounds::interleave;
 use crate::tls::{self, Identity};
@@ -27,17 +27,17 @@ const H2LOAD_TIMEOUT: &str = "120";
 const CLIENTS: usize = 16;
 
 pub fn run(bench: &Bench) -> Result<Section> {
-    let keys = folder()?;
+    let keys = create_folder()?;
     let identity = Identity::create(keys.path())?;
     let (content, ours) = Content::start(bench, Some(&identity))?;
     let files = content.file_server(Some(&identity));
-    let peers = [ours, files.nginx(bench, "nginx", false)?, files.caddy(bench)?];
+    let peers = [ours, files.start_nginx(bench, "nginx", false)?, files.start_caddy(bench)?];
     let mut section = Section::default();
-    section.condition(
+    section.add_condition(
         "HTTP/2",
         format!("h2load, {CONNECTIONS} connections, {STREAMS} concurrent requests on each"),
     );
-    section.condition(
+    section.add_condition(
         "handshakes",
         format!("{CLIENTS} clients, TLS 1.3, X25519, AES-128-GCM, ECDSA on P-256, no resumption"),
     );
@@ -46,28 +46,28 @@ pub fn run(bench: &Bench) -> Result<Section> {
         let servers = interleave(bench.rounds, &peers, |peer| &peer.name, measure)?;
         section.record_disturbance(title, &servers);
         section.compare(title, &servers, "nginx", target)?;
-        section.add(name, title, "", &servers, "nginx")
+        section.add_table(name, title, "", &servers, "nginx")
     };
     for page in [SMALL, LARGE] {
         let name = format!("tls-http2-{}", page.label.to_lowercase().replace(' ', ""));
         let title = format!("HTTP/2 over TLS, HTML, {}", page.label);
-        compare(&name, &title, 1.3, &|peer| h2load(bench, peer, page, &content))?;
+        compare(&name, &title, 1.3, &|peer| run_h2load(bench, peer, page, &content))?;
     }
-    let config = tls::client(&identity)?;
+    let config = tls::client_config(&identity)?;
     let title = "New connections with a full handshake and the 1 KB page";
     compare("tls-handshakes", title, 2.3, &|peer| {
-        let secure = peer.secure()?;
+        let secure = peer.https_address()?;
         let send = |request: &[u8]| tls::send(&config, 0, secure, request);
         let (request, response) = content.exchange_over(peer, PageRequest::html(SMALL), send)?;
-        tls::handshakes(&bench.load(CLIENTS), &config, peer, &request, &response)
+        tls::measure_handshakes(&bench.load(CLIENTS), &config, peer, &request, &response)
     })?;
     Ok(section)
 }
 
 /// One round of h2load, after a warm-up. Compares the body once before the round, and the sum of the lengths
 /// after it.
-fn h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
-    let url = format!("https://{}{}", peer.secure()?, PageRequest::html(page).address(peer));
+fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
+    let url = format!("https://{}{}", peer.https_address()?, PageRequest::html(page).path_on(peer));
     let body = content.body(page.file, None)?;
     let headers: Vec<String> = BROWSER
         .iter()
@@ -80,15 +80,15 @@ fn h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<S
 
     let log = peer.folder().join("h2load.log");
     // With a duration instead of a number of requests, h2load does not always end.
-    let warm = finish(start_h2load(&headers, &url, WARM_UP_REQUESTS, &log)?, &body, WARM_UP_REQUESTS)?;
+    let warm = finish_h2load(start_h2load(&headers, &url, WARM_UP_REQUESTS, &log)?, &body, WARM_UP_REQUESTS)?;
     let responses =
         (WARM_UP_REQUESTS as f64 / warm * bench.length.as_secs_f64()).max(WARM_UP_REQUESTS as f64) as u64;
     let before = peer.usage();
     let began = Instant::now();
     let child = start_h2load(&headers, &url, responses, &log)?;
     std::thread::sleep(bench.length.mul_f64(0.5));
-    let busy = process::usage(child.id()).total() as f64 / 1e9 / began.elapsed().as_secs_f64();
-    let seconds = finish(child, &body, responses).with_context(|| peer.name.clone())?;
+    let busy = process::cpu_usage(child.id()).total() as f64 / 1e9 / began.elapsed().as_secs_f64();
+    let seconds = finish_h2load(child, &body, responses).with_context(|| peer.name.clone())?;
     let spent = peer.usage().since(&before);
     let nanoseconds = |line: &str| Some(line.split('\t').nth(2)?.parse::<u64>().ok()? * 1000);
     let log = std::fs::read_to_string(&log)?;
@@ -111,12 +111,12 @@ fn start_h2load(headers: &[String], url: &str, requests: u64, log: &Path) -> Res
 }
 
 /// Waits for h2load and returns its seconds. Fails if a response is wrong.
-fn finish(child: Child, body: &[u8], requests: u64) -> Result<f64> {
+fn finish_h2load(child: Child, body: &[u8], requests: u64) -> Result<f64> {
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "h2load fails or does not end: {}", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
     let (responses, bytes, seconds) =
-        parse_output(&text).with_context(|| format!("unexpected output of h2load: {text}"))?;
+        parse_h2load_output(&text).with_context(|| format!("unexpected output of h2load: {text}"))?;
     ensure!(responses == requests, "{responses} of {requests} responses are correct");
     ensure!(
         bytes == responses * body.len() as u64,
@@ -128,7 +128,7 @@ fn finish(child: Child, body: &[u8], requests: u64) -> Result<f64> {
 
 /// Correct responses, bytes of their bodies, and seconds. `None` if there was a failure or the output is
 /// unknown.
-fn parse_output(output: &str) -> Option<(u64, u64, f64)> {
+fn parse_h2load_output(output: &str) -> Option<(u64, u64, f64)> {
     let line = |begin: &str| output.lines().find_map(|line| line.strip_prefix(begin));
     let requests: Vec<&str> = line("requests: ")?.split(", ").collect();
     let number =
@@ -158,13 +158,16 @@ traffic: 9.00MB (9437184) total, 100.00KB (102400) headers (space savings 95.00%
 
     #[test]
     fn the_output_of_h2load_is_parsed() {
-        assert_eq!(parse_output(OUTPUT), Some((9000, 9_000_000, 2.0)));
+        assert_eq!(parse_h2load_output(OUTPUT), Some((9000, 9_000_000, 2.0)));
     }
 
     #[test]
     fn a_failure_in_the_output_is_an_error() {
-        assert_eq!(parse_output(&OUTPUT.replace("0 failed", "1 failed")), None);
-        assert_eq!(parse_output("nothing"), None);
-        assert_eq!(parse_output(&OUTPUT.replace("2.00s", "1500.00ms")).map(|parsed| parsed.2), Some(1.5));
+        assert_eq!(parse_h2load_output(&OUTPUT.replace("0 failed", "1 failed")), None);
+        assert_eq!(parse_h2load_output("nothing"), None);
+        assert_eq!(
+            parse_h2load_output(&OUTPUT.replace("2.00s", "1500.00ms")).map(|parsed| parsed.2),
+            Some(1.5)
+        );
     }
 }

@@ -91,7 +91,7 @@ impl ExportLayout {
         let missing = names.place(missing, "404.html", ["404.html", "404.md"]);
         let place = |(path, answers): (String, UrlResponses)| {
             // The page's Markdown is stored in the file of the page's twin URL.
-            let (name, twin) = (&path[1..], path::twin(&path));
+            let (name, twin) = (&path[1..], path::twin_path(&path));
             let content = names.place(answers, name, [&format!("{name}index.html"), &twin[1..]]);
             (path, content)
         };

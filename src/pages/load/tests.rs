@@ -226,8 +226,8 @@ impl Bench {
 /// All responses and page summaries of a site, in a comparable form.
 fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
     let file = |file: &File| {
-        let text = String::from_utf8_lossy(&file.identity().bytes);
-        format!("{} {:?} {:?} {} {text}", file.media_type, file.cache, file.link, file.identity().etag())
+        let text = String::from_utf8_lossy(&file.unencoded().bytes);
+        format!("{} {:?} {:?} {} {text}", file.media_type, file.cache, file.link, file.unencoded().etag())
     };
     let page =
         |page: &Page| format!("{} {} {} {}", page.path, page.twin, file(&page.html), file(&page.markdown));
@@ -305,7 +305,7 @@ fn a_reload_renders_changed_pages_only() {
     let after = pages();
     assert!(Arc::ptr_eq(&before[0], &after[0]) && Arc::ptr_eq(&before[2], &after[2]));
     assert!(!Arc::ptr_eq(&before[1], &after[1]), "the inode change time differs");
-    assert!(String::from_utf8_lossy(&after[1].identity().bytes).contains("HERE"));
+    assert!(String::from_utf8_lossy(&after[1].unencoded().bytes).contains("HERE"));
 }
 
 #[test]
@@ -329,8 +329,8 @@ fn the_cache_shares_bodies_with_the_site() {
     let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
     let site = loaded.site.expect("a valid site");
     let Some(SiteEntry::Page(page)) = site.get("/about/") else { panic!("no page") };
-    let html = page.html.identity().bytes.as_ptr_range();
-    let markdown = page.markdown.identity().bytes.as_ptr_range();
+    let html = page.html.unencoded().bytes.as_ptr_range();
+    let markdown = page.markdown.unencoded().bytes.as_ptr_range();
     let kept = &bench.cache.contents["pages/about.md"].content;
     assert!(html.contains(&kept.html.as_ptr()) && markdown.contains(&kept.markdown.as_ptr()));
     assert!(html.contains(&bench.cache.pages["/about/"].document.content.html.as_ptr()));
