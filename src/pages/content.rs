@@ -64,12 +64,12 @@ pub(super) struct Content {
 impl From<RenderedBody> for Content {
     fn from(RenderedBody { html, markdown, facts, blocks }: RenderedBody) -> Self {
         let mut end = 0;
-        let blocks = blocks.into_iter().filter_map(|(of, block)| {
+        let positions = blocks.into_iter().filter_map(|(of, block)| {
             let start = find_part(&html, &block, end)?;
             end = start + block.len();
             Some((of, start..end))
         });
-        let blocks = blocks.collect();
+        let blocks = positions.collect();
         Self { html: html.into(), markdown: markdown.into(), facts: Arc::new(facts), blocks }
     }
 }
@@ -81,7 +81,8 @@ impl Content {
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// The same content as slices of a page's two files, so that it is in memory only once.
+    /// The same content, with its text as slices of the page's HTML and Markdown files, so that memory holds it
+    /// only once.
     pub fn as_slices_of(&self, html: &Bytes, markdown: &Bytes) -> Self {
         let part = |text: &Text, whole| text.as_slice_of(whole).unwrap_or_else(|| text.clone());
         Self { html: part(&self.html, html), markdown: part(&self.markdown, markdown), ..self.clone() }

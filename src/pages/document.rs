@@ -37,6 +37,7 @@ pub(super) enum PageKind {
 }
 
 impl PageKind {
+    /// The kind's name, which is also the name of its built-in template.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Home => "home",
@@ -71,12 +72,12 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// The document's file name in error messages.
+    /// The source file, or a description of a generated page, for error messages.
     pub fn place(&self) -> &str {
         if self.file.is_empty() { "the generated pages" } else { &self.file }
     }
 
-    /// The line of a key, for error messages.
+    /// The line of a front matter key, for error messages: 1 if it is missing, `None` for a generated page.
     pub fn line(&self, key: &str) -> Option<usize> {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
@@ -235,7 +236,7 @@ fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKin
     (path, kind)
 }
 
-/// Generates the pages that list posts, unless the operator has written them.
+/// Adds the pages that list posts and tags, unless the operator has written them, and unifies spellings of tags.
 pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptions, faults: &mut Vec<Fault>) {
     let latest =
         documents.iter().filter(|document| document.kind == PageKind::Post).map(|post| post.updated).max();
@@ -257,24 +258,22 @@ pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptio
         let description = "The subjects of our posts.";
         documents.push(Document::new_generated("/blog/tags/", PageKind::Tags, "Tags", description, latest));
     }
-    let mut updated: HashMap<&str, Date> = HashMap::new();
+    let mut updated: HashMap<String, Date> = HashMap::new();
     for document in documents.iter() {
         for tag in &document.front_matter.tags {
-            let newest = updated.entry(tag).or_insert(document.updated);
+            let newest = updated.entry(tag.clone()).or_insert(document.updated);
             *newest = document.updated.max(*newest);
         }
     }
-    let mut pages = Vec::new();
     for tag in tags {
         let path = tag_path(&tag.name);
         if !paths.contains(&path) {
-            let updated = updated.get(tag.name.as_str()).copied().unwrap_or(latest);
+            let updated = updated.get(&tag.name).copied().unwrap_or(latest);
             let description = format!("What {} has written about {}.", options.title, tag.name);
             let kind = PageKind::Tag(tag.name.clone());
-            pages.push(Document::new_generated(&path, kind, &tag.name, &description, updated));
+            documents.push(Document::new_generated(&path, kind, &tag.name, &description, updated));
         }
     }
-    documents.extend(pages);
 }
 
 /// Replaces tags that differ only in case with the first spelling. Reports tags that have no path, and tags
@@ -309,7 +308,7 @@ fn tag_path(name: &str) -> String {
     format!("/blog/tags/{}/", slug(name))
 }
 
-/// All tags of listed posts, sorted by name.
+/// All tags of listed posts with their numbers of posts, sorted by name.
 pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for post in listed_posts_newest_first(documents) {

@@ -55,6 +55,7 @@ impl Encodings {
         self.folder.join(content.to_hex().as_str())
     }
 
+    /// The stored encodings of a content; `None` if they are missing or damaged.
     pub(super) fn read(&self, content: Hash) -> Option<Encoded> {
         parse_encodings(&fs::read(self.file_path(content)).ok()?.into(), content)
     }
@@ -62,8 +63,7 @@ impl Encodings {
     /// Creates and stores the strong encodings that are missing for `files`, and removes the encodings of
     /// other contents. Takes minutes for a large site, and stops early once `stop` is set. Returns whether
     /// there are encodings that these files do not use yet.
-    pub fn strengthen(&self, files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
-        let mut files = files;
+    pub fn strengthen(&self, mut files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
         files.retain(|file| file.compressible);
         files.sort_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
         files.dedup_by_key(|file| file.hash);
@@ -132,8 +132,7 @@ impl Encodings {
     }
 }
 
-/// The encodings of `file` with [`Effort::Strong`], or with [`Effort::Quick`] if it is longer than
-/// [`MAX_STRONG`].
+/// Encodes `file` with [`Effort::Strong`], or with [`Effort::Quick`] if it is longer than [`MAX_STRONG`].
 pub(super) fn encode_strongly(file: &File) -> Encoded {
     let bytes = &file.unencoded().bytes;
     if bytes.len() > MAX_STRONG {
@@ -165,7 +164,7 @@ fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
     text
 }
 
-/// Parses a file that [`serialize_encodings`] created. `None` if the file is damaged or belongs to another content.
+/// Reverses [`serialize_encodings`]. `None` if the file is damaged or belongs to another content.
 fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
     let (text, hash) = file.split_last_chunk::<32>()?;
     if blake3::hash(text) != Hash::from_bytes(*hash) {

@@ -77,7 +77,7 @@ impl EncodedBody {
         self.etag.clone()
     }
 
-    /// The bytes that `make` returned when this slot was first read. The server stores serialised response
+    /// The cached bytes in `slot`, which `make` creates on first use. The server stores serialised response
     /// headers here, so that they live exactly as long as the body.
     pub fn cached(&self, slot: usize, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
         self.cached[slot].get_or_init(make)
@@ -162,8 +162,7 @@ impl File {
         self.encoded[slot].get()?.as_ref()
     }
 
-    /// Prepares every encoding that is smaller than the body itself, with `Effort::Quick`. Takes
-    /// milliseconds.
+    /// Prepares every encoding that is smaller than the body, with [`Effort::Quick`]. Takes milliseconds.
     pub fn compress(&self) {
         self.prepare_missing(|_, encoding| {
             let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
@@ -171,7 +170,7 @@ impl File {
         });
     }
 
-    /// Prepares the encodings that are not prepared yet. `make` receives the slot and its encoding, and
+    /// Prepares the missing encodings of a compressible file. `make` receives the slot and its encoding, and
     /// returns `None` if the encoding is not worth sending.
     fn prepare_missing(&self, make: impl Fn(usize, Encoding) -> Option<Bytes>) {
         if !self.compressible {
@@ -188,8 +187,7 @@ impl File {
         }
     }
 
-    /// Uses encodings that were created earlier with [`Effort::Strong`], for each encoding that is not
-    /// prepared yet.
+    /// Prepares the missing encodings from bytes that were created earlier with [`Effort::Strong`].
     pub(super) fn use_strong_encodings(&self, encoded: &Encoded) {
         if self.encoded.iter().all(|slot| slot.get().is_none()) {
             self.is_strong.store(true, Ordering::Relaxed);
@@ -197,12 +195,13 @@ impl File {
         self.prepare_missing(|slot, _| encoded[slot].clone());
     }
 
-    /// Shares the encodings of another file that has the same body.
+    /// Prepares the missing encodings with the bytes of another file that has the same body.
     pub(super) fn copy_encodings_from(&self, other: &Self) {
         self.is_strong.store(other.is_strong(), Ordering::Relaxed);
         self.prepare_missing(|_, encoding| other.prepared_body(encoding).map(|body| body.bytes.clone()));
     }
 
+    /// Whether all encodings were created with [`Effort::Strong`].
     pub(super) fn is_strong(&self) -> bool {
         self.is_strong.load(Ordering::Relaxed)
     }
@@ -234,8 +233,7 @@ pub(super) enum Effort {
 /// a second for a site of four pages, for which every test that starts a server would have to wait.
 const BROTLI_LEVELS: (i32, i32) = if cfg!(debug_assertions) { (2, 5) } else { (6, 11) };
 
-/// Returns `None` if the encoder fails, which does not happen in memory. The file is then served without that
-/// encoding.
+/// Compresses `bytes`. Returns `None` for identity, or if the encoder fails, which does not happen in memory.
 pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
     // For a page of 28 KB, gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms to produce
     // 6.7 KB at the quick level, and 22 ms to produce 5.9 KB at its highest level, which is too slow for a

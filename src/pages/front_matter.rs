@@ -116,7 +116,7 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
     Some(ParsedFile { front_matter, body, body_line, lines })
 }
 
-/// Returns the source of the front matter, the body, and the parsed front matter.
+/// Splits a file. Returns the source of the front matter, the body, and the parsed front matter.
 fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str, Map<String, Value>), Fault> {
     let opening = text.lines().next().unwrap_or_default().trim_end();
     if opening != "---" && opening != "+++" {
@@ -220,10 +220,13 @@ impl FrontMatterReader<'_> {
                     .filter(|a| !a.is_empty())
                     .map(|a| a.join(", "))
             }),
-            nav: self.number("nav"),
+            nav: self.read_value(&["nav"], "a whole number", Value::as_i64),
             nav_title: self.read_text(&["nav_title", "linkTitle", "extra.nav_title"]),
             form: self.read_text(&["form", "extra.form"]),
-            template: self.template(),
+            // Zola includes the extension.
+            template: self
+                .read_text(&["template"])
+                .map(|name| name.strip_suffix(".html").unwrap_or(&name).into()),
             image: self
                 .read_text(&["image", "extra.image"])
                 .or_else(|| self.read_list(&["images"]).into_iter().next()),
@@ -313,10 +316,6 @@ impl FrontMatterReader<'_> {
             || is("_build.render", &never)
     }
 
-    fn number(&mut self, name: &'static str) -> Option<i64> {
-        self.read_value(&[name], "a whole number", Value::as_i64)
-    }
-
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let parse = |value: &Value| {
             let text = value.as_str()?;
@@ -367,12 +366,6 @@ impl FrontMatterReader<'_> {
         Some(if path.is_empty() { "/".to_owned() } else { format!("/{path}/") })
     }
 
-    /// The template's name. Zola includes the extension `.html`, which is removed.
-    fn template(&mut self) -> Option<String> {
-        self.read_text(&["template"])
-            .map(|name| name.strip_suffix(".html").map_or(name.clone(), str::to_owned))
-    }
-
     fn report_invalid<T>(&mut self, name: &str, expected: &str) -> Option<T> {
         let key = name.split('.').next().unwrap_or(name);
         self.faults.push(Fault::error(self.place, self.line(key), format!("`{name}` must be {expected}")));
@@ -401,13 +394,13 @@ fn is_valid_path(path: &str) -> bool {
         && !path.contains("//")
 }
 
-/// The name, title or source in a table such as `author: { name: … }`. Returns other values unchanged.
+/// The name, title or address in a table such as `author: { name: … }`. Returns other values unchanged.
 fn name_in_table(value: &Value) -> &Value {
     let keys = ["name", "title", "src", "url"];
     value.as_object().and_then(|table| keys.iter().find_map(|key| table.get(*key))).unwrap_or(value)
 }
 
-/// A string or integer as text. Replaces line breaks and runs of whitespace with one space.
+/// Converts a string or integer to text. Replaces line breaks and runs of whitespace with one space.
 fn to_line(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),

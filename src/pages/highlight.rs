@@ -21,7 +21,7 @@ const MAX_BLOCK_BYTES: usize = 200_000;
 /// loaded.
 #[derive(Default)]
 pub struct Highlighter {
-    /// All grammars. They are unpacked for the first block that has a language.
+    /// All grammars, unpacked for the first block that has a language.
     registry: OnceLock<Option<Registry>>,
 }
 
@@ -67,7 +67,7 @@ impl Highlighter {
     }
 }
 
-/// The name of the grammar for a common alias.
+/// The name of the grammar for a language or its common alias.
 fn grammar_name(language: &str) -> &str {
     match language {
         "sh" | "shell" | "zsh" | "console" => "bash",
@@ -81,7 +81,7 @@ fn grammar_name(language: &str) -> &str {
     }
 }
 
-/// The kind of token that has a colour of [`PALETTE`]. `None` for plain text.
+/// The kind of token that [`PALETTE`] shows in this colour. `None` for plain text.
 fn token_kind(colour: &str) -> Option<&'static str> {
     Some(match colour {
         "#6A9955" => "comment",

@@ -176,6 +176,7 @@ impl<'a> PageIndex<'a> {
         }
     }
 
+    /// The pages that the template of `document` shows, besides the page itself.
     pub fn related_pages(&self, document: &Document) -> RelatedPages {
         let newest = self.post_index.get(document.path.as_str()).copied();
         let neighbour = |at: Option<usize>| {
@@ -191,8 +192,7 @@ impl<'a> PageIndex<'a> {
         }
     }
 
-    /// All posts for the blog's page, a tag's posts for its page, and the three newest posts for the home
-    /// page.
+    /// The posts that a page lists: all on the blog's page, a tag's posts on its page, three on the home page.
     fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
         let posts: &[&Document] = match &document.kind {
             PageKind::Blog => &self.posts,
@@ -228,7 +228,7 @@ impl<'a> PageIndex<'a> {
             .collect()
     }
 
-    /// The list of main pages on the 404 page, for its Markdown.
+    /// The 404 page's list of main pages, as Markdown.
     fn main_pages(&self) -> String {
         let base = &self.shared.data.options.base_url;
         let mut text = String::from("These are the main pages:\n\n");
@@ -236,11 +236,8 @@ impl<'a> PageIndex<'a> {
         navigation.retain(|document| document.path != "/");
         for page in self.by_path.get("/").into_iter().chain(&navigation) {
             let description = page.front_matter.description.as_deref().unwrap_or_default();
-            text.push_str(&format!(
-                "- [{}]({base}{}): {description}\n",
-                page.nav_title_or_title(),
-                encode(&page.path)
-            ));
+            let (title, path) = (page.nav_title_or_title(), encode(&page.path));
+            text.push_str(&format!("- [{title}]({base}{path}): {description}\n"));
         }
         text
     }
@@ -265,10 +262,7 @@ impl TemplateContext<'_> {
         let Self { shared, document, view } = *self;
         let matter = &document.front_matter;
         let url = shared.absolute_url(&document.path);
-        let tag = match &document.kind {
-            PageKind::Tag(name) => shared.find_tag(name),
-            _ => None,
-        };
+        let tag = if let PageKind::Tag(name) = &document.kind { shared.find_tag(name) } else { None };
         let tags: Vec<&Tag> = matter.tags.iter().filter_map(|name| shared.find_tag(name)).collect();
         // The 404 page has neither a URL nor a date.
         let is_page = document.kind != PageKind::NotFound;
@@ -397,12 +391,11 @@ impl TemplateContext<'_> {
     }
 }
 
-/// Converts a serializable value to a template value.
 fn to_template_value(value: impl Serialize) -> Value {
     Value::from(Serde(value))
 }
 
-/// Formats a date: `20 November 2026`.
+/// Formats a date for readers: `20 November 2026`.
 fn format_date(date: Date) -> String {
     date.strftime("%-d %B %Y").to_string()
 }

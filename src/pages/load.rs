@@ -90,6 +90,7 @@ impl LoadCache {
         })
     }
 
+    /// Loads the site, or fails if a file changes during the load.
     fn load_once(
         &mut self,
         folder: &Path,
@@ -121,7 +122,10 @@ impl LoadCache {
         let all = documents.iter_mut().chain([&mut missing]);
         let links_of_matter: Vec<_> =
             all.map(|document| resolve_front_matter(document, &self.catalog)).collect();
-        let links_of_footer = resolve_footer_links(options, &self.catalog);
+        let place = LinkOrigin { file: "", path: "/" };
+        let links = options.footer.iter().flat_map(|group| &group.links);
+        let links_of_footer: Vec<_> =
+            links.filter_map(|link| self.catalog.resolve(place, &link.href).target).collect();
         let all = documents.iter().chain([&missing]);
         let links = collect_links(all, &links_of_matter, &links_of_footer);
 
@@ -162,8 +166,7 @@ impl LoadCache {
         Ok(LoadResult { site, faults })
     }
 
-    /// Renders the documents' bodies in parallel. Reuses a body if its source, its path and its link targets
-    /// are unchanged.
+    /// Renders the documents' bodies in parallel. Reuses a body if its source, path and link targets are unchanged.
     fn render_bodies(
         &mut self,
         documents: &mut [Document],
@@ -391,13 +394,6 @@ fn register_paths(
     names
 }
 
-/// Resolves the footer's links, which are configured by the operator.
-fn resolve_footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget> {
-    let place = LinkOrigin { file: "", path: "/" };
-    let links = options.footer.iter().flat_map(|group| &group.links);
-    links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
-}
-
 /// All links in bodies, front matter and footer, with file and line.
 fn collect_links<'a>(
     documents: impl Iterator<Item = &'a Document>,
@@ -405,8 +401,8 @@ fn collect_links<'a>(
     of_footer: &'a [LinkTarget],
 ) -> Vec<LinkUse<'a>> {
     let pages = documents.zip(of_matter).flat_map(|(document, matter)| {
-        let links = document.content.facts.links.iter().map(|(target, line)| (target, Some(*line)));
-        let links = links.chain(matter.iter().map(|(target, line)| (target, *line)));
+        let body = document.content.facts.links.iter().map(|(target, line)| (target, Some(*line)));
+        let links = body.chain(matter.iter().map(|(target, line)| (target, *line)));
         links.map(|(target, line)| LinkUse { place: &document.file, line, target })
     });
     let footer = of_footer.iter().map(|target| LinkUse { place: "frontdesk.toml", line: None, target });
@@ -452,8 +448,7 @@ fn insert_aliases(site: &mut Site, documents: &[Document]) {
 
 /// Removes the operator's `pages/404.md` from the documents and returns it, or generates a 404 page.
 fn take_not_found_page(documents: &mut Vec<Document>) -> Document {
-    let own = documents.iter().position(|document| document.path == "/404/");
-    let Some(at) = own else {
+    let Some(at) = documents.iter().position(|document| document.path == "/404/") else {
         let title = "There is nothing here";
         let description = "The page may have moved, or the address may have been mistyped.";
         return Document::new_generated("/404/", PageKind::NotFound, title, description, Date::default());
@@ -525,13 +520,15 @@ fn lay_out_page(
     Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
 }
 
-/// A page's summary, or `None` for an unlisted page. `posts` counts the listed posts so far, including this
-/// one.
+/// A page's summary, or `None` for an unlisted page. Adds a listed post to the count `posts`.
 fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> Option<PageSummary> {
     let matter = &document.front_matter;
     let is_post = document.kind == PageKind::Post;
     *posts += usize::from(is_post && !matter.unlisted);
     let is_fed = is_post && *posts <= FEED_LENGTH;
+    let base = &options.base_url;
+    let url = format!("{base}{}", encode(&document.path));
+    let absolute = |link: &str, _| twin::make_absolute(link, base, &url);
     (!matter.unlisted).then(|| PageSummary {
         path: encode(&document.path).into_owned(),
         twin: encode(&path::twin_path(&document.path)).into_owned(),
@@ -543,14 +540,8 @@ fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> 
         tags: matter.tags.clone(),
         is_post,
         is_generated: document.file.is_empty(),
-        feed_html: if is_fed { absolute_html(document, options) } else { String::new() },
+        feed_html: if is_fed { rewrite_links(&document.content.html, absolute) } else { String::new() },
     })
-}
-
-fn absolute_html(document: &Document, options: &PagesOptions) -> String {
-    let base = &options.base_url;
-    let page = format!("{base}{}", encode(&document.path));
-    rewrite_links(&document.content.html, |url, _| twin::make_absolute(url, base, &page))
 }
 
 #[cfg(test)]

@@ -30,7 +30,6 @@ pub struct RenderedBody {
 /// Properties of a body that are found while it is rendered.
 #[derive(Debug, Default)]
 pub struct BodyFacts {
-    /// The headings, in document order.
     pub headings: Vec<Heading>,
     /// The links to pages of this site, with their line numbers.
     pub links: Vec<(LinkTarget, usize)>,
@@ -49,7 +48,7 @@ pub struct LinkLookups {
 }
 
 impl LinkLookups {
-    /// Whether this catalog resolves all links to the same results.
+    /// Whether `catalog` resolves all recorded links to the same results as before.
     pub fn are_current(&self, place: LinkOrigin<'_>, catalog: &LinkCatalog) -> bool {
         let mut now = LookupRecorder::default();
         for link in &self.links {
@@ -66,9 +65,9 @@ struct LookupRecorder {
 }
 
 impl LookupRecorder {
+    /// Resolves a link, and records the result if it depends on the catalog.
     fn look_up(&mut self, catalog: &LinkCatalog, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         let resolved = catalog.resolve(place, link);
-        // Links to other sites do not depend on the catalog.
         if let Some(target) = &resolved.target {
             for part in [&resolved.href, &resolved.absolute, &target.path] {
                 self.results.update(&part.len().to_le_bytes()).update(part.as_bytes());
@@ -196,9 +195,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 self.verbatim.push(position.start.line..=position.end.line);
                 let language = block.info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
                 let named = if language.is_empty() { "text" } else { language };
-                let mut of = Hasher::new();
-                let of =
-                    of.update(named.as_bytes()).update(b"\0").update(block.literal.as_bytes()).finalize();
+                let of = blake3::hash(format!("{named}\0{}", block.literal).as_bytes());
                 let html = match self.earlier.get(&of) {
                     Some(html) => (*html).to_owned(),
                     None => format!(
@@ -248,9 +245,7 @@ impl<'a> BodyRenderer<'a, '_> {
                     escape_html(&href),
                     escape_html(&node.collect_text())
                 );
-                for child in node.children().collect::<Vec<_>>() {
-                    child.detach();
-                }
+                node.children().collect::<Vec<_>>().into_iter().for_each(|child| child.detach());
                 node.data_mut().value = NodeValue::Raw(html);
             }
             NodeValue::HtmlBlock(block) => {
@@ -261,8 +256,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 }
             }
             NodeValue::HtmlInline(literal) => {
-                let html = self.resolve_html(&literal, position);
-                node.data_mut().value = NodeValue::HtmlInline(html);
+                node.data_mut().value = NodeValue::HtmlInline(self.resolve_html(&literal, position));
             }
             NodeValue::Text(text) => {
                 self.rendered.facts.words += text.split_whitespace().count();
@@ -293,11 +287,9 @@ impl<'a> BodyRenderer<'a, '_> {
             let message = format!("a second first-level heading, `{title}`");
             self.warn(position, message, "the page's title is its first-level heading; begin with `##`");
         }
-        let wanted = chosen
-            .clone()
-            .unwrap_or_else(|| if title.is_empty() { "section".to_owned() } else { title.clone() });
+        let derived = if title.is_empty() { "section" } else { &title };
         // Register the author's anchors as well, so that no derived anchor is the same.
-        let unique = self.anchorizer.anchorize(&wanted);
+        let unique = self.anchorizer.anchorize(chosen.as_deref().unwrap_or(derived));
         if let Some(chosen) = &chosen
             && self.rendered.facts.headings.iter().any(|heading| heading.id == *chosen)
         {
@@ -342,7 +334,7 @@ impl<'a> BodyRenderer<'a, '_> {
         self.arena.alloc(comrak::nodes::Ast::new(NodeValue::Raw(html), position.start).into())
     }
 
-    /// Returns the link for HTML and the link for Markdown, and records the target.
+    /// Resolves a link and records its target. Returns the link for HTML and the link for Markdown.
     fn resolve_link(&mut self, url: &str, line: usize) -> (String, String) {
         let resolved = self.consultation.look_up(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
@@ -428,10 +420,8 @@ impl<'a> BodyRenderer<'a, '_> {
         {
             let mut absolutes = found.into_iter();
             let edited = rewrite_links(&self.source.text[range.clone()], |url, _| {
-                absolutes
-                    .next()
-                    .filter(|(seen, _)| seen == url)
-                    .map_or(url.to_owned(), |(_, absolute)| absolute)
+                let known = absolutes.next().filter(|(seen, _)| seen == url);
+                known.map_or(url.to_owned(), |(_, absolute)| absolute)
             });
             self.edits.push((range, edited));
         }
@@ -489,14 +479,14 @@ impl<'a> SourceText<'a> {
         Self { text, lines }
     }
 
+    /// The byte offset and the text of a line. Lines count from 1.
     fn line_at(&self, number: usize) -> (usize, &'a str) {
         let start = self.lines[number - 1];
         let end = self.lines.get(number).map_or(self.text.len(), |next| next - 1);
         (start, &self.text[start..end])
     }
 
-    /// The byte range of a position. Lines and columns count from 1, columns are in bytes, and the end is
-    /// inclusive.
+    /// The byte range of a parser's position, in which lines and byte columns count from 1 and the end is inclusive.
     fn byte_range(&self, position: Sourcepos) -> Option<Range<usize>> {
         let start =
             self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
@@ -504,6 +494,7 @@ impl<'a> SourceText<'a> {
         (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
     }
 
+    /// The source with the `edits` applied, except those that overlap an earlier one.
     fn apply_edits(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
         edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut text = String::with_capacity(self.text.len() + edits.len() * 32);

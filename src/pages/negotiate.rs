@@ -3,6 +3,8 @@
 //! Both follow RFC 9110 §12.5. The choices are pure functions of the header's bytes, without allocation, and
 //! do not depend on the client. Malformed members are skipped and do not affect their neighbours.
 
+use std::cmp::Ordering;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Media {
     /// `text/html`
@@ -50,7 +52,7 @@ struct RangeMatch {
 }
 
 impl RangeMatch {
-    /// The most specific range decides. Among equally specific ranges, the highest quality applies.
+    /// Applies a media range, unless a more specific one was applied. Among equals, the highest quality counts.
     fn add_range(&mut self, specificity: u8, quality: Quality) {
         if specificity > self.specificity {
             *self = Self { specificity, quality };
@@ -89,12 +91,10 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     if !has_valid {
         return Some(Media::Html);
     }
-    match (html.quality, markdown.quality) {
-        (0, 0) => None,
-        (html, markdown_quality) if markdown_quality > html => Some(Media::Markdown),
-        (html, markdown_quality) if markdown_quality == html && markdown.specificity == 3 => {
-            Some(Media::Markdown)
-        }
+    match markdown.quality.cmp(&html.quality) {
+        Ordering::Equal if html.quality == 0 => None,
+        Ordering::Equal if markdown.specificity == 3 => Some(Media::Markdown),
+        Ordering::Greater => Some(Media::Markdown),
         _ => Some(Media::Html),
     }
 }
@@ -130,6 +130,7 @@ pub struct Codings {
 }
 
 impl Codings {
+    /// Reads the lines of `Accept-Encoding`. Skips malformed members and unknown codings.
     pub fn parse<'a>(accept_encoding: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut codings = Self::default();
         for line in accept_encoding {
@@ -186,7 +187,7 @@ fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
     (name.trim_ascii_end(), parameters)
 }
 
-/// The weight among `parameters`, or 1000 if there is none. `None` if it is malformed.
+/// The value of the parameter `q`, or 1000 if there is none. `None` if it is malformed.
 fn parse_quality(parameters: &[u8]) -> Option<Quality> {
     if parameters.is_empty() {
         return Some(1000);

@@ -120,7 +120,7 @@ pub fn twin_path(page: &str) -> String {
     }
 }
 
-/// All paths of a page's Markdown: the twin, `index.md`, and `index.html.md` as proposed by llmstxt.org.
+/// All paths of a page's Markdown: [`twin_path`], `index.md`, and `index.html.md` as proposed by llmstxt.org.
 pub fn markdown_paths(page: &str) -> [String; 3] {
     let stem = page.trim_end_matches('/');
     [twin_path(page), format!("{stem}/index.md"), format!("{stem}/index.html.md")]

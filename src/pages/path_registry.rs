@@ -17,7 +17,7 @@ pub(super) struct PathRegistry {
 }
 
 impl PathRegistry {
-    /// Registers the path of a generated resource or an endpoint.
+    /// Registers the path of a generated resource or an endpoint, which has no owner.
     pub fn reserve(&mut self, path: &str) {
         self.owners.insert(path.to_owned(), None);
     }
@@ -114,6 +114,7 @@ enum BrokenLink<'a> {
     MissingAnchor(&'a str, &'a HashSet<Box<str>>),
 }
 
+/// The reason why a link is broken; `None` if its path and anchor exist.
 fn check_link<'a>(
     target: &'a LinkTarget,
     names: &PathRegistry,

@@ -83,15 +83,8 @@ pub struct Site {
 
 impl Site {
     pub(crate) fn new(base_url: &str, not_found: Page) -> Self {
-        let base_url = base_url.to_owned();
-        Self {
-            entries: HashMap::new(),
-            pages: Vec::new(),
-            not_found,
-            base_url,
-            page_count: 0,
-            hash: OnceLock::new(),
-        }
+        let (entries, pages, hash) = (HashMap::new(), Vec::new(), OnceLock::new());
+        Self { entries, pages, not_found, base_url: base_url.to_owned(), page_count: 0, hash }
     }
 
     /// The entry at a decoded path.
@@ -128,9 +121,8 @@ impl Site {
         let [twin, others @ ..] = path::markdown_paths(decoded);
         self.entries.insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin));
         for name in others {
-            self.entries
-                .entry(name.into())
-                .or_insert_with(|| SiteEntry::File(page.markdown.clone(), Role::Twin));
+            let file = || SiteEntry::File(page.markdown.clone(), Role::Twin);
+            self.entries.entry(name.into()).or_insert_with(file);
         }
         for name in path::redirect_paths(decoded) {
             self.entries.entry(name.into()).or_insert_with(|| SiteEntry::Redirect(page.path.clone()));
@@ -143,7 +135,7 @@ impl Site {
         self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(Arc::new(file), Role::Resource));
     }
 
-    /// Reuses files of an earlier site, including their encodings, if path and content are the same.
+    /// Replaces each file with the one of an earlier site that has the same path and content, and its encodings.
     pub fn adopt(&mut self, earlier: &Site) {
         let take = |new: &mut Arc<File>, old: &Arc<File>| {
             if !Arc::ptr_eq(new, old) && new.is_like(old) {
@@ -227,6 +219,7 @@ impl Site {
         self.reencoded(|file| Some(cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file))))
     }
 
+    /// A copy of the site in which each file gets the strong encodings that `encoded` returns for it.
     fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
         let weak: Vec<&Arc<File>> =
             self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
@@ -261,7 +254,7 @@ impl Site {
         }
     }
 
-    /// Each file once, although most files have several paths.
+    /// All files of the site, each once, although most files have several paths.
     pub fn files(&self) -> Vec<&Arc<File>> {
         let mut files = vec![&self.not_found.html, &self.not_found.markdown];
         for entry in self.entries.values() {

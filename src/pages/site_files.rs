@@ -80,7 +80,7 @@ impl FileSignature {
     }
 }
 
-/// Whether every change of the file after `now` will change its metadata.
+/// Whether any change of the file after `now` will also change its metadata.
 pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).ok();
     let since = since.and_then(|since| i64::try_from(since.checked_sub(COARSEST_STAMP)?.as_secs()).ok());
@@ -130,6 +130,7 @@ enum Purpose {
 }
 
 impl Purpose {
+    /// The purpose of the file `name` in the folder `part` of the site.
     fn of_file(part: &str, name: &str) -> Self {
         match part {
             "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => Self::Source,
@@ -169,10 +170,8 @@ impl SiteFiles {
         let now = SystemTime::now();
         let mut tree = Self::default();
         if !folder.join("pages").is_dir() {
-            faults.push(
-                Fault::error("pages/", None, "the site's folder has no folder `pages`")
-                    .hint("`frontdesk init DIR` writes a small site to start from"),
-            );
+            let fault = Fault::error("pages/", None, "the site's folder has no folder `pages`");
+            faults.push(fault.hint("`frontdesk init DIR` writes a small site to start from"));
         }
         let before = std::mem::take(known);
         let published: Vec<PathBuf> =
@@ -220,7 +219,7 @@ impl SiteFiles {
     }
 }
 
-/// The content of a file, and its text if it is a source that had to be read. `place` names it in faults.
+/// Reads a file unless it is unchanged. Returns its content, and its text if it is a source that was read.
 fn read_file(
     file: &FoundFile,
     place: &str,
@@ -337,8 +336,9 @@ fn is_hidden(real: &Path, published: &[PathBuf]) -> bool {
     below.components().any(|part| is_hidden_or_backup(&part.as_os_str().to_string_lossy()))
 }
 
-fn outside_link_fault(place: &str, of: &str) -> Fault {
-    Fault::error(place, None, format!("the symbolic link leads out of {of}")).hint("copy the file into it")
+fn outside_link_fault(place: &str, boundary: &str) -> Fault {
+    Fault::error(place, None, format!("the symbolic link leads out of {boundary}"))
+        .hint("copy the file into it")
 }
 
 fn relative_name(root: &Path, file: &Path) -> String {

@@ -75,8 +75,7 @@ impl Theme {
         self.files.contains_key(&format!("{name}.html"))
     }
 
-    /// Compiles the templates, or returns `before` if the inputs are unchanged. `assets` maps the names that
-    /// templates use to URLs.
+    /// Compiles the templates, or returns `before` if its inputs were the same. `assets` maps names to URLs.
     pub fn compile(
         &self,
         assets: BTreeMap<String, String>,
@@ -103,10 +102,8 @@ impl Theme {
         environment.add_function("asset", move |name: String| -> Result<Value, Error> {
             let url = urls.get(name.trim_start_matches('/').trim_start_matches("assets/"));
             url.map(|url| Value::from_safe_string(url.clone())).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::InvalidOperation,
-                    format!("there is no asset `{name}` in the theme or in assets/"),
-                )
+                let message = format!("there is no asset `{name}` in the theme or in assets/");
+                Error::new(ErrorKind::InvalidOperation, message)
             })
         });
         for (name, blob) in self.template_files() {

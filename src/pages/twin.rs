@@ -50,13 +50,9 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     let body = document.content.markdown.trim();
     let body = if body.is_empty() { String::new() } else { format!("\n{body}\n") };
     // The same order as in the templates.
-    if document.template_name() == "home" {
-        text.push_str(&highlights_markdown(document, base, url));
-        text.push_str(&body);
-    } else {
-        text.push_str(&body);
-        text.push_str(&highlights_markdown(document, base, url));
-    }
+    let highlights = highlights_markdown(document, base, url);
+    let is_home = document.template_name() == "home";
+    text.extend(if is_home { [highlights, body] } else { [body, highlights] });
     if !view.help.is_empty() {
         let _ = write!(text, "\n{}", view.help);
     }
@@ -92,12 +88,8 @@ fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
     let lines: String = cards
         .map(|card| match &card.href {
             Some(href) => {
-                format!(
-                    "- [{}]({}): {}\n",
-                    escape_brackets(&card.title),
-                    make_absolute(href, base, url),
-                    card.text
-                )
+                let (title, href) = (escape_brackets(&card.title), make_absolute(href, base, url));
+                format!("- [{title}]({href}): {}\n", card.text)
             }
             None => format!("- **{}**: {}\n", card.title, card.text),
         })
