@@ -69,12 +69,12 @@ pub enum Representation {
 }
 
 impl PageRequest {
-    /// An uncompressed page.
+    /// A request for the uncompressed HTML of `page`.
     pub const fn html(page: Page) -> Self {
         Self { page, representation: Representation::Html, encodings: IDENTITY, is_cached: false }
     }
 
-    /// Its address on `peer`.
+    /// The path to request from `peer`.
     pub fn path_on(&self, peer: &Peer) -> &'static str {
         match self.representation {
             Representation::Html if !peer.is_frontdesk() => self.page.file,
@@ -87,7 +87,7 @@ impl PageRequest {
 /// The `Accept-Encoding` of a client that does not accept compressed bodies.
 const IDENTITY: &str = "identity";
 
-/// Writes the site of frontdesk.
+/// Writes the site that frontdesk serves to `folder`.
 fn write_site(folder: &Path) -> Result<()> {
     for part in ["pages", "theme"] {
         fs::create_dir_all(folder.join(part))?;
@@ -102,7 +102,7 @@ fn write_site(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Paragraphs of about 300 letters, for a page of the right length.
+/// Generates a Markdown file whose page has the size `page.size`, in paragraphs of about 300 letters.
 fn generate_markdown(page: Page) -> String {
     let mut text =
         format!("---\ntitle: A page of {}\ndescription: A page to be measured.\n---\n", page.label);
@@ -165,7 +165,7 @@ impl Content {
         frontdesk::start(bench, self.options("frontdesk, general path").set("SERVER__FAST_LANE", "false"))
     }
 
-    /// Settings for another server with this content.
+    /// The settings of a file server with the same content.
     pub fn file_server<'a>(&'a self, tls: Option<&'a Identity>) -> FileServer<'a> {
         FileServer { root: self.root.path(), cores: Cores::Servers, headers: &self.headers, tls }
     }
@@ -188,11 +188,12 @@ impl Content {
         Ok(())
     }
 
+    /// The path of a stored body; `suffix` stands for its encoding.
     fn encoded_file(&self, file: &str, suffix: &str) -> PathBuf {
         self.root.path().join(format!("{}{suffix}", file.trim_start_matches('/')))
     }
 
-    /// The expected body of a response for this file.
+    /// The expected body of a response for `file`, in `encoding` or unencoded.
     pub fn body(&self, file: &str, encoding: Option<&str>) -> Result<Vec<u8>> {
         let encoding = encoding.unwrap_or(IDENTITY);
         let known = ENCODINGS.iter().find(|(known, _)| *known == encoding);
@@ -206,7 +207,7 @@ impl Content {
         self.exchange_over(peer, request, |bytes| send(peer.address, bytes))
     }
 
-    /// The same over a connection other than plain HTTP.
+    /// Like [`Self::exchange`], but sends the request with `send`, for connections other than plain HTTP.
     pub fn exchange_over(
         &self,
         peer: &Peer,
@@ -223,10 +224,8 @@ impl Content {
         let response = send(&bytes).with_context(|| name.clone())?;
         ensure!(response.status == 200, "{address} gets {} from {name}", response.status);
         let encoding = response.header("content-encoding");
-        ensure!(
-            encoding.is_some() == (encodings != IDENTITY),
-            "{name} sends {address} with the encoding {encoding:?}"
-        );
+        let is_expected = encoding.is_some() == (encodings != IDENTITY);
+        ensure!(is_expected, "{name} sends {address} with the encoding {encoding:?}");
         ensure!(response.body == self.body(content, encoding)?, "{name} sends another body for {address}");
         if peer.is_frontdesk() {
             check_headers(&response, has_twin)?;
@@ -240,11 +239,8 @@ impl Content {
         ensure!(condition.is_some(), "{name} sends no ETag and no Last-Modified");
         let bytes = get(client, address, encodings, condition);
         let response = send(&bytes)?;
-        ensure!(
-            response.status == 304 && response.body.is_empty(),
-            "{name} sends {} for a cached page",
-            response.status
-        );
+        let (status, is_empty) = (response.status, response.body.is_empty());
+        ensure!(status == 304 && is_empty, "{name} sends {status} for a cached page");
         if peer.is_frontdesk() {
             check_headers(&response, has_twin)?;
         }
@@ -252,8 +248,7 @@ impl Content {
     }
 }
 
-/// Fetches a page in this encoding, once it is ready. Directly after the start, frontdesk can send identity
-/// instead.
+/// Fetches a page in this encoding. Retries for five seconds, because frontdesk encodes pages after its start.
 fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Response> {
     for _ in 0..100 {
         let response = send(address, &get(BROWSER, path, encoding, None))?;

@@ -44,7 +44,7 @@ pub struct Table {
     pub title: String,
     /// Explanation above the table; may be empty.
     pub note: String,
-    /// The columns after the labels.
+    /// The columns to the right of the labels.
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
     /// The column of the bar chart.
@@ -82,7 +82,6 @@ pub struct Row {
 /// A line plot over a logarithmic axis.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Curve {
-    /// Name of the plot file.
     pub name: String,
     pub title: String,
     /// Label of the horizontal axis.
@@ -192,7 +191,7 @@ impl Line {
 }
 
 impl Unit {
-    /// A figure with three significant digits, and its unit.
+    /// Formats a figure with three significant digits and its unit.
     pub fn format(self, value: f64) -> String {
         match self {
             Self::Count => format_with_commas(value),
@@ -205,7 +204,7 @@ impl Unit {
         }
     }
 
-    /// The median, and the range if it is not empty.
+    /// Formats the median, and the range if it is not empty.
     pub fn format_spread(self, spread: &Spread) -> String {
         let [median, least, most] =
             [spread.median, spread.least, spread.most].map(|value| self.format(value));
@@ -217,7 +216,7 @@ impl Unit {
     }
 }
 
-/// Puts each array of numbers on one line.
+/// Puts each array of numbers in formatted JSON on one line.
 fn join_number_arrays(json: &str) -> String {
     let mut flat = String::with_capacity(json.len());
     let mut rest = json;
@@ -240,7 +239,6 @@ fn join_number_arrays(json: &str) -> String {
     flat + rest
 }
 
-/// Three significant digits.
 fn format_three_digits(value: f64) -> String {
     match value.abs() {
         100.0.. => format_with_commas(value),
@@ -249,7 +247,7 @@ fn format_three_digits(value: f64) -> String {
     }
 }
 
-/// A whole number with commas between thousands. Small numbers keep two decimal places.
+/// Formats a whole number with commas between thousands. Numbers below 10 keep two decimal places.
 fn format_with_commas(value: f64) -> String {
     if value.abs() < 10.0 && value.fract() != 0.0 {
         return format!("{value:.2}");
@@ -261,13 +259,13 @@ fn format_with_commas(value: f64) -> String {
     text
 }
 
-/// Reads stored figures.
+/// Reads figures from a JSON file.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{} is invalid", path.display()))
 }
 
-/// Stores figures, one on each line.
+/// Writes figures to a JSON file, with each array of numbers on one line.
 pub fn write(path: &Path, figures: &impl Serialize) -> Result<()> {
     std::fs::create_dir_all(path.parent().context("the path has a folder")?)?;
     Ok(std::fs::write(path, join_number_arrays(&serde_json::to_string_pretty(figures)?) + "\n")?)
@@ -281,7 +279,6 @@ impl Figures {
         self.sections.sort_by_key(|section| order.iter().position(|known| *known == section.suite));
     }
 
-    /// The table with this name.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.sections.iter().flat_map(|section| &section.tables).find(|table| table.name == name)
     }

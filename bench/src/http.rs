@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// Header fields of a client.
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
 /// The headers of a current Chrome besides `Host` and `Accept-Encoding`: ten in all.
@@ -56,14 +55,13 @@ pub struct Response {
 }
 
 impl Response {
-    /// The value of a header. `name` is in lower case.
+    /// The value of the header `name`, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Compares status and body with those of the response at the beginning of `bytes`, which is parsed only
-    /// if its header has another length. Returns its length; `None` while it is incomplete, an error if it
-    /// differs.
+    /// Fails if the response at the beginning of `bytes` has another status or body. Parses it only if its header
+    /// has another length. Returns its length; `None` while it is incomplete.
     pub fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
         let whole = self.head_length + self.framed.len();
         if bytes.len() >= whole
@@ -89,7 +87,6 @@ pub fn send(address: SocketAddr, request: &[u8]) -> Result<Response> {
     read_response(&mut stream).with_context(|| format!("from {address}"))
 }
 
-/// Reads one response.
 pub fn read_response(stream: &mut impl Read) -> Result<Response> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16 * 1024];
@@ -103,7 +100,7 @@ pub fn read_response(stream: &mut impl Read) -> Result<Response> {
     }
 }
 
-/// The response at the beginning of `bytes` and its total length; `None` while it is incomplete.
+/// Parses the response at the beginning of `bytes`. Also returns its length; `None` while it is incomplete.
 pub fn parse_response(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&bytes[..end]).context("the header is not text")?;
@@ -137,7 +134,7 @@ fn parse_status(bytes: &[u8]) -> Option<u16> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// A chunked body (RFC 9112 §7.1) and its length with the chunk framing; `None` while it is incomplete.
+/// Decodes a chunked body (RFC 9112 §7.1). Also returns its length with the chunk framing; `None` while it is incomplete.
 fn unchunk(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut body = Vec::new();
     let mut at = 0;

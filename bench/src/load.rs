@@ -37,7 +37,7 @@ pub trait Script {
     /// The expected response to the last request of `connection`.
     fn expected(&self, connection: usize) -> &Response;
 
-    /// Called for each correct response, also during the warm-up.
+    /// Is called after each correct response, also during the warm-up.
     fn on_response(&mut self, _connection: usize) {}
 }
 
@@ -60,7 +60,7 @@ impl Script for Cycle<'_> {
     }
 }
 
-/// A script for [`run`] that cycles through these requests.
+/// A script for [`run`] that cycles through `exchanges`: requests and their expected responses.
 pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Response)]) -> impl Fn(usize, usize) -> Cycle<'a> {
     move |_, count| Cycle { exchanges, places: (0..count).map(|number| number % exchanges.len()).collect() }
 }
@@ -74,7 +74,6 @@ pub struct Load {
     pub connections: usize,
     /// Time before the measurement begins.
     pub warm_up: Duration,
-    /// Length of the measurement.
     pub length: Duration,
 }
 
@@ -196,7 +195,7 @@ pub fn measure<W>(
     })
 }
 
-/// The first connection and the number of connections of each thread.
+/// Divides connections among threads. Returns the first connection and the number of connections of each.
 fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)> {
     let place = |thread: usize| connections * thread / threads;
     (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
@@ -223,11 +222,11 @@ impl Recorder {
     /// the measurement begins and ends.
     pub fn is_over(&mut self, now: Instant) -> bool {
         if now >= self.start {
-            self.cpu_at_start.get_or_insert_with(cpu_time);
+            self.cpu_at_start.get_or_insert_with(thread_cpu_time);
         }
         if now >= self.end {
             let before = self.cpu_at_start.unwrap_or_default();
-            self.busy.get_or_insert_with(|| cpu_time().saturating_sub(before));
+            self.busy.get_or_insert_with(|| thread_cpu_time().saturating_sub(before));
         }
         now >= self.end
     }
@@ -256,6 +255,7 @@ struct Connection {
 }
 
 impl<S: Script> Worker<S> {
+    /// Opens `count` connections to `address`.
     fn connect(address: SocketAddr, count: usize, script: S) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(count);
@@ -269,6 +269,7 @@ impl<S: Script> Worker<S> {
         Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
     }
 
+    /// Sends the next request of each connection as soon as its last response arrives, until the measurement ends.
     fn run_closed_loop(mut self, mut recorder: Recorder) -> Result<Recorder> {
         for number in 0..self.connections.len() {
             self.send(number, Instant::now())?;
@@ -317,7 +318,7 @@ impl<S: Script> Worker<S> {
         Ok(())
     }
 
-    /// Reads the available bytes. Returns whether a response is complete.
+    /// Reads and checks the available bytes of a connection. Returns whether its response is complete.
     fn receive(&mut self, number: usize) -> Result<bool> {
         let Connection { stream, partial, .. } = &mut self.connections[number];
         let expected = self.script.expected(number);
@@ -352,7 +353,7 @@ impl<S: Script> Worker<S> {
     }
 }
 
-/// Connects from the loopback address with this number.
+/// Connects to `address` without blocking, from the loopback address with the number `source`.
 pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     let from = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2 + source as u8), 0);
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
@@ -364,8 +365,7 @@ pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// CPU time of this thread.
-fn cpu_time() -> Duration {
+fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

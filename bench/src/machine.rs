@@ -26,14 +26,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Fails if this process may use only one core.
+    /// Chooses the cores among those that this process may use. Fails if there is only one.
     pub fn of_this_process() -> Result<Self> {
         let allowed = sched_getaffinity(None).context("the allowed cores cannot be read")?;
         let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
-        ensure!(
-            allowed.len() >= 2,
-            "two cores are needed: one for the servers and one for the load generator"
-        );
+        let has_two = allowed.len() >= 2;
+        ensure!(has_two, "two cores are needed: one for the servers and one for the load generator");
         Ok(Self { servers: allowed[0], generator: allowed[allowed.len() - 1] })
     }
 
@@ -87,14 +85,14 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()
 }
 
-/// The value of the line that begins with `name`.
+/// The value in the line of `file` that begins with `name`.
 fn read_field(file: &str, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim_start_matches(['\t', ' ', ':']).trim().to_owned())
 }
 
-/// A word in the first line of a program's output.
+/// Reads a program's version: the word at index `word` in the first line of its output.
 fn read_version(program: impl AsRef<OsStr>, question: &str, word: usize) -> Option<String> {
     let output = Command::new(program).arg(question).output().ok()?;
     let text = [output.stdout, output.stderr].concat();

@@ -59,7 +59,7 @@ impl Bench {
         let _ = writeln!(std::io::stderr(), "bench: {message}");
     }
 
-    /// Load that comes from the load generator's core.
+    /// The settings of a load from the load generator's core with this number of connections.
     pub fn load(&self, connections: usize) -> Load {
         Load {
             machine: self.machine,
@@ -120,7 +120,7 @@ fn run_command() -> Result<()> {
     }
 }
 
-/// Changes the settings. Returns the commands and the names of suites.
+/// Parses the command line into `bench`. Returns the commands and the names of suites.
 fn parse_arguments<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<&'a str>, Vec<&'a str>)> {
     let (mut commands, mut suites) = (Vec::new(), Vec::new());
     let mut arguments = arguments.iter().copied();

@@ -31,7 +31,7 @@ pub fn measure(bench: &Bench) -> Result<()> {
     write(bench)
 }
 
-/// Writes the tables into the document.
+/// Calculates the tables and writes them into the document.
 pub fn write(bench: &Bench) -> Result<()> {
     fs::write(DOCUMENT, fill_in_tables(&fs::read_to_string(DOCUMENT)?)?)?;
     bench.log("wrote the tables of docs/scale.md");
@@ -46,6 +46,7 @@ pub fn check(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
+/// Replaces the tables in `text` with those calculated from the stored figures.
 fn fill_in_tables(text: &str) -> Result<String> {
     let pages = figures::read(Path::new(report::FIGURES))?;
     let calibration =

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::text::{escape_xml, has_page};
 use crate::pages::{FEED_LENGTH, PageSummary, PagesOptions};
 
-/// Builds the feed, newest post first.
+/// Builds the RSS feed, newest post first.
 pub(super) fn build_rss(pages: &[PageSummary], options: &PagesOptions) -> String {
     let base = &options.base_url;
     let posts: Vec<&PageSummary> = pages.iter().filter(|page| page.is_post).take(FEED_LENGTH).collect();
@@ -32,14 +32,11 @@ pub(super) fn build_rss(pages: &[PageSummary], options: &PagesOptions) -> String
             escape_xml(&post.title),
             format_rfc_822(post.date.unwrap_or(post.updated)),
         );
-        if let Some(author) = &post.author {
-            let _ = writeln!(text, "<dc:creator>{}</dc:creator>", escape_xml(author));
-        }
-        for tag in &post.tags {
-            let _ = writeln!(text, "<category>{}</category>", escape_xml(tag));
-        }
-        if let Some(description) = &post.description {
-            let _ = writeln!(text, "<description>{}</description>", escape_xml(description));
+        let author = post.author.iter().map(|author| ("dc:creator", author));
+        let tags = post.tags.iter().map(|tag| ("category", tag));
+        let description = post.description.iter().map(|description| ("description", description));
+        for (element, value) in author.chain(tags).chain(description) {
+            let _ = writeln!(text, "<{element}>{}</{element}>", escape_xml(value));
         }
         let _ = write!(text, "<content:encoded>{}</content:encoded>\n</item>\n", escape_xml(&post.feed_html));
     }

@@ -69,7 +69,7 @@ fn field_table(fields: &[Field]) -> String {
     text
 }
 
-/// A valid request body.
+/// A valid request body, composed of the fields' examples.
 pub(super) fn example_body(fields: &[Field]) -> serde_json::Value {
     fields
         .iter()

@@ -12,7 +12,7 @@ const MAX_CHARACTERS: usize = 50_000;
 /// links.
 const RESERVED: usize = 2_000;
 
-/// Builds the guide: a heading, a summary, and lists of links to the Markdown of each page.
+/// Builds `llms.txt`: a heading, a summary, and lists of links to the Markdown of each page.
 pub(super) fn build_llms_txt(pages: &[PageSummary], options: &PagesOptions) -> String {
     let base = &options.base_url;
     let mut text = format!("# {}\n\n> {}\n\n", options.title, options.description);
@@ -37,9 +37,8 @@ pub(super) fn build_llms_txt(pages: &[PageSummary], options: &PagesOptions) -> S
             }
         }
         if left_out > 0 {
-            items.push_str(&format!(
-                "- [{left_out} more]({base}/sitemap.md): all of them are in the sitemap\n"
-            ));
+            let more = format!("- [{left_out} more]({base}/sitemap.md): all of them are in the sitemap\n");
+            items.push_str(&more);
         }
         if items.is_empty() { String::new() } else { format!("\n## {title}\n\n{items}") }
     };

@@ -18,7 +18,7 @@ struct Components {
     headers: Map<String, Value>,
 }
 
-/// Builds the description, which includes every status that the forms' endpoints return.
+/// Builds the OpenAPI description of the forms, with every status that their endpoints return.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();
@@ -61,6 +61,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     format!("{document:#}\n")
 }
 
+/// The OpenAPI operation object of a form's endpoint.
 fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
     if let Some(alternative) = form.alternative {

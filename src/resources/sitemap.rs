@@ -7,8 +7,6 @@ use jiff::civil::Date;
 use super::text::{escape_xml, list_item};
 use crate::pages::{PageSummary, PagesOptions};
 
-type Section = fn(&PageSummary) -> bool;
-
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
 /// Maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
@@ -27,7 +25,7 @@ pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
         .collect()
 }
 
-/// The index of all sitemaps. Each sitemap has the date of its newest page.
+/// The sitemap index as XML. Each sitemap has the date of its newest page.
 pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> String {
     let sitemaps = divide(pages)
         .into_iter()
@@ -35,7 +33,7 @@ pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> St
     list_as_xml("sitemapindex", "sitemap", &options.base_url, sitemaps)
 }
 
-/// A sitemap of `pages`, which is one of the lists that [`divide`] returns.
+/// A sitemap of `pages`, one of the lists that [`divide`] returns, as XML.
 pub(super) fn to_xml(pages: &[PageSummary], options: &PagesOptions) -> String {
     let pages = pages.iter().map(|page| (&page.path, page.updated));
     list_as_xml("urlset", "url", &options.base_url, pages)
@@ -61,7 +59,7 @@ fn list_as_xml(
 /// The sitemap in Markdown, which links to the Markdown of each page.
 pub(super) fn sitemap_markdown(pages: &[PageSummary], options: &PagesOptions) -> String {
     let mut text = format!("# Sitemap of {}\n", options.title);
-    let sections: [(&str, Section); 3] = [
+    let sections: [(&str, fn(&PageSummary) -> bool); 3] = [
         ("Pages", |page| !page.is_post && !page.is_generated),
         ("Posts", |page| page.is_post),
         ("Lists", |page| page.is_generated),

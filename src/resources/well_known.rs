@@ -22,7 +22,7 @@ pub(super) fn security_txt(pages: &[PageSummary], options: &PagesOptions, contac
     text
 }
 
-/// A link set (RFC 9264) with the forms, their description and their documentation.
+/// Builds the API catalog: a link set (RFC 9264) with the forms, their description and their documentation.
 pub(super) fn api_catalog(pages: &[PageSummary], options: &PagesOptions) -> String {
     let at = |path: &str| format!("{}{path}", options.base_url);
     let mut documents = vec![json!({ "href": at("/agents.md"), "type": "text/markdown" })];

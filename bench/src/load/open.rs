@@ -38,6 +38,7 @@ pub fn run<S: Script>(
 }
 
 impl<S: Script> Worker<S> {
+    /// Sends requests with random arrivals until the measurement ends and its requests are answered.
     fn run_open_loop(mut self, mut recorder: Recorder, rate: f64, mut random: Random) -> Result<Recorder> {
         let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
         let mut backlog: VecDeque<Instant> = VecDeque::new();
@@ -66,8 +67,8 @@ impl<S: Script> Worker<S> {
                 let (Some(due), Some(number)) = (backlog.pop_front(), idle.pop_front()) else { break };
                 self.send(number, due)?;
             }
-            let is_sleeping = rate < SLEEPS_BELOW;
-            let sleep = if is_sleeping { next.saturating_duration_since(now) } else { Duration::ZERO };
+            let sleep =
+                if rate < SLEEPS_BELOW { next.saturating_duration_since(now) } else { Duration::ZERO };
             self.wait(&mut events, sleep)?;
             for event in &events {
                 let number = event.data.u64() as usize;

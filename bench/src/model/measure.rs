@@ -37,7 +37,7 @@ const CONNECTIONS: usize = 64;
 /// Submissions in a large inbox.
 const LARGE_INBOX: f64 = 1e6;
 
-/// Measures everything.
+/// Measures all costs, and compares the model with measurements.
 pub fn run(bench: &Bench) -> Result<Calibration> {
     std::fs::create_dir_all(&bench.out)?;
     let (content, ours) = Content::start(bench, None)?;
@@ -82,12 +82,12 @@ fn with_retries<T>(bench: &Bench, mut measure: impl FnMut() -> Result<T>) -> Res
     measure()
 }
 
-/// The distribution of a figure over all rounds.
+/// Median, minimum and maximum of a figure over all rounds.
 fn spread<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> Spread {
     Spread::of(rounds.iter().map(figure))
 }
 
-/// Measures the 12 KB page on one core, and compares the model at several loads of the core.
+/// Measures the 12 KB page on one core, and compares the model with measurements at several loads.
 fn compare_pages(
     bench: &Bench,
     content: &Content,
@@ -164,6 +164,7 @@ struct Round {
 }
 
 impl Stack {
+    /// Starts PostgreSQL, Redis and a replica with this channel.
     fn start(bench: &Bench, site: &Site, channel: Channel) -> Result<Self> {
         let postgres = postgres::start(bench, Cores::Generator)?;
         let redis = start_redis(bench)?;
@@ -175,11 +176,12 @@ impl Stack {
         Ok(Self { replica, postgres, redis, channel, number: 0 })
     }
 
+    /// CPU times of the replica, PostgreSQL and Redis.
     fn server_usage(&self) -> [Usage; 3] {
         [&self.replica, &self.postgres.peer, &self.redis].map(Peer::usage)
     }
 
-    /// Counters of PostgreSQL: stored submissions, writing transactions, bytes of WAL, syncs, and their time
+    /// Reads PostgreSQL's counters: stored submissions, writing transactions, bytes of WAL, syncs, and their time
     /// in milliseconds.
     fn counters(&self) -> Result<[f64; 5]> {
         Ok([
@@ -236,7 +238,7 @@ impl Stack {
     }
 }
 
-/// Redis without persistence.
+/// Starts Redis without persistence.
 fn start_redis(bench: &Bench) -> Result<Peer> {
     let address = free_address()?;
     let own = create_folder()?;
@@ -246,16 +248,14 @@ fn start_redis(bench: &Bench) -> Result<Peer> {
     Peer::start(bench, "Redis", Cores::Generator, &command, address, own)
 }
 
-/// The cost of a batch and of a submission, from the costs of a submission in batches of one and in batches
-/// of `size`.
+/// Splits the cost of a submission, in batches of one and of `size`, into those per batch and per submission.
 fn split_cost(single: f64, large: f64, size: f64) -> (f64, f64) {
     // single = batch + each; large = batch / size + each
     let batch = ((single - large) / (1.0 - 1.0 / size)).clamp(0.0, single);
     (batch, single - batch)
 }
 
-/// Measures the costs of submissions, and compares the model at several rates. Returns the maximum rate and
-/// the costs.
+/// Measures the maximum rate and the costs of submissions, and compares the model at several rates.
 fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spread, Costs)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;

@@ -31,7 +31,7 @@ pub struct Costs {
     pub wait: f64,
 }
 
-/// The simulated machines.
+/// The simulated machines. Times are in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct System {
     pub replicas: usize,
@@ -54,11 +54,8 @@ pub fn saturation(system: &System) -> [f64; 3] {
     let costs = &system.costs;
     // A replica has one writer with one connection, which uses one core of PostgreSQL at a time.
     let cores = system.replicas.min(system.postgres_cores) as f64;
-    [
-        (system.replicas * system.replica_cores) as f64 / costs.replica,
-        1.0 / costs.redis,
-        cores / costs.postgres,
-    ]
+    let replicas = (system.replicas * system.replica_cores) as f64;
+    [replicas / costs.replica, 1.0 / costs.redis, cores / costs.postgres]
 }
 
 /// The result of a simulation. Utilisations are shares of the simulated time.
@@ -80,7 +77,6 @@ pub struct Prediction {
 /// An event of the simulation. Most contain the number of a replica.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A submission arrives.
     Arrived,
     /// A replica has read a submission that arrived at this time.
     Read(usize, f64),
@@ -90,7 +86,6 @@ enum Event {
     Sent(usize),
     /// The batch is executed and must be synced.
     Executed(usize),
-    /// A sync has ended.
     Synced,
     /// The batch of a replica is committed.
     Committed(usize),
@@ -204,7 +199,7 @@ impl Simulation {
         self.events.insert((at.to_bits(), self.scheduled), event);
     }
 
-    /// Sends the waiting submissions as a batch, unless the writer has one in progress.
+    /// Sends a replica's waiting submissions as a batch, unless its writer has one in progress.
     fn start_batch(&mut self, number: usize, now: f64) {
         let replica = &mut self.replicas[number];
         if replica.waiting.is_empty() || !replica.batch.is_empty() {

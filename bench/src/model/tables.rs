@@ -59,6 +59,7 @@ struct PageCosts {
 }
 
 impl PageCosts {
+    /// Reads the costs from the tables of the stored figures.
     fn from_figures(figures: &Figures) -> Result<Self> {
         let read = |(name, table)| -> Result<ResponseCost> {
             let table = figures.table(table).with_context(|| format!("no figures: {table}"))?;
@@ -134,12 +135,12 @@ impl PageCosts {
     }
 }
 
-/// The number of machines that CPU and network require.
+/// The numbers of machines that CPU and network require, for a rate per second, microseconds, and bytes.
 fn required_machines(rate: f64, cpu: f64, bytes: f64) -> [f64; 2] {
     [rate * cpu / 1e6 / (CORES * TARGET), network_gigabits(rate, bytes) / (NETWORK * TARGET)].map(f64::ceil)
 }
 
-/// Network traffic without the overhead of TCP and IP.
+/// Network traffic in Gbit/s, without the overhead of TCP and IP.
 fn network_gigabits(rate: f64, bytes: f64) -> f64 {
     rate * bytes * 8.0 / 1e9
 }
@@ -311,13 +312,13 @@ fn format_count(value: f64) -> String {
     Unit::Count.format(value.round())
 }
 
-/// A rate, rounded to two digits: the model is not more accurate.
+/// Formats a rate, rounded to two digits: the model is not more accurate.
 fn format_rate(rate: f64) -> String {
     let step = 10_f64.powf((rate.log10().floor() - 1.0).max(0.0));
     format_count((rate / step).round() * step)
 }
 
-/// Bytes with decimal prefixes, as disks and networks are sold.
+/// Formats bytes with decimal prefixes, as disks and networks are sold.
 fn format_bytes(bytes: f64) -> String {
     match bytes {
         1e12.. => format!("{:.1} TB", bytes / 1e12),
