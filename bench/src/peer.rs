@@ -77,7 +77,7 @@ impl Peer {
         self.secure.with_context(|| format!("{} has no HTTPS address", self.name))
     }
 
-    /// CPU time since the server's start.
+    /// CPU time of each thread since the server's start.
     pub fn usage(&self) -> Usage {
         process::cpu_usage(self.child.id())
     }
@@ -97,7 +97,7 @@ impl Peer {
         String::from_utf8_lossy(end).trim().to_owned()
     }
 
-    fn send_signal(&self, signal: Signal) {
+    fn signal_group(&self, signal: Signal) {
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, signal);
         }
@@ -106,20 +106,20 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.send_signal(Signal::TERM);
+        self.signal_group(Signal::TERM);
         let signalled = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && signalled.elapsed() < Duration::from_secs(2) {
             std::thread::sleep(Duration::from_millis(10));
         }
         if matches!(self.child.try_wait(), Ok(None)) {
-            self.send_signal(Signal::KILL);
+            self.signal_group(Signal::KILL);
             let _ = self.child.wait();
         }
     }
 }
 
-/// A child inherits its cores from the thread that starts it. `setpriv` makes it end if this process is
-/// killed, which would otherwise need unsafe code.
+/// Starts `command` in a process group of its own on `cores`, which it inherits from this thread. `setpriv` makes
+/// it end if this process is killed, which would otherwise need unsafe code.
 fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
@@ -134,7 +134,7 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Ch
     child.with_context(|| format!("{} cannot be run", command.get_program().display()))
 }
 
-/// A free loopback port, for servers that cannot choose one. It stays reserved until the benchmark ends: only
+/// Reserves a free loopback port, for servers that cannot choose one. It stays reserved until the benchmark ends: only
 /// programs that set `SO_REUSEADDR` can listen on it.
 pub fn free_address() -> Result<SocketAddr> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -145,7 +145,7 @@ pub fn free_address() -> Result<SocketAddr> {
     Ok(address)
 }
 
-/// A folder for the files of a server, readable for servers that drop their privileges.
+/// Creates a temporary folder, readable for servers that drop their privileges.
 pub fn create_folder() -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("frontdesk-bench-").tempdir()?;
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);

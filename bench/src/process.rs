@@ -48,7 +48,7 @@ pub struct Memory {
     pub file: u64,
 }
 
-/// Runs a program to its end, and returns its standard output. Fails with its standard error if it fails.
+/// Runs a program to its end, and returns its standard output. If it fails, the error contains its standard error.
 pub fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("{name} cannot be run"))?;
@@ -63,21 +63,21 @@ pub fn cpu_usage(root: u32) -> Usage {
     Usage { threads: threads.filter_map(spent).collect() }
 }
 
-/// The `/proc` folders of a process's threads.
+/// The folders in `/proc` of a process's threads.
 fn task_folders(process: u32) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
-/// The CPU time of a thread. Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
+/// The CPU time of a thread in nanoseconds. Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
 fn thread_cpu_time(task: &Path) -> Option<u64> {
     let read = |file| fs::read_to_string(task.join(file)).ok();
     let exact = read("schedstat").and_then(|text| text.split(' ').next()?.parse().ok());
     exact.filter(|spent| *spent > 0).or_else(|| Some(parse_ticks(&read("stat")?)? * TICK))
 }
 
-/// Fields 14 and 15 of `/proc/PID/stat`, user and system time. Field 2, the program name, can contain spaces
-/// and brackets.
+/// The sum of user and system time, fields 14 and 15 of `/proc/PID/stat`, in clock ticks. Field 2, the program
+/// name, can contain spaces and brackets.
 fn parse_ticks(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
@@ -107,7 +107,7 @@ pub fn memory_usage(root: u32) -> Result<Memory> {
     Ok(parse_memory(&rollups))
 }
 
-/// The sum over all processes.
+/// Sums the memory in the `smaps_rollup` files of several processes.
 fn parse_memory(rollups: &str) -> Memory {
     let field = |name: &str| {
         let lines = rollups.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

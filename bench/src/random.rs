@@ -19,17 +19,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number above 0 and below 1.
+    /// A random number above 0 and below 1.
     pub fn share(&mut self) -> f64 {
         ((self.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
-    /// One of `0..count`.
+    /// A random number of `0..count`.
     pub fn below(&mut self, count: usize) -> usize {
         ((self.share() * count as f64) as usize).min(count - 1)
     }
 
-    /// A number with an exponential distribution: the interval between independent arrivals.
+    /// A random number with an exponential distribution: the interval between independent arrivals.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * self.share().ln()
     }

@@ -42,12 +42,9 @@ pub fn write(bench: &Bench) -> Result<()> {
         fs::write(Path::new("docs").join(name), text)?;
     }
     for target in all_targets(&figures).filter(|target| !target.is_met()) {
-        bench.log(&format!(
-            "target missed: {}: {} ({})",
-            target.name,
-            target.unit.format(target.measured),
-            target.unit.format(target.threshold)
-        ));
+        let [measured, threshold] =
+            [target.measured, target.threshold].map(|value| target.unit.format(value));
+        bench.log(&format!("target missed: {}: {measured} ({threshold})", target.name));
     }
     bench.log("wrote docs/performance.md");
     Ok(())
@@ -75,7 +72,7 @@ fn all_targets(figures: &Figures) -> impl Iterator<Item = &Target> {
     figures.sections.iter().flat_map(|section| &section.targets)
 }
 
-/// The document and its plots, by their names in `docs`.
+/// Composes the document and its plots, by their names in `docs`.
 fn compose_document(figures: &Figures) -> Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
     let mut text = INTRODUCTION.to_owned();
@@ -92,7 +89,7 @@ fn compose_document(figures: &Figures) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// The figures that most readers look for.
+/// Writes a table of the figures that most readers look for.
 fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n| | frontdesk |\n| --- | ---: |\n");
     for (name, table, row, column, unit) in [
@@ -112,7 +109,7 @@ fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
     Ok(())
 }
 
-/// One table for each machine and set of programs.
+/// Writes a table for each machine and set of programs.
 fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n## Machine and versions\n");
     let mut machines: Vec<&[(String, String)]> = Vec::new();
@@ -149,6 +146,7 @@ fn comparison_sign(target: &Target) -> &'static str {
     if target.at_least { "≥" } else { "≤" }
 }
 
+/// Writes the figures of a suite, and adds its plots to `files`.
 fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
     let Suite { title, about, .. } = ALL
         .iter()
@@ -177,7 +175,7 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
     Ok(())
 }
 
-/// Adds a table. The document has fewer columns than the terminal, and ranges only for rates and ratios.
+/// Writes a table. Unless it is complete, some columns are omitted, and only rates and ratios have ranges.
 fn write_table(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
     let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
     writeln!(text, "\n### {}\n", table.title)?;
@@ -203,7 +201,7 @@ fn write_table(text: &mut String, table: &Table, is_complete: bool) -> Result<()
     Ok(())
 }
 
-/// The tables and targets of a suite, for the terminal.
+/// Formats the tables and targets of a suite for the terminal.
 pub fn summary(section: &Section) -> Result<String> {
     let mut text = String::new();
     for table in &section.tables {

@@ -16,7 +16,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of the values; all zero if there are none.
+    /// Median, minimum and maximum of the values; all zero if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -32,12 +32,12 @@ impl Spread {
         Self { median, least, most }
     }
 
-    /// A single value.
+    /// The spread of a single value.
     pub fn exactly(value: f64) -> Self {
         Self { median: value, least: value, most: value }
     }
 
-    /// The ratios of two series, round by round, so that a slow phase of the machine cancels out.
+    /// The spread of the ratios of two series, round by round, so that a slow phase of the machine cancels out.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Self {
         Self::of(above.iter().zip(below).map(|(above, below)| above / below))
     }
@@ -112,6 +112,7 @@ impl Rounds {
         self.samples.iter().map(|sample| 1e6 / sample.cost()).collect()
     }
 
+    /// The spread of a figure over the rounds.
     pub fn spread(&self, figure: impl Fn(&Sample) -> f64) -> Spread {
         Spread::of(self.samples.iter().map(figure))
     }
@@ -131,16 +132,14 @@ impl Rounds {
 /// The ratio of two servers on one core: requests a second if both were at their limit, otherwise requests
 /// per second of CPU time. The second value names the measure.
 pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
-    let was_at_its_limit =
-        |rounds: &Rounds| !rounds.is_limited_by_the_generator() && !rounds.were_disturbed();
-    if !was_at_its_limit(one) || !was_at_its_limit(other) {
+    if [one, other].iter().any(|rounds| rounds.is_limited_by_the_generator() || rounds.were_disturbed()) {
         (Spread::of_ratios(&one.capacities(), &other.capacities()), "requests per CPU time")
     } else {
         (Spread::of_ratios(&one.rates(), &other.rates()), "requests/s")
     }
 }
 
-/// A table of all figures. If `reference` is one of the servers, the table has ratios to it by both measures.
+/// A table of each server's figures. If `reference` is one of the servers, the table has ratios to it by both measures.
 pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference: &str) -> Table {
     let figures: [(&str, Unit, Figure); 7] = [
         ("requests/s", Unit::Count, Sample::rate),

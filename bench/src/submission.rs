@@ -40,7 +40,7 @@ pub struct Form {
     pub has_message: bool,
 }
 
-/// A request that is the same every time.
+/// Composes a submission that is the same every time.
 pub fn fixed_request(form: Form) -> Vec<u8> {
     let body = if form.has_message {
         r#"{"name":"Ada Lovelace","email":"first@example.com","message":"Hello"}"#
@@ -92,7 +92,7 @@ impl<'a> Visitors<'a> {
         }
     }
 
-    /// The request of the next visitor.
+    /// Composes the request of the next visitor.
     fn compose_request(&mut self) -> &[u8] {
         self.number += 1;
         let number = self.number;

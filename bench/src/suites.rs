@@ -17,7 +17,6 @@ pub mod smoke;
 pub mod submissions;
 pub mod tls;
 
-/// Measures a suite.
 type Run = fn(&Bench) -> Result<Section>;
 
 #[derive(Debug, Clone, Copy)]
@@ -73,10 +72,10 @@ impl Section {
         servers.iter().try_for_each(|rounds| self.record(case, &rounds.label, &rounds.samples))
     }
 
-    /// Records which of these busy servers shared their core with other programs.
+    /// Records which of these busy servers other programs disturbed.
     pub fn record_disturbance(&mut self, case: &str, servers: &[Rounds]) {
-        let disturbed: Vec<&str> =
-            servers.iter().filter(|rounds| rounds.were_disturbed()).map(|rounds| &*rounds.label).collect();
+        let disturbed = servers.iter().filter(|rounds| rounds.were_disturbed());
+        let disturbed: Vec<&str> = disturbed.map(|rounds| &*rounds.label).collect();
         if disturbed.len() == servers.len() {
             self.disturbed.push(format!("{case} (all)"));
         } else if !disturbed.is_empty() {
@@ -84,7 +83,7 @@ impl Section {
         }
     }
 
-    /// Compares frontdesk with another server, by requests a second if both were at their limit.
+    /// Adds a target for the ratio of frontdesk to another server.
     pub fn compare(&mut self, title: &str, servers: &[Rounds], other: &str, target: f64) -> Result<()> {
         let (ratio, measure) =
             rounds::ratio(rounds::find(servers, frontdesk::NAME)?, rounds::find(servers, other)?);

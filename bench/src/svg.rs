@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::{Column, Curve, Line, Table};
+use crate::figures::{Curve, Line, Table};
 use crate::rounds::Spread;
 
 const WIDTH: f64 = 760.0;
@@ -10,7 +10,7 @@ const WIDTH: f64 = 760.0;
 const LETTER_WIDTH: f64 = 7.1;
 const STYLE: &str = include_str!("svg.css");
 
-/// A bar for the median of each row in `column`, with a line from minimum to maximum. `None` if there is
+/// Draws a bar for the median of each row in `column`, with a line from minimum to maximum. `None` if there is
 /// nothing to draw.
 pub fn draw_bars(table: &Table, column: usize) -> Option<String> {
     let of = table.columns.get(column)?;
@@ -57,7 +57,7 @@ pub fn draw_bars(table: &Table, column: usize) -> Option<String> {
     Some(svg)
 }
 
-/// A line plot with the spread of each point. `None` if there is nothing to draw.
+/// Draws a line plot with the spread of each point. `None` if there is nothing to draw.
 pub fn draw_lines(curve: &Curve) -> Option<String> {
     let points = || curve.lines.iter().flat_map(|line| &line.points);
     let xs: Vec<f64> = points().map(|(x, _)| *x).collect();
@@ -84,7 +84,7 @@ pub fn draw_lines(curve: &Curve) -> Option<String> {
         };
         bottom - share * (bottom - top)
     };
-    let mut svg = begin_svg(&curve.title, height, &subtitle(&curve.y));
+    let mut svg = begin_svg(&curve.title, height, &format!("{}: median, minimum and maximum", curve.y.title));
     for tick in &ticks_y {
         write_segment(&mut svg, "grid", (left, y_at(*tick)), (right, y_at(*tick)));
         write_text(&mut svg, "quiet", "end", left - 8.0, y_at(*tick) + 4.5, &curve.y.unit.format(*tick));
@@ -137,7 +137,7 @@ fn draw_legend(svg: &mut String, lines: &[Line], left: f64) {
     }
 }
 
-/// The logarithmic position of a value, which can be zero.
+/// The position of a value, which can be zero, on a logarithmic axis.
 fn ordinate(x: f64) -> f64 {
     (x + 1.0).log10()
 }
@@ -146,11 +146,7 @@ fn nonzero(width: f64) -> f64 {
     if width <= 0.0 { 1.0 } else { width }
 }
 
-fn subtitle(column: &Column) -> String {
-    format!("{}: median, minimum and maximum", column.title)
-}
-
-/// The same server has the same colour in each plot.
+/// The CSS class for a server's colour, which is the same in each plot.
 fn colour_class(label: &str, place: usize) -> &'static str {
     match label {
         "frontdesk" => "c0",
@@ -163,7 +159,7 @@ fn colour_class(label: &str, place: usize) -> &'static str {
     }
 }
 
-/// The powers of ten around a range.
+/// The powers of ten that enclose a range.
 fn powers_of_ten(least: f64, most: f64) -> Vec<f64> {
     let (from, to) = (least.log10().floor() as i32, most.log10().ceil() as i32);
     (from..=to.max(from + 1)).map(|power| 10_f64.powi(power)).collect()
@@ -177,6 +173,7 @@ fn round_steps(most: f64) -> Vec<f64> {
     (0..=5).map(|step| f64::from(step) * factor * power).collect()
 }
 
+/// The beginning of a plot, with its title and subtitle.
 fn begin_svg(title: &str, height: f64, subtitle: &str) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \

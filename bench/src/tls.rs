@@ -31,7 +31,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Creates one in `folder` with `openssl`, for `www.example.com` and the loopback address.
+    /// Creates key and certificate in `folder` with `openssl`, for `www.example.com` and the loopback address.
     pub fn create(folder: &Path) -> Result<Self> {
         let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
         let mut openssl = Command::new("openssl");
@@ -87,7 +87,7 @@ impl ServerCertVerifier for PinnedCertificate {
     }
 }
 
-/// A client configuration for servers with this identity.
+/// A TLS client configuration that accepts only the certificate of `identity`.
 pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256];
@@ -104,7 +104,7 @@ pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Opens a connection, sends a request, reads the response, and closes.
+/// Opens a TLS connection from the loopback address `source`, sends a request, reads the response, and closes.
 pub fn send(
     config: &Arc<ClientConfig>,
     source: usize,

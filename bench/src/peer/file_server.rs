@@ -35,7 +35,7 @@ struct Reserved<'a> {
 }
 
 impl<'a> FileServer<'a> {
-    /// nginx with or without sendfile: small files are faster without.
+    /// Starts nginx with or without sendfile: small files are faster without.
     pub fn start_nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
         let reserved = self.reserve_addresses()?;
         let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);
@@ -62,7 +62,7 @@ impl<'a> FileServer<'a> {
         self.start_configured(bench, name, command, &configuration, reserved)
     }
 
-    /// Caddy with precompressed files, without admin API and access log.
+    /// Starts Caddy with precompressed files, without admin API and access log.
     pub fn start_caddy(&self, bench: &Bench) -> Result<Peer> {
         let reserved = self.reserve_addresses()?;
         let mut configuration = format!(
@@ -85,7 +85,7 @@ impl<'a> FileServer<'a> {
         self.start_configured(bench, "Caddy", command, &configuration, reserved)
     }
 
-    /// static-web-server with precompressed files, without compression on the fly.
+    /// Starts static-web-server with precompressed files, without compression on the fly.
     pub fn start_static_web_server(&self, bench: &Bench) -> Result<Peer> {
         let reserved = self.reserve_addresses()?;
         let configuration = format!(
@@ -100,17 +100,18 @@ impl<'a> FileServer<'a> {
         self.start_configured(bench, "static-web-server", command, &configuration, reserved)
     }
 
+    /// Creates a folder, and reserves an HTTP address and, if TLS is configured, an HTTPS address.
     fn reserve_addresses(&self) -> Result<Reserved<'a>> {
         let tls = self.tls.map(|identity| Ok::<_, anyhow::Error>((identity, free_address()?))).transpose()?;
         Ok(Reserved { folder: create_folder()?, address: free_address()?, tls })
     }
 
-    /// A line of configuration for each header.
+    /// Formats each additional header as a line of configuration.
     fn header_lines(&self, line: impl Fn(&str, &str) -> String) -> String {
         self.headers.iter().map(|(name, value)| line(name, value) + "\n").collect()
     }
 
-    /// Starts a server whose last argument is the path of its configuration.
+    /// Writes `configuration` to a file, and starts `command` with its path as the last argument.
     fn start_configured(
         &self,
         bench: &Bench,
@@ -128,7 +129,7 @@ impl<'a> FileServer<'a> {
     }
 }
 
-/// The user of nginx's workers. Only root may set it.
+/// The configuration line for the user of nginx's workers; empty unless this process is root, which may set it.
 pub fn nginx_user() -> &'static str {
     if rustix::process::geteuid().is_root() { "user root;\n" } else { "" }
 }

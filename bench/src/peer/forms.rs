@@ -25,17 +25,17 @@ fn database_path(folder: &Path) -> PathBuf {
     folder.join("forms.sqlite")
 }
 
-/// The number of stored submissions.
+/// Counts the submissions in the database in `folder`.
 pub fn count_stored(folder: &Path) -> Result<u64> {
     sqlite(&database_path(folder), "SELECT count(*) FROM contact")?.trim().parse().context("invalid count")
 }
 
-/// Runs statements with the SQLite shell.
+/// Runs statements with the SQLite shell, and returns its output.
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
     process::output(Command::new("sqlite3").args(["-cmd", ".timeout 10000"]).arg(database).arg(statements))
 }
 
-/// A handler with Node's `http` and `node:sqlite`.
+/// Starts a handler that uses Node's `http` and `node:sqlite`.
 pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let script = own.path().join("form.mjs");
@@ -45,7 +45,7 @@ pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
     Peer::start(bench, "Node, own handler", Cores::Servers, &command, address, own)
 }
 
-/// A handler on PHP-FPM with eight processes, behind nginx, which holds the connections.
+/// Starts a handler on PHP-FPM with eight processes, behind nginx, which holds the connections.
 pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let folder = own.path().display();
@@ -65,10 +65,8 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     std::fs::write(own.path().join("nginx.conf"), proxy)?;
     // One process group for both servers.
     let mut command = Command::new("sh");
-    command
-        .arg("-c")
-        .arg("php-fpm8.2 -R -y fpm.conf & exec nginx -p . -c \"$PWD/nginx.conf\"")
-        .current_dir(own.path());
+    command.args(["-c", "php-fpm8.2 -R -y fpm.conf & exec nginx -p . -c \"$PWD/nginx.conf\""]);
+    command.current_dir(own.path());
     let peer = Peer::start(bench, "PHP-FPM, own handler", Cores::Servers, &command, address, own)?;
     // nginx accepts connections before PHP is ready.
     for _ in 0..100 {
@@ -80,8 +78,7 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     bail!("PHP does not start: {}", peer.stderr())
 }
 
-/// Directus with a collection to which anonymous users can add items, as its documentation recommends for
-/// forms.
+/// Starts Directus. Anonymous users can add items to a collection, as its documentation recommends for forms.
 pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let node = absolute_path(&bench.tools.join(NODE))?;
@@ -140,7 +137,7 @@ fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
     Ok(serde_json::from_slice(&response.body)?)
 }
 
-/// The absolute path of a program, which is started in another folder.
+/// The absolute path of an installed program, which is started in another folder.
 fn absolute_path(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path)
         .with_context(|| format!("{} is missing: scripts/bench installs it", path.display()))

@@ -39,7 +39,7 @@ impl<'a> Options<'a> {
             .set("SERVER__MAX_CONNECTIONS_PER_SOURCE", "19000")
     }
 
-    /// Adds a setting, such as `LIMITS__ENABLED`.
+    /// Adds a setting such as `LIMITS__ENABLED` as an environment variable.
     #[must_use]
     pub fn set(mut self, key: &str, value: impl Into<String>) -> Self {
         self.environment.push((format!("FRONTDESK_{key}"), value.into()));
@@ -47,9 +47,9 @@ impl<'a> Options<'a> {
     }
 }
 
-pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
+/// Starts frontdesk and waits until it is idle.
+pub fn start(bench: &Bench, mut options: Options<'_>) -> Result<Peer> {
     let (own, address) = (create_folder()?, free_address()?);
-    let mut options = options;
     let secure = options.tls.map(|_| free_address()).transpose()?;
     if let (Some(identity), Some(secure)) = (options.tls, secure) {
         options = options

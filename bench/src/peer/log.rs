@@ -50,13 +50,13 @@ fn log_path(folder: &Path) -> PathBuf {
     folder.join("submissions.log")
 }
 
-/// The number of stored bodies: the number of lines of a log that is [`Growth::Appended`].
+/// Counts the stored bodies: the lines of a log that is [`Growth::Appended`].
 pub fn count_stored(folder: &Path) -> Result<u64> {
     let bytes = std::fs::read(log_path(folder))?;
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 
-/// Serves until it is killed, with the bytes in the file `response`. An existing log keeps its length.
+/// Runs the log server until it is killed. It sends the bytes in the file `response`, and keeps the log's length.
 pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let response =
         std::fs::read(response).with_context(|| format!("{} cannot be read", response.display()))?;
@@ -105,8 +105,7 @@ impl Queue {
         }
     }
 
-    /// Writes, syncs and responds, batch after batch. A file does not grow beyond its `length`, unless it is
-    /// empty.
+    /// Writes, syncs and responds, batch after batch. A file does not grow beyond `length`, unless that is 0.
     fn write_batches(&self, mut file: File, length: u64, response: &[u8]) -> std::io::Result<()> {
         let (mut batch, mut written) = (Waiting::default(), 0);
         loop {
@@ -140,7 +139,7 @@ struct LogConnection {
 }
 
 impl LogConnection {
-    /// Handles the available bytes. Returns whether the connection stays open.
+    /// Reads the available bytes, and queues a complete body. Returns whether the connection stays open.
     fn handle(&mut self, buffer: &mut [u8], queue: &Queue) -> bool {
         let count = match (&*self.stream).read(buffer) {
             Ok(0) => return false,
@@ -156,7 +155,7 @@ impl LogConnection {
     }
 }
 
-/// The body of the request in `bytes`, if it is complete.
+/// The body of the request in `bytes`; `None` while it is incomplete.
 fn complete_body(bytes: &[u8]) -> Option<&[u8]> {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
     let end = find_bytes(bytes, b"\r\n\r\n")?;

@@ -62,7 +62,7 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     Ok(postgres)
 }
 
-/// The folder of the newest version's programs.
+/// Finds the folder with the programs of the newest installed version.
 fn find_programs() -> Result<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").context("there is no PostgreSQL")?;
     let number = |version: &DirEntry| version.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
@@ -75,6 +75,7 @@ impl Postgres {
         format!("postgres://frontdesk@{}/{database}", self.peer.address)
     }
 
+    /// Runs SQL statements in `database` with `psql`, and returns their output.
     fn query(&self, database: &str, sql: &str) -> Result<String> {
         let mut psql = Command::new(self.programs.join("psql"));
         process::output(psql.arg(self.url(database)).args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]))
@@ -85,7 +86,7 @@ impl Postgres {
         self.query("frontdesk", sql).map(drop)
     }
 
-    /// The result of a query with one number.
+    /// Runs a query in the inbox's database whose result is one number.
     pub fn query_number(&self, sql: &str) -> Result<f64> {
         self.query("frontdesk", sql)?.trim().parse().with_context(|| format!("not a number: {sql}"))
     }

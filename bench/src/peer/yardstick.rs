@@ -33,7 +33,7 @@ pub fn start(bench: &Bench, like: &Response) -> Result<Peer> {
     Peer::start(bench, NAME, Cores::Servers, &command, address, own)
 }
 
-/// A response with the same body and a header of the same length.
+/// Composes a response with the body of `response` and a header of the same length.
 pub fn bytes_like(response: &Response) -> Vec<u8> {
     let mut head =
         format!("HTTP/1.1 {} OK\r\nContent-Length: {}\r\nX-Padding: ", response.status, response.body.len());
@@ -44,16 +44,12 @@ pub fn bytes_like(response: &Response) -> Vec<u8> {
     [head.as_bytes(), &response.body].concat()
 }
 
-/// Serves the bytes in a file until it is killed.
+/// Runs the yardstick server: sends the bytes in `file` for each request until it is killed.
 pub fn serve(address: &str, file: &Path) -> Result<()> {
     let response = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let mut buffer = vec![0; 16 * 1024];
-    serve_connections(
-        address,
-        epoll::EventFlags::ET,
-        |stream| stream,
-        |stream| handle(stream, &mut buffer, &response),
-    )
+    let handle = |stream: &mut TcpStream| respond(stream, &mut buffer, &response);
+    serve_connections(address, epoll::EventFlags::ET, |stream| stream, handle)
 }
 
 /// Accepts connections at `address` and calls `handle` for each readable one until an error occurs. Closes
@@ -100,8 +96,8 @@ pub fn serve_connections<C>(
     }
 }
 
-/// Handles the available bytes. Returns whether the connection stays open.
-fn handle(stream: &mut TcpStream, buffer: &mut [u8], response: &[u8]) -> bool {
+/// Reads the available bytes, and responds if they end a request. Returns whether the connection stays open.
+fn respond(stream: &mut TcpStream, buffer: &mut [u8], response: &[u8]) -> bool {
     match stream.read(buffer) {
         Ok(0) => false,
         // A response always fits into the socket buffer: the load generator reads each one before its next

@@ -67,6 +67,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
+/// Runs the benchmark of loading a site with this number of pages. Returns its figures.
 fn run_load_benchmark(pages: u64) -> Result<Value> {
     let mut command = Command::new("cargo");
     command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);

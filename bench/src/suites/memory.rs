@@ -93,11 +93,8 @@ fn stable_memory(peer: &Peer) -> Result<Memory> {
     let began = Instant::now();
     let (mut memory, mut since) = (peer.memory()?, Instant::now());
     while since.elapsed() < STABLE {
-        ensure!(
-            began.elapsed() < Duration::from_mins(1),
-            "the memory of {} does not become stable",
-            peer.name
-        );
+        let is_late = began.elapsed() >= Duration::from_mins(1);
+        ensure!(!is_late, "the memory of {} does not become stable", peer.name);
         std::thread::sleep(Duration::from_millis(100));
         let now = peer.memory()?;
         if now.rss.abs_diff(memory.rss) > 256 * 1024 {
@@ -129,13 +126,12 @@ fn is_open(stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).is_ok() && stream.peek(&mut [0]).is_err_and(would_block)
 }
 
+/// The spread of a figure over several starts.
 fn spread(seen: &[StartMemory], figure: impl Fn(&StartMemory) -> u64) -> Spread {
     Spread::of(seen.iter().map(|usage| figure(usage) as f64))
 }
 
-type MemoryFigure = fn(Memory) -> u64;
-
-/// A row for each server. `with_connections` adds the memory per connection.
+/// A table with a row for each server. `with_connections` adds the memory per connection.
 fn memory_table(
     name: &str,
     title: &str,
@@ -144,7 +140,7 @@ fn memory_table(
     memory: fn(&StartMemory) -> Memory,
     with_connections: bool,
 ) -> Table {
-    let figures: [(&str, MemoryFigure); 4] = [
+    let figures: [(&str, fn(Memory) -> u64); 4] = [
         ("resident", |memory| memory.rss),
         ("proportional", |memory| memory.pss),
         ("anonymous", |memory| memory.anonymous),

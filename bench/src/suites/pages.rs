@@ -65,6 +65,7 @@ const CASES: [Case; 8] = [
 
 const NGINX_WITHOUT_SENDFILE: &str = "nginx without sendfile";
 
+/// Measures all requests on all servers, and frontdesk on both cores.
 pub fn run(bench: &Bench) -> Result<Section> {
     let (content, ours) = Content::start(bench, None)?;
     let files = content.file_server(None);
@@ -100,6 +101,7 @@ impl Entrant<'_> {
         self.peer.name.starts_with("nginx")
     }
 
+    /// The name in the table: "nginx" with or without sendfile.
     fn table_label(&self) -> &str {
         if self.is_nginx() { "nginx" } else { &self.peer.name }
     }
@@ -109,6 +111,7 @@ impl Entrant<'_> {
     }
 }
 
+/// Measures a request on `peers` and the yardstick in turn, and adds a table and its targets.
 fn measure_case(
     bench: &Bench,
     content: &Content,
@@ -159,7 +162,7 @@ fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result
     Ok(faster)
 }
 
-/// frontdesk on one core and on both, with the same number of connections for each core. The load generator
+/// Measures frontdesk on one core and on both, with the same number of connections for each core. The load generator
 /// shares the cores, so requests for CPU time of the busiest thread are compared: that thread would be the
 /// first at its limit.
 fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) -> Result<()> {

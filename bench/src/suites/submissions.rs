@@ -113,6 +113,7 @@ struct Setup<'a> {
     like: Response,
 }
 
+/// Measures the contact form and the waitlist of frontdesk, and the contact form of other servers.
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     let site = Site::new(bench)?;
@@ -136,7 +137,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
 }
 
 impl Setup<'_> {
-    /// The contact form on all servers in turn.
+    /// Measures the contact form on all servers in turn.
     fn measure_contact_form(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
         // Directus needs half a minute to start, so it runs during all rounds.
         let directus = self.start(Server::Directus, None)?;
@@ -184,7 +185,7 @@ impl Setup<'_> {
         section.add_table(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.name())
     }
 
-    /// One visitor who sends submissions one after another.
+    /// Measures both forms with one visitor, who sends submissions one after another.
     fn measure_single_visitor(&self, section: &mut Section) -> Result<()> {
         let mut all = Vec::new();
         for form in [CONTACT, WAITLIST] {
@@ -211,7 +212,7 @@ impl Setup<'_> {
         section.add_table("submissions-waitlist", "Waitlist", "", &all, "")
     }
 
-    /// The rounds of frontdesk alone, numbered from `first` + 1, and the median duration of a sync in
+    /// Measures frontdesk alone, in rounds numbered from `first` + 1. Also returns the median duration of a sync in
     /// microseconds.
     fn rounds(&self, label: String, form: Form, connections: usize, first: usize) -> Result<(Rounds, f64)> {
         let (mut samples, mut syncs) = (Vec::new(), Vec::new());
@@ -224,7 +225,7 @@ impl Setup<'_> {
         Ok((Rounds { label, samples }, Spread::of(syncs).median))
     }
 
-    /// A minute in which submissions are accepted and processed, with the server on one core and on two.
+    /// Measures a minute of constant load, with the server on one core and on two.
     fn measure_sustained_load(&self, section: &mut Section) -> Result<()> {
         let load = Load { length: SUSTAINED, ..self.bench.load(VISITORS) };
         let yardstick = self.measure(&load, &self.start(YARDSTICK, None)?, CONTACT, 1)?;
@@ -258,7 +259,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// The contact form by size of the inbox.
+    /// Measures the contact form with inboxes of increasing size.
     fn measure_inbox_growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
         let sizes = &GROWTH[..if self.bench.long { GROWTH.len() } else { GROWTH.len() - 1 }];
@@ -338,7 +339,7 @@ impl Setup<'_> {
         Ok(Running { server, peer, data: PathBuf::new(), _folder: None })
     }
 
-    /// One round. Fails if an acknowledged submission is missing.
+    /// Measures one round. Fails if an acknowledged submission is missing.
     fn measure(&self, load: &Load, running: &Running, form: Form, number: u64) -> Result<Sample> {
         let before = self.count_stored(running)?;
         let (sample, acknowledged) = send(load, None, &running.peer, form, number)?;
@@ -348,7 +349,7 @@ impl Setup<'_> {
         Ok(sample)
     }
 
-    /// The number of stored submissions; `None` for a log that wraps around.
+    /// Counts the stored submissions; `None` for a log that wraps around.
     fn count_stored(&self, running: &Running) -> Result<Option<u64>> {
         match running.server {
             Server::Log(Growth::Preallocated) => return Ok(None),
@@ -388,12 +389,12 @@ pub fn check_stored(load: &Load, peer: &Peer, acknowledged: u64, stored: u64) ->
     Ok(())
 }
 
-/// Directus sends 204, all others 200 with the same body.
+/// Whether a response acknowledges a submission: 204 from Directus, 200 with the same body from all others.
 fn is_accepted(response: &Response) -> bool {
     response.status == 204 || (response.status == 200 && response.body == b"{\"ok\":true}")
 }
 
-/// Microseconds to overwrite and sync 64 KiB: the median of 50.
+/// Measures the microseconds to overwrite and sync 64 KiB, as the median of 50.
 fn measure_sync(bench: &Bench) -> Result<f64> {
     const LENGTH: usize = 64 * 1024;
     const PLACES: u64 = 64;
@@ -434,13 +435,13 @@ impl Site {
         Ok(site)
     }
 
-    /// The folder of the site with this channel.
+    /// The folder of the copy with this channel.
     pub fn folder_for(&self, channel: Channel) -> PathBuf {
         self.folder.path().join(if channel == Channel::Dead { "dead" } else { "maildir" })
     }
 }
 
-/// frontdesk with limits that refuse nothing, which trusts the source addresses in the requests.
+/// Options for frontdesk with limits that refuse nothing, which trusts the source addresses in the requests.
 pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
     let mut options =
         frontdesk::Options::new(frontdesk::NAME, site).set("SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
@@ -452,7 +453,7 @@ pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
     options
 }
 
-/// The count from `frontdesk inbox stats`.
+/// Counts the submissions with `frontdesk inbox stats`.
 fn count_stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
     let mut command = Command::new(&bench.frontdesk);
     command.args(["inbox", "stats", "--json", "--site"]).arg(site).arg("--data-dir").arg(data);
@@ -461,7 +462,7 @@ fn count_stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<
     Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
 }
 
-/// Fills a closed inbox from `from` to `to` submissions.
+/// Inserts delivered submissions into a closed inbox that has `from`, until it has `to`.
 fn fill_inbox(data: &Path, from: u64, to: u64) -> Result<()> {
     let now = jiff::Timestamp::now().as_millisecond();
     let first = now - 60 * 24 * 3_600_000;

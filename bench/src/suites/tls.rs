@@ -26,6 +26,7 @@ const H2LOAD_TIMEOUT: &str = "120";
 /// Concurrent clients that open new connections.
 const CLIENTS: usize = 16;
 
+/// Measures frontdesk, nginx and Caddy over HTTP/2 and with new connections.
 pub fn run(bench: &Bench) -> Result<Section> {
     let keys = create_folder()?;
     let identity = Identity::create(keys.path())?;
@@ -64,8 +65,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// One round of h2load, after a warm-up. Compares the body once before the round, and the sum of the lengths
-/// after it.
+/// Measures one round with h2load, after a warm-up. Compares the body before the round, and the sum of the
+/// lengths after it.
 fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
     let url = format!("https://{}{}", peer.https_address()?, PageRequest::html(page).path_on(peer));
     let body = content.body(page.file, None)?;
@@ -97,7 +98,7 @@ fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Resu
     Sample::new(latencies, Duration::from_secs_f64(seconds), &spent, busy.min(1.0))
 }
 
-/// Starts h2load. It writes the time of each request to `log`.
+/// Starts h2load, which writes the time of each request to `log`.
 fn start_h2load(headers: &[String], url: &str, requests: u64, log: &Path) -> Result<Child> {
     if log.exists() {
         std::fs::remove_file(log)?;
@@ -126,8 +127,8 @@ fn finish_h2load(child: Child, body: &[u8], requests: u64) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Correct responses, bytes of their bodies, and seconds. `None` if there was a failure or the output is
-/// unknown.
+/// Parses the number of correct responses, the bytes of their bodies, and the seconds. `None` if there was a
+/// failure or the output is unknown.
 fn parse_h2load_output(output: &str) -> Option<(u64, u64, f64)> {
     let line = |begin: &str| output.lines().find_map(|line| line.strip_prefix(begin));
     let requests: Vec<&str> = line("requests: ")?.split(", ").collect();
