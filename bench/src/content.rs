@@ -248,7 +248,8 @@ impl Content {
     }
 }
 
-/// Fetches a page in this encoding. Retries for five seconds, because frontdesk encodes pages after its start.
+/// Fetches a page in this encoding. Retries for five seconds, because frontdesk encodes pages after its
+/// start.
 fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Response> {
     for _ in 0..100 {
         let response = send(address, &get(BROWSER, path, encoding, None))?;

@@ -60,8 +60,8 @@ impl Response {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Fails if the response at the beginning of `bytes` has another status or body. Parses it only if its header
-    /// has another length. Returns its length; `None` while it is incomplete.
+    /// Fails if the response at the beginning of `bytes` has another status or body. Parses it only if its
+    /// header has another length. Returns its length; `None` while it is incomplete.
     pub fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
         let whole = self.head_length + self.framed.len();
         if bytes.len() >= whole
@@ -134,7 +134,8 @@ fn parse_status(bytes: &[u8]) -> Option<u16> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Decodes a chunked body (RFC 9112 §7.1). Also returns its length with the chunk framing; `None` while it is incomplete.
+/// Decodes a chunked body (RFC 9112 §7.1). Also returns its length with the chunk framing; `None` while it is
+/// incomplete.
 fn unchunk(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut body = Vec::new();
     let mut at = 0;

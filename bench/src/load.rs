@@ -269,7 +269,8 @@ impl<S: Script> Worker<S> {
         Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
     }
 
-    /// Sends the next request of each connection as soon as its last response arrives, until the measurement ends.
+    /// Sends the next request of each connection as soon as its last response arrives, until the measurement
+    /// ends.
     fn run_closed_loop(mut self, mut recorder: Recorder) -> Result<Recorder> {
         for number in 0..self.connections.len() {
             self.send(number, Instant::now())?;

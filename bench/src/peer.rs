@@ -118,8 +118,8 @@ impl Drop for Peer {
     }
 }
 
-/// Starts `command` in a process group of its own on `cores`, which it inherits from this thread. `setpriv` makes
-/// it end if this process is killed, which would otherwise need unsafe code.
+/// Starts `command` in a process group of its own on `cores`, which it inherits from this thread. `setpriv`
+/// makes it end if this process is killed, which would otherwise need unsafe code.
 fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
@@ -134,8 +134,8 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Ch
     child.with_context(|| format!("{} cannot be run", command.get_program().display()))
 }
 
-/// Reserves a free loopback port, for servers that cannot choose one. It stays reserved until the benchmark ends: only
-/// programs that set `SO_REUSEADDR` can listen on it.
+/// Reserves a free loopback port, for servers that cannot choose one. It stays reserved until the benchmark
+/// ends: only programs that set `SO_REUSEADDR` can listen on it.
 pub fn free_address() -> Result<SocketAddr> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;

@@ -48,7 +48,8 @@ pub struct Memory {
     pub file: u64,
 }
 
-/// Runs a program to its end, and returns its standard output. If it fails, the error contains its standard error.
+/// Runs a program to its end, and returns its standard output. If it fails, the error contains its standard
+/// error.
 pub fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("{name} cannot be run"))?;
@@ -69,15 +70,16 @@ fn task_folders(process: u32) -> impl Iterator<Item = PathBuf> {
     entries.map(|entry| entry.path())
 }
 
-/// The CPU time of a thread in nanoseconds. Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
+/// The CPU time of a thread in nanoseconds. Exact if the kernel provides `schedstat`, otherwise in steps of
+/// 10 ms.
 fn thread_cpu_time(task: &Path) -> Option<u64> {
     let read = |file| fs::read_to_string(task.join(file)).ok();
     let exact = read("schedstat").and_then(|text| text.split(' ').next()?.parse().ok());
     exact.filter(|spent| *spent > 0).or_else(|| Some(parse_ticks(&read("stat")?)? * TICK))
 }
 
-/// The sum of user and system time, fields 14 and 15 of `/proc/PID/stat`, in clock ticks. Field 2, the program
-/// name, can contain spaces and brackets.
+/// The sum of user and system time, fields 14 and 15 of `/proc/PID/stat`, in clock ticks. Field 2, the
+/// program name, can contain spaces and brackets.
 fn parse_ticks(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)

@@ -37,7 +37,8 @@ impl Spread {
         Self { median: value, least: value, most: value }
     }
 
-    /// The spread of the ratios of two series, round by round, so that a slow phase of the machine cancels out.
+    /// The spread of the ratios of two series, round by round, so that a slow phase of the machine cancels
+    /// out.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Self {
         Self::of(above.iter().zip(below).map(|(above, below)| above / below))
     }
@@ -139,7 +140,8 @@ pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
     }
 }
 
-/// A table of each server's figures. If `reference` is one of the servers, the table has ratios to it by both measures.
+/// A table of each server's figures. If `reference` is one of the servers, the table has ratios to it by both
+/// measures.
 pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference: &str) -> Table {
     let figures: [(&str, Unit, Figure); 7] = [
         ("requests/s", Unit::Count, Sample::rate),

@@ -10,8 +10,8 @@ const WIDTH: f64 = 760.0;
 const LETTER_WIDTH: f64 = 7.1;
 const STYLE: &str = include_str!("svg.css");
 
-/// Draws a bar for the median of each row in `column`, with a line from minimum to maximum. `None` if there is
-/// nothing to draw.
+/// Draws a bar for the median of each row in `column`, with a line from minimum to maximum. `None` if there
+/// is nothing to draw.
 pub fn draw_bars(table: &Table, column: usize) -> Option<String> {
     let of = table.columns.get(column)?;
     let rows: Vec<(&str, Spread)> =
@@ -100,28 +100,19 @@ pub fn draw_lines(curve: &Curve) -> Option<String> {
     }
     write_text(&mut svg, "quiet", "middle", f64::midpoint(left, right), bottom + 42.0, &curve.x);
     for (place, line) in curve.lines.iter().enumerate() {
-        draw_line(&mut svg, line, colour_class(&line.label, place), x_at, y_at);
+        let class = colour_class(&line.label, place);
+        let points = line.points.iter().map(|(x, y)| format!("{:.1},{:.1}", x_at(*x), y_at(y.median)));
+        let points = points.collect::<Vec<_>>().join(" ");
+        let _ = writeln!(svg, "<polyline class=\"{class} line\" fill=\"none\" points=\"{points}\"/>");
+        for (x, y) in &line.points {
+            let (x, middle) = (x_at(*x), y_at(y.median));
+            write_segment(&mut svg, class, (x, y_at(y.least)), (x, y_at(y.most)));
+            let _ = writeln!(svg, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"3\"/>");
+        }
     }
     draw_legend(&mut svg, &curve.lines, left);
     svg += "</svg>\n";
     Some(svg)
-}
-
-fn draw_line(
-    svg: &mut String,
-    line: &Line,
-    class: &str,
-    x_at: impl Fn(f64) -> f64,
-    y_at: impl Fn(f64) -> f64,
-) {
-    let points: Vec<String> =
-        line.points.iter().map(|(x, y)| format!("{:.1},{:.1}", x_at(*x), y_at(y.median))).collect();
-    let _ = writeln!(svg, "<polyline class=\"{class} line\" fill=\"none\" points=\"{}\"/>", points.join(" "));
-    for (x, y) in &line.points {
-        let (x, middle) = (x_at(*x), y_at(y.median));
-        write_segment(svg, class, (x, y_at(y.least)), (x, y_at(y.most)));
-        let _ = writeln!(svg, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"3\"/>");
-    }
 }
 
 fn draw_legend(svg: &mut String, lines: &[Line], left: f64) {

@@ -31,7 +31,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Creates key and certificate in `folder` with `openssl`, for `www.example.com` and the loopback address.
+    /// Creates key and certificate in `folder` with `openssl`, for `www.example.com` and the loopback
+    /// address.
     pub fn create(folder: &Path) -> Result<Self> {
         let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
         let mut openssl = Command::new("openssl");
@@ -104,7 +105,8 @@ pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Opens a TLS connection from the loopback address `source`, sends a request, reads the response, and closes.
+/// Opens a TLS connection from the loopback address `source`, sends a request, reads the response, and
+/// closes.
 pub fn send(
     config: &Arc<ClientConfig>,
     source: usize,

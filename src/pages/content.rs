@@ -81,8 +81,8 @@ impl Content {
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// The same content, with its text as slices of the page's HTML and Markdown files, so that memory holds it
-    /// only once.
+    /// The same content, with its text as slices of the page's HTML and Markdown files, so that memory holds
+    /// it only once.
     pub fn as_slices_of(&self, html: &Bytes, markdown: &Bytes) -> Self {
         let part = |text: &Text, whole| text.as_slice_of(whole).unwrap_or_else(|| text.clone());
         Self { html: part(&self.html, html), markdown: part(&self.markdown, markdown), ..self.clone() }

@@ -236,7 +236,8 @@ fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKin
     (path, kind)
 }
 
-/// Adds the pages that list posts and tags, unless the operator has written them, and unifies spellings of tags.
+/// Adds the pages that list posts and tags, unless the operator has written them, and unifies spellings of
+/// tags.
 pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptions, faults: &mut Vec<Fault>) {
     let latest =
         documents.iter().filter(|document| document.kind == PageKind::Post).map(|post| post.updated).max();

@@ -192,7 +192,8 @@ impl<'a> PageIndex<'a> {
         }
     }
 
-    /// The posts that a page lists: all on the blog's page, a tag's posts on its page, three on the home page.
+    /// The posts that a page lists: all on the blog's page, a tag's posts on its page, three on the home
+    /// page.
     fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
         let posts: &[&Document] = match &document.kind {
             PageKind::Blog => &self.posts,

@@ -41,8 +41,8 @@ pub struct LinkTarget {
 }
 
 impl LinkCatalog {
-    /// Resolves a link against the source file (`../posts/x.md`, an image in the same folder) or, if that fails,
-    /// against the page's path. `@/x.md` names a source file, as in Zola.
+    /// Resolves a link against the source file (`../posts/x.md`, an image in the same folder) or, if that
+    /// fails, against the page's path. `@/x.md` names a source file, as in Zola.
     pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
             return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };

@@ -166,7 +166,8 @@ impl LoadCache {
         Ok(LoadResult { site, faults })
     }
 
-    /// Renders the documents' bodies in parallel. Reuses a body if its source, path and link targets are unchanged.
+    /// Renders the documents' bodies in parallel. Reuses a body if its source, path and link targets are
+    /// unchanged.
     fn render_bodies(
         &mut self,
         documents: &mut [Document],

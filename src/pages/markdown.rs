@@ -486,7 +486,8 @@ impl<'a> SourceText<'a> {
         (start, &self.text[start..end])
     }
 
-    /// The byte range of a parser's position, in which lines and byte columns count from 1 and the end is inclusive.
+    /// The byte range of a parser's position, in which lines and byte columns count from 1 and the end is
+    /// inclusive.
     fn byte_range(&self, position: Sourcepos) -> Option<Range<usize>> {
         let start =
             self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;

@@ -52,7 +52,8 @@ struct RangeMatch {
 }
 
 impl RangeMatch {
-    /// Applies a media range, unless a more specific one was applied. Among equals, the highest quality counts.
+    /// Applies a media range, unless a more specific one was applied. Among equals, the highest quality
+    /// counts.
     fn add_range(&mut self, specificity: u8, quality: Quality) {
         if specificity > self.specificity {
             *self = Self { specificity, quality };

@@ -135,7 +135,8 @@ impl Site {
         self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(Arc::new(file), Role::Resource));
     }
 
-    /// Replaces each file with the one of an earlier site that has the same path and content, and its encodings.
+    /// Replaces each file with the one of an earlier site that has the same path and content, and its
+    /// encodings.
     pub fn adopt(&mut self, earlier: &Site) {
         let take = |new: &mut Arc<File>, old: &Arc<File>| {
             if !Arc::ptr_eq(new, old) && new.is_like(old) {

@@ -181,17 +181,11 @@ impl SiteFiles {
             let read = in_parallel(&found, |file| {
                 let place = format!("{part}/{}", file.name);
                 let purpose = Purpose::of_file(part, &file.name);
-                let content = (purpose != Purpose::None)
-                    .then(|| read_file(file, &place, purpose, before.0.get(&place)));
+                let content = read_file(file, &place, purpose, before.0.get(&place));
                 (place, purpose, content)
             });
             known.0.reserve(found.len());
             for (file, (place, purpose, content)) in found.into_iter().zip(read) {
-                let Some(content) = content else {
-                    let fault = Fault::warning(place, None, "is not published");
-                    faults.push(fault.hint("images, audio and video may be in the folders of pages; put other files into assets/ or static/"));
-                    continue;
-                };
                 let (content, text) = match content {
                     Ok(read) => read,
                     Err(fault) => {
@@ -226,6 +220,12 @@ fn read_file(
     purpose: Purpose,
     before: Option<&CachedFile>,
 ) -> Result<(FileContent, Option<String>), Fault> {
+    if purpose == Purpose::None {
+        let fault = Fault::warning(place, None, "is not published");
+        return Err(fault.hint(
+            "images, audio and video may be in the folders of pages; put other files into assets/ or static/",
+        ));
+    }
     let is_same = |seen: &&CachedFile| seen.settled && seen.signature == FileSignature::new(&file.metadata);
     if let Some(seen) = before.filter(is_same) {
         return Ok((seen.content.clone(), None));

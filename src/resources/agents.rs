@@ -54,13 +54,10 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
         "A request can be repeated safely: the same content counts as one submission for {}, and an address \
          joins the waitlist once. An `Idempotency-Key` header is accepted; a key that comes again with other \
          content makes a new submission.\n\n\
-         ## What there is not\n\n",
+         ## What there is not\n\n\
+         There is no API for the platform itself, no self-service access and no tool server on this address. \
+         Access is requested by the contact form",
         format_duration(resources.duplicate_window)
-    );
-    let _ = write!(
-        text,
-        "There is no API for the platform itself, no self-service access and no tool server on this address. \
-         Access is requested by the contact form"
     );
     if !operator.email.is_empty() {
         let _ = write!(text, " or by mail to <{}>", operator.email);

@@ -59,10 +59,8 @@ impl<S: Script> Worker<S> {
                 }
                 next += interval();
             }
-            ensure!(
-                (backlog.len() as f64) < rate * MAX_BACKLOG,
-                "the server cannot keep up with {rate:.0} requests a second"
-            );
+            let keeps_up = (backlog.len() as f64) < rate * MAX_BACKLOG;
+            ensure!(keeps_up, "the server cannot keep up with {rate:.0} requests a second");
             for _ in 0..backlog.len().min(idle.len()) {
                 let (Some(due), Some(number)) = (backlog.pop_front(), idle.pop_front()) else { break };
                 self.send(number, due)?;

@@ -181,8 +181,8 @@ impl Stack {
         [&self.replica, &self.postgres.peer, &self.redis].map(Peer::usage)
     }
 
-    /// Reads PostgreSQL's counters: stored submissions, writing transactions, bytes of WAL, syncs, and their time
-    /// in milliseconds.
+    /// Reads PostgreSQL's counters: stored submissions, writing transactions, bytes of WAL, syncs, and their
+    /// time in milliseconds.
     fn counters(&self) -> Result<[f64; 5]> {
         Ok([
             self.postgres

@@ -16,8 +16,8 @@ impl ServerPool {
         Self { free_at: vec![0.0; count], busy: 0.0 }
     }
 
-    /// Serves a request that arrives at `now`, not before the previous one. It takes `service`, plus `wake_up` if
-    /// the server is idle. Returns the time at which it is done.
+    /// Serves a request that arrives at `now`, not before the previous one. It takes `service`, plus
+    /// `wake_up` if the server is idle. Returns the time at which it is done.
     pub fn serve(&mut self, now: f64, service: f64, wake_up: f64) -> f64 {
         let Some(free_at) = self.free_at.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return f64::MAX };
         let (start, duration) = if *free_at <= now { (now, service + wake_up) } else { (*free_at, service) };
@@ -26,8 +26,8 @@ impl ServerPool {
         *free_at
     }
 
-    /// Serves a request without a queue, like a thread that the kernel runs beside the others: waiting requests
-    /// are delayed by `service`. Returns the time at which it is done.
+    /// Serves a request without a queue, like a thread that the kernel runs beside the others: waiting
+    /// requests are delayed by `service`. Returns the time at which it is done.
     pub fn interrupt(&mut self, now: f64, service: f64) -> f64 {
         self.serve(now, service, 0.0);
         now + service

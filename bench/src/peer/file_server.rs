@@ -129,7 +129,8 @@ impl<'a> FileServer<'a> {
     }
 }
 
-/// The configuration line for the user of nginx's workers; empty unless this process is root, which may set it.
+/// The configuration line for the user of nginx's workers; empty unless this process is root, which may set
+/// it.
 pub fn nginx_user() -> &'static str {
     if rustix::process::geteuid().is_root() { "user root;\n" } else { "" }
 }

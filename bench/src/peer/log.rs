@@ -56,7 +56,8 @@ pub fn count_stored(folder: &Path) -> Result<u64> {
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 
-/// Runs the log server until it is killed. It sends the bytes in the file `response`, and keeps the log's length.
+/// Runs the log server until it is killed. It sends the bytes in the file `response`, and keeps the log's
+/// length.
 pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let response =
         std::fs::read(response).with_context(|| format!("{} cannot be read", response.display()))?;

@@ -4,7 +4,8 @@
 use anyhow::Result;
 
 use crate::Bench;
-use crate::content::{Content, LARGE, Page, PageRequest, Representation, SMALL};
+use crate::content::Representation::{self, NegotiatedMarkdown};
+use crate::content::{Content, LARGE, Page, PageRequest, SMALL};
 use crate::figures::{Row, Section, Table, Target, Unit};
 use crate::http::{Response, send};
 use crate::load::{self, Load, Sample};
@@ -51,16 +52,8 @@ const CASES: [Case; 8] = [
     Case { targets: LARGE_TARGETS, ..case("304-12k", "304, 12 KB page", cached(LARGE)) },
     case("compressed-12k", "HTML, 12 KB, compressed", compressed(LARGE)),
     case("twin-1k", "Markdown at its own address, 1 KB", markdown(SMALL, Representation::Markdown)),
-    case(
-        "markdown-1k",
-        "Markdown by content negotiation, 1 KB",
-        markdown(SMALL, Representation::NegotiatedMarkdown),
-    ),
-    case(
-        "markdown-12k",
-        "Markdown by content negotiation, 12 KB",
-        markdown(LARGE, Representation::NegotiatedMarkdown),
-    ),
+    case("markdown-1k", "Markdown by content negotiation, 1 KB", markdown(SMALL, NegotiatedMarkdown)),
+    case("markdown-12k", "Markdown by content negotiation, 12 KB", markdown(LARGE, NegotiatedMarkdown)),
 ];
 
 const NGINX_WITHOUT_SENDFILE: &str = "nginx without sendfile";
@@ -123,7 +116,7 @@ fn measure_case(
     let minimal = yardstick::start(bench, &ours)?;
     let mut entrants = Vec::new();
     for peer in peers {
-        if peer.is_frontdesk() || case.request.representation != Representation::NegotiatedMarkdown {
+        if peer.is_frontdesk() || case.request.representation != NegotiatedMarkdown {
             entrants.push(Entrant { peer, exchange: [content.exchange(peer, case.request)?] });
         }
     }
@@ -162,9 +155,9 @@ fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result
     Ok(faster)
 }
 
-/// Measures frontdesk on one core and on both, with the same number of connections for each core. The load generator
-/// shares the cores, so requests for CPU time of the busiest thread are compared: that thread would be the
-/// first at its limit.
+/// Measures frontdesk on one core and on both, with the same number of connections for each core. The load
+/// generator shares the cores, so requests for CPU time of the busiest thread are compared: that thread would
+/// be the first at its limit.
 fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) -> Result<()> {
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;

@@ -212,8 +212,8 @@ impl Setup<'_> {
         section.add_table("submissions-waitlist", "Waitlist", "", &all, "")
     }
 
-    /// Measures frontdesk alone, in rounds numbered from `first` + 1. Also returns the median duration of a sync in
-    /// microseconds.
+    /// Measures frontdesk alone, in rounds numbered from `first` + 1. Also returns the median duration of a
+    /// sync in microseconds.
     fn rounds(&self, label: String, form: Form, connections: usize, first: usize) -> Result<(Rounds, f64)> {
         let (mut samples, mut syncs) = (Vec::new(), Vec::new());
         for round in 1..=self.bench.rounds {
@@ -381,11 +381,9 @@ pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64
 
 /// Fails if an acknowledged submission is missing, or if more were stored than sent.
 pub fn check_stored(load: &Load, peer: &Peer, acknowledged: u64, stored: u64) -> Result<()> {
-    ensure!(
-        (acknowledged..=acknowledged + load.connections as u64 + 1).contains(&stored),
-        "{} acknowledged {acknowledged} submissions and stored {stored}",
-        peer.name
-    );
+    let (name, sent) = (&peer.name, acknowledged + load.connections as u64 + 1);
+    let is_complete = (acknowledged..=sent).contains(&stored);
+    ensure!(is_complete, "{name} acknowledged {acknowledged} submissions and stored {stored}");
     Ok(())
 }
 

@@ -119,11 +119,8 @@ fn finish_h2load(child: Child, body: &[u8], requests: u64) -> Result<f64> {
     let (responses, bytes, seconds) =
         parse_h2load_output(&text).with_context(|| format!("unexpected output of h2load: {text}"))?;
     ensure!(responses == requests, "{responses} of {requests} responses are correct");
-    ensure!(
-        bytes == responses * body.len() as u64,
-        "{responses} responses of {} bytes had {bytes} bytes",
-        body.len()
-    );
+    let length = body.len() as u64;
+    ensure!(bytes == responses * length, "{responses} responses of {length} bytes had {bytes} bytes");
     Ok(seconds)
 }
 
