@@ -35,7 +35,6 @@ pub struct Page {
     pub label: &'static str,
     /// Address with content negotiation on frontdesk.
     pub path: &'static str,
-    /// Address of the Markdown.
     pub twin: &'static str,
     /// Address of the HTML on file servers.
     pub file: &'static str,

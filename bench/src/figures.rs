@@ -15,7 +15,6 @@ pub struct Figures {
     pub sections: Vec<Section>,
 }
 
-/// The figures of a suite.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Section {
     pub suite: String,
@@ -75,7 +74,6 @@ pub enum Unit {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
     pub label: String,
-    /// One for each column.
     pub cells: Vec<Spread>,
 }
 

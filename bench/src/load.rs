@@ -65,7 +65,6 @@ pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Response)]) -> impl Fn(usize, usize) 
     move |_, count| Cycle { exchanges, places: (0..count).map(|number| number % exchanges.len()).collect() }
 }
 
-/// The settings of a load.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     pub machine: Machine,
@@ -77,7 +76,6 @@ pub struct Load {
     pub length: Duration,
 }
 
-/// The result of a round.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Sample {
     /// Correct responses. A wrong one makes the measurement fail.

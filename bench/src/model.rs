@@ -20,7 +20,6 @@ use crate::{Bench, report};
 const SIMULATED: usize = 400_000;
 
 const DOCUMENT: &str = "docs/scale.md";
-/// The measured input of the model.
 const FIGURES: &str = "docs/scale/figures.json";
 /// Ends a generated table in the document.
 const END_OF_TABLE: &str = "<!-- end of table -->";

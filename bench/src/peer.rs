@@ -32,7 +32,6 @@ const START_TIMEOUT: Duration = Duration::from_mins(1);
 pub struct Peer {
     /// Name in the report.
     pub name: String,
-    /// HTTP address.
     pub address: SocketAddr,
     secure: Option<SocketAddr>,
     child: Child,

@@ -1,6 +1,5 @@
 //! Reproducible random numbers: SplitMix64 (Steele, Lea and Flood, 2014).
 
-/// A random number generator.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 

@@ -19,7 +19,6 @@ const CONCLUSION: &str = include_str!("report/conclusion.md");
 
 /// Folder of the plots and the figures.
 const PLOTS: &str = "docs/performance";
-/// The stored figures of all suites.
 pub const FIGURES: &str = "docs/performance/figures.json";
 
 /// Columns that a measurement stores and prints, but the document omits.

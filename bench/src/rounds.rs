@@ -92,10 +92,8 @@ const SATURATED: f64 = 0.97;
 /// Below this CPU utilisation of server and generator, other programs must have used their cores.
 const UNDISTURBED: f64 = 0.9;
 
-/// A figure of a round.
 type Figure = fn(&Sample) -> f64;
 
-/// The rounds of a server.
 #[derive(Debug, Clone)]
 pub struct Rounds {
     pub label: String,

@@ -32,7 +32,6 @@ const MESSAGE_WORDS: usize = 72;
 /// Number of source addresses, in 300 networks.
 const SOURCES: usize = 20_000;
 
-/// A form of the site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
     pub path: &'static str,

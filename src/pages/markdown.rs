@@ -245,7 +245,9 @@ impl<'a> BodyRenderer<'a, '_> {
                     escape_html(&href),
                     escape_html(&node.collect_text())
                 );
-                node.children().collect::<Vec<_>>().into_iter().for_each(|child| child.detach());
+                for child in node.children().collect::<Vec<_>>() {
+                    child.detach();
+                }
                 node.data_mut().value = NodeValue::Raw(html);
             }
             NodeValue::HtmlBlock(block) => {

@@ -7,6 +7,8 @@ use jiff::civil::Date;
 use super::text::{escape_xml, list_item};
 use crate::pages::{PageSummary, PagesOptions};
 
+type Section = fn(&PageSummary) -> bool;
+
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
 /// Maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
@@ -59,7 +61,7 @@ fn list_as_xml(
 /// The sitemap in Markdown, which links to the Markdown of each page.
 pub(super) fn sitemap_markdown(pages: &[PageSummary], options: &PagesOptions) -> String {
     let mut text = format!("# Sitemap of {}\n", options.title);
-    let sections: [(&str, fn(&PageSummary) -> bool); 3] = [
+    let sections: [(&str, Section); 3] = [
         ("Pages", |page| !page.is_post && !page.is_generated),
         ("Posts", |page| page.is_post),
         ("Lists", |page| page.is_generated),

@@ -6,7 +6,6 @@ use super::submissions::Costs;
 use crate::figures::Unit;
 use crate::rounds::Spread;
 
-/// All measured input of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Date, such as 2026-11-20.
@@ -14,13 +13,10 @@ pub struct Calibration {
     /// Properties of the machine: name and value.
     pub machine: Vec<(String, String)>,
     pub rounds: usize,
-    /// Length of a round.
     pub seconds: f64,
     /// Submissions a second that one replica stored with all connections busy.
     pub max_rate: Spread,
-    /// Costs of storing a submission.
     pub costs: Costs,
-    /// Costs of storing and delivering a submission.
     pub delivery: DeliveryCosts,
     pub bytes: SubmissionBytes,
     pub comparisons: Vec<Comparison>,
@@ -63,7 +59,6 @@ pub struct Comparison {
     pub figures: Vec<ComparedFigure>,
 }
 
-/// A predicted and a measured figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparedFigure {
     pub name: String,

@@ -157,7 +157,6 @@ struct Round {
     batch_size: f64,
     /// Duration of a sync of PostgreSQL.
     sync: f64,
-    /// WAL bytes.
     wal: f64,
     /// Submissions a second until all are delivered.
     delivery_rate: f64,

@@ -35,7 +35,6 @@ pub struct Costs {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct System {
     pub replicas: usize,
-    /// Cores of each replica.
     pub replica_cores: usize,
     pub postgres_cores: usize,
     /// Network round trip between two machines.

@@ -79,7 +79,6 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     })
 }
 
-/// Bodies that are waiting to be written.
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,

@@ -131,6 +131,8 @@ fn spread(seen: &[StartMemory], figure: impl Fn(&StartMemory) -> u64) -> Spread 
     Spread::of(seen.iter().map(|usage| figure(usage) as f64))
 }
 
+type MemoryFigure = fn(Memory) -> u64;
+
 /// A table with a row for each server. `with_connections` adds the memory per connection.
 fn memory_table(
     name: &str,
@@ -140,7 +142,7 @@ fn memory_table(
     memory: fn(&StartMemory) -> Memory,
     with_connections: bool,
 ) -> Table {
-    let figures: [(&str, fn(Memory) -> u64); 4] = [
+    let figures: [(&str, MemoryFigure); 4] = [
         ("resident", |memory| memory.rss),
         ("proportional", |memory| memory.pss),
         ("anonymous", |memory| memory.anonymous),

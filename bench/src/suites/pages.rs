@@ -13,7 +13,6 @@ use crate::machine::Cores;
 use crate::peer::{Peer, frontdesk, yardstick};
 use crate::rounds::{Rounds, Spread, interleave};
 
-/// Busy connections.
 const CONNECTIONS: usize = 64;
 
 /// A measured request.

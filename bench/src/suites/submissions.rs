@@ -56,7 +56,6 @@ impl Channel {
     }
 }
 
-/// A server that stores submissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Server {
     Log(Growth),
@@ -95,7 +94,6 @@ impl Server {
     }
 }
 
-/// A running server.
 struct Running {
     server: Server,
     peer: Peer,
