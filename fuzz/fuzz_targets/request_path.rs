@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use frontdesk::pages::path::{decode, encode, join, twin};
+use frontdesk::pages::path::{decode, encode, resolve_relative, twin_path};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {
@@ -19,13 +19,13 @@ fuzz_target!(|input: &str| {
         );
         assert_eq!(decode(&encoded).as_deref(), Ok(&*decoded), "encoding and decoding are inverse");
 
-        let markdown = twin(&decoded);
+        let markdown = twin_path(&decoded);
         assert!(markdown.starts_with('/') && markdown.ends_with(".md"), "{markdown}");
 
-        assert_inside(&join(&decoded, relative));
+        assert_inside(&resolve_relative(&decoded, relative));
     }
-    assert_inside(&join("/blog/a-post/", input));
-    assert_inside(&join("/", input));
+    assert_inside(&resolve_relative("/blog/a-post/", input));
+    assert_inside(&resolve_relative("/", input));
 });
 
 fn assert_plain(path: &str) {
