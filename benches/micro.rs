@@ -55,7 +55,7 @@ fn render_a_page_of_markdown(bencher: Bencher) {
 fn load_the_example_site(bencher: Bencher) {
     let (config, faults) = Config::load(example_site(), std::iter::empty(), &[], None);
     assert!(faults.is_empty(), "{faults:?}");
-    let config = config.at(None);
+    let config = config.with_base_url(None);
     let forms = resources::page_forms(&config.pages.base_url);
     bencher.bench_local(|| {
         let mut site =

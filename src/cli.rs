@@ -147,7 +147,7 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    match run_command(Arguments::parse().command) {
         Ok(code) => code,
         // The reader of standard output has closed it, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -158,22 +158,22 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<ExitCode> {
+fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init { dir } => init::run(&dir),
         Command::Serve { site, overrides, watch } => serve::run(&site, &overrides.flags(), watch),
         Command::Check { site, json } => check::run(&site, json),
         Command::Export(options) => export::run(&options),
-        Command::Inbox { command, location } => inbox::run(&command, &location.configuration()?),
+        Command::Inbox { command, location } => inbox::run(&command, &location.load_configuration()?),
         Command::Backup { file, force, location } => {
-            backup::back_up(&location.configuration()?.store.url, &file, force)
+            backup::back_up(&location.load_configuration()?.store.url, &file, force)
         }
         Command::Restore { file, force, location } => {
-            backup::restore(&file, &location.configuration()?.store.url, force)
+            backup::restore(&file, &location.load_configuration()?.store.url, force)
         }
-        Command::Store { command, location } => store::run(&command, &location.configuration()?),
+        Command::Store { command, location } => store::run(&command, &location.load_configuration()?),
         Command::Doctor { site, data_dir, options } => {
-            doctor::run(&site::configuration(&site, data_dir)?, &options)
+            doctor::run(&site::load_configuration(&site, data_dir)?, &options)
         }
         Command::Config { site, json, overrides } => check::show_settings(&site, &overrides.flags(), json),
         Command::Theme { site, files } => theme::run(&site, &files),

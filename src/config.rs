@@ -51,39 +51,31 @@ const MAX_POINTS: i64 = 1000;
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The public address of the site, if configured, or derived from the first ACME domain by
-    /// [`Config::at`].
+    /// [`Config::with_base_url`].
     pub base_url: Option<String>,
     /// The addresses of the HTTP listeners.
     pub listen: Vec<Address>,
-    /// The addresses of the HTTPS listeners.
     pub tls_listen: Vec<Address>,
     /// The address of the private listener, if it is enabled.
     pub ops_listen: Option<Address>,
-    /// Options of the web server.
     pub web: web::WebOptions,
-    /// Options of the pages. [`Config::at`] fills in their base URL.
+    /// Options of the pages. [`Config::with_base_url`] fills in their base URL.
     pub pages: pages::PagesOptions,
-    /// Options of the resources. [`Config::at`] fills in their base URL.
+    /// Options of the resources. [`Config::with_base_url`] fills in their base URL.
     pub resources: resources::ResourceOptions,
     /// The folder for a SQLite inbox and for the server's caches.
     pub data_dir: PathBuf,
-    /// Options of the inbox.
     pub store: StoreOptions,
-    /// Options of accepting and processing submissions.
     pub intake: IntakeOptions,
-    /// The channels that submissions are delivered to.
     pub channels: Vec<ChannelOptions>,
-    /// Options of periodic maintenance.
     pub maintenance: MaintenanceOptions,
     /// Request quotas and byte budgets of the forms.
     pub limits: LimitValues,
-    /// Agents whose signatures are verified. [`Config::at`] fills in the site's origin.
+    /// Agents whose signatures are verified. [`Config::with_base_url`] fills in the site's origin.
     pub agents: agent::AgentOptions,
-    /// Options of the log.
     pub log: LogOptions,
     /// The effective settings in the order of the documentation.
     pub settings: Vec<Setting>,
-    /// The files that hold secrets.
     secret_files: Vec<SecretFile>,
 }
 
@@ -97,11 +89,9 @@ pub enum LogFormat {
     Json,
 }
 
-/// Options of the log on standard error.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
     pub format: LogFormat,
-    /// The minimum level.
     pub level: Level,
 }
 
@@ -151,7 +141,7 @@ impl Config {
         starter::render(&Self::parse(starter::CHANNELS, Path::new(""), [], &[]).0.settings)
     }
 
-    /// Reads every key, in the order of the documentation.
+    /// Reads every key from `reader`, in the order of the documentation.
     #[expect(
         clippy::too_many_lines,
         reason = "the declarations of many keys, in the order of the starter file"
@@ -159,7 +149,7 @@ impl Config {
     fn read(mut reader: Reader<'_>, folder: &Path) -> (Self, Vec<Fault>) {
         let r = &mut reader;
         let base_url = r.get(
-            key("base_url").example("\"https://www.example.com\""),
+            key("base_url").with_example("\"https://www.example.com\""),
             "",
             "The public address of the site. Links in Markdown, sitemaps and feeds begin with it. If unset, \
              the first name in `tls.acme_domains` is used, or the address that the server listens on, which \
@@ -172,7 +162,7 @@ impl Config {
             key("store.data_dir").needs_restart(),
             "data",
             "The folder for submissions, relative to this folder. Back it up; keep it out of version control.",
-            value::path,
+            value::parse_folder,
         );
         let data_dir = folder.join(data_dir);
         let url = r.get(
@@ -181,9 +171,9 @@ impl Config {
             "The database: a file, relative to the data folder, or a PostgreSQL server that several machines \
              share, such as \"postgres://frontdesk@db.example.com/frontdesk\" (docs/scale.md). \
              FRONTDESK_STORE__URL_FILE names a file with the URL, including its password.",
-            value::place,
+            value::database_url,
         );
-        let url = in_folder(&data_dir, url);
+        let url = resolve_database_path(&data_dir, url);
         // Neither an inbox nor a Maildir may be inside a folder whose files are served.
         let published = pages::SITE_FOLDERS.map(|part| resolve_path(&folder.join(part)));
         let is_published = |path: &Path| published.iter().any(|part| resolve_path(path).starts_with(part));
@@ -206,7 +196,7 @@ impl Config {
             "forms.confirm_timeout",
             "15s",
             "How long a form with `accept = \"delivered\"` waits for a channel.",
-            value::duration(server::timeouts(1)),
+            value::duration(server::timeout_range(1)),
         );
         let mut documentation = "When the form answers 200: \"kept\", once the submission is stored safely; \
              \"delivered\", once a channel has confirmed it as well (500 until then, and for a held \
@@ -232,10 +222,10 @@ impl Config {
              space is low. UTC; \"off\" disables it.",
             value::optional_time,
         );
-        let limits = limits::read(r, folder);
-        let agents = read_agents(r, folder);
+        let limits = limits::read_limits(r, folder);
+        let agents = read_agent_options(r, folder);
         let screening = read_screening(r, folder);
-        let log = read_log(r, &mut web);
+        let log = read_log_options(r, &mut web);
         let signals = read_content_signals(r);
         r.warn_if(
             pages.title.is_empty(),
@@ -331,7 +321,8 @@ impl Config {
     /// Parses a URL such as `store.url`; a relative SQLite path is relative to the data directory. The error
     /// describes the expected value.
     pub fn database_url(&self, url: &str) -> Result<DatabaseUrl, String> {
-        value::place(&Raw::Text(url.to_owned())).map(|place| in_folder(&self.data_dir, place))
+        value::database_url(&Raw::Text(url.to_owned()))
+            .map(|place| resolve_database_path(&self.data_dir, place))
     }
 
     /// The folder of a SQLite inbox, otherwise the data folder.
@@ -339,7 +330,7 @@ impl Config {
         self.store.url.file().and_then(Path::parent).unwrap_or(&self.data_dir)
     }
 
-    fn setting(&self, key: &str) -> Option<&Setting> {
+    fn find_setting(&self, key: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.key.name == key)
     }
 
@@ -347,20 +338,20 @@ impl Config {
     pub fn keys_needing_restart(&self, running: &Self) -> Vec<&str> {
         let differs = |setting: &&Setting| {
             setting.key.needs_restart
-                && !running.setting(&setting.key.name).is_some_and(|its| its.equals(setting))
+                && !running.find_setting(&setting.key.name).is_some_and(|its| its.equals(setting))
         };
         self.settings.iter().filter(differs).map(|setting| &*setting.key.name).collect()
     }
 
-    /// Warns if a configured `server.max_memory` is less than the server needs for a site with this many
-    /// bytes of bodies.
+    /// Returns a warning if the operator has set `server.max_memory` to less than the server needs for a site
+    /// with this many bytes of bodies.
     pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
         // Does not warn about the default: the operator has not set a value that could be corrected.
         let is_set =
             |setting: &Setting| matches!(setting.origin, ValueOrigin::File(_) | ValueOrigin::Environment(_));
         let needed = web::NEEDED_MEMORY + site as u64;
         let is_too_small = self.web.max_memory.is_some_and(|limit| limit < needed);
-        if !is_too_small || !self.setting("server.max_memory").is_some_and(is_set) {
+        if !is_too_small || !self.find_setting("server.max_memory").is_some_and(is_set) {
             return Vec::new();
         }
         let message = "`server.max_memory` is less than this server needs for its site".to_owned();
@@ -368,7 +359,7 @@ impl Config {
         vec![fault_of(&self.settings, "server.max_memory", Fault::warning, message).hint(hint)]
     }
 
-    /// Returns the faults of the TLS files. Needs the base URL, see [`Config::at`]. Only commands that serve
+    /// Returns the faults of the TLS files. Call [`Config::with_base_url`] before. Only commands that serve
     /// or check the site call it, so that other commands need no permission to read the private key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
         tls::certificate_faults(&self.web.tls, &self.pages.base_url, &self.settings)
@@ -392,16 +383,11 @@ impl Config {
             "log.",
             "site.footer",
         ];
-        self.agrees(other, |key| !OF_REQUESTS.iter().any(|part| key.starts_with(part)))
-    }
-
-    /// Whether all keys with this prefix have the same values.
-    pub fn has_same_keys(&self, prefix: &str, other: &Self) -> bool {
-        self.agrees(other, |key| key.starts_with(prefix))
+        self.has_same_values(other, |key| !OF_REQUESTS.iter().any(|part| key.starts_with(part)))
     }
 
     /// Whether both configurations have the same values of the keys for which `concerns` returns true.
-    fn agrees(&self, other: &Self, concerns: impl Fn(&str) -> bool) -> bool {
+    pub fn has_same_values(&self, other: &Self, concerns: impl Fn(&str) -> bool) -> bool {
         let ours = self.settings.iter().filter(|setting| concerns(&setting.key.name));
         let theirs = other.settings.iter().filter(|setting| concerns(&setting.key.name));
         ours.clone().count() == theirs.clone().count()
@@ -411,7 +397,7 @@ impl Config {
     /// Fills in the base URL: `base_url`, or else the first ACME domain, or else the address `listening_on`.
     /// With `None`, the first configured TCP address replaces `listening_on`.
     #[must_use]
-    pub fn at(mut self, listening_on: Option<SocketAddr>) -> Self {
+    pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.tls.source.is_some();
         let listen = if is_secure { &self.tls_listen } else { &self.listen };
         let configured = listen.iter().find_map(|address| match address {
@@ -424,7 +410,8 @@ impl Config {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
         }
         self.base_url = self.base_url.or_else(|| tls::acme_base_url(&self.web.tls));
-        let base_url = self.base_url.clone().unwrap_or_else(|| tls::address_base_url(&self.web.tls, address));
+        let scheme = if is_secure { "https" } else { "http" };
+        let base_url = self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         tls::complete_redirect(&mut self.web.tls, &base_url, address);
         self.agents.origin = agent::SiteOrigin::from_url(&base_url);
         self.pages.base_url = base_url;
@@ -432,8 +419,8 @@ impl Config {
     }
 }
 
-/// Makes the path of a SQLite file relative to the data folder.
-fn in_folder(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
+/// Resolves the path of a SQLite file against the data folder. Returns a PostgreSQL URL unchanged.
+fn resolve_database_path(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
     match place {
         DatabaseUrl::Sqlite(path) => DatabaseUrl::Sqlite(data_dir.join(path)),
         place @ DatabaseUrl::Postgres(_) => place,
@@ -444,13 +431,18 @@ fn in_folder(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
 fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
     let operator = Operator {
         name: r.get(
-            key("operator.name").preset("\"Example\""),
+            key("operator.name").set_in_starter_file("\"Example\""),
             "",
             "The company that runs this website, and the e-mail address of its team. The forms show the \
              address where JavaScript is off.",
-            value::text,
+            value::parse_line,
         ),
-        email: r.get(key("operator.email").preset("\"hello@example.com\""), "", "", value::email),
+        email: r.get(
+            key("operator.email").set_in_starter_file("\"hello@example.com\""),
+            "",
+            "",
+            value::email,
+        ),
         console_url: r.get(
             "operator.console_url",
             "",
@@ -464,19 +456,24 @@ fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
         "Where to report vulnerabilities (security.txt). If empty, `email` above.",
         value::email,
     );
-    let title = r.get(key("site.title").preset("\"Example\""), "", "", value::text);
-    let tagline = r.get(key("site.tagline").preset("\"A small site to begin with\""), "", "", value::text);
-    let description = r.get(key("site.description").preset(
+    let title = r.get(key("site.title").set_in_starter_file("\"Example\""), "", "", value::parse_line);
+    let tagline = r.get(
+        key("site.tagline").set_in_starter_file("\"A small site to begin with\""),
+        "",
+        "",
+        value::parse_line,
+    );
+    let description = r.get(key("site.description").set_in_starter_file(
             "\"Example is a small website with a page, a post and two forms, served to people and to agents.\"",
-        ), "", "", value::text);
+        ), "", "", value::parse_line);
     let language =
         r.get("site.language", "en", "A language tag, such as \"en\" or \"de-CH\".", value::language);
     let footer = r.get(
-        key("site.footer").preset(STARTER_FOOTER),
+        key("site.footer").set_in_starter_file(STARTER_FOOTER),
         "[]",
         "Groups of links in the footer. A link is the path of a page, or { title, href } for any other \
          address.",
-        footer,
+        parse_footer,
     );
     let pages = pages::PagesOptions {
         title: if title.is_empty() { operator.name.clone() } else { title },
@@ -540,7 +537,7 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
     }
 }
 
-fn read_agents(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
+fn read_agent_options(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
     let agents = agent::AgentOptions {
         directories: r.get(
             "agents.directories",
@@ -548,15 +545,15 @@ fn read_agents(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
             "Hosts of key directories. Agents that sign their requests (Web Bot Auth) are recognized by a \
              key in one of them, and their submissions are labelled with the directory. No agent has to sign \
              (docs/agents.md).",
-            channel::directories,
+            channel::parse_directories,
         ),
         allow_private: r.get(
             "agents.allow_private",
             "false",
             "Whether a directory may be in a private network, and your own certificate authority (PEM).",
-            value::flag,
+            value::parse_bool,
         ),
-        extra_roots: channel::pem(r, "agents.ca_file", "", folder).map(|(_, roots)| roots),
+        extra_roots: channel::read_pem(r, "agents.ca_file", "", folder).map(|(_, roots)| roots),
         origin: agent::SiteOrigin::from_url(""),
         key_timeout: agent::KEY_TIMEOUT,
     };
@@ -574,7 +571,7 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
             "true",
             "Submissions that look like spam are marked as suspicious in their delivery, or held until you \
              release them: docs/screening.md. None are dropped.",
-            value::flag,
+            value::parse_bool,
         ),
         suspicious_threshold: r.get(
             "screening.suspicious_threshold",
@@ -606,7 +603,8 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
     options
 }
 
-/// Reads a file with one domain per line.
+/// Reads the domains in the file that the key `name` sets, one per line. Returns no domains if the key is
+/// unset, or if the file is invalid, which is recorded as an error.
 fn read_domains(
     r: &mut Reader<'_>,
     name: &'static str,
@@ -623,7 +621,8 @@ fn read_domains(
     })
 }
 
-fn read_log(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions {
+/// Reads `[log]`. Also sets whether the web server logs requests.
+fn read_log_options(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions {
     let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
     let levels = [
         ("error", Level::ERROR),
@@ -652,32 +651,33 @@ fn read_log(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions {
         "log.requests",
         "false",
         "Whether each request is logged: request, response and duration, without the client.",
-        value::flag,
+        value::parse_bool,
     );
     log
 }
 
+/// Reads `[content_signals]`: whether crawlers may use the content for search, for answers and for training.
 fn read_content_signals(r: &mut Reader<'_>) -> resources::ContentSignals {
     resources::ContentSignals {
         search: r.get(
-            key("content_signals.search").example("true"),
+            key("content_signals.search").with_example("true"),
             "",
             "Your preferences for automated use of the content, which robots.txt states (Content-Signal): \
              building a search index, using pages as input for an answer, and training models. An unset key \
              states nothing. `ai_train = false` also asks crawlers that collect training data to stay away.",
-            value::optional(value::flag),
+            value::optional(value::parse_bool),
         ),
         ai_input: r.get(
-            key("content_signals.ai_input").example("true"),
+            key("content_signals.ai_input").with_example("true"),
             "",
             "",
-            value::optional(value::flag),
+            value::optional(value::parse_bool),
         ),
         ai_train: r.get(
-            key("content_signals.ai_train").example("false"),
+            key("content_signals.ai_train").with_example("false"),
             "",
             "",
-            value::optional(value::flag),
+            value::optional(value::parse_bool),
         ),
     }
 }
@@ -701,7 +701,7 @@ fn resolve_path(path: &Path) -> PathBuf {
 
 /// Parses `[[site.footer]]`: groups with exactly `title` and `links`. Each link is a path or has `title` and
 /// `href`.
-fn footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
+fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     let expected = || {
         "groups `[[site.footer]]` with a `title` and `links`, each a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
             .to_owned()
@@ -1111,11 +1111,14 @@ mod tests {
     #[test]
     fn without_a_base_url_the_address_is_used() {
         let config = accept("", &[], &[]);
-        let at = |address: &str| config.clone().at(address.parse().ok()).pages.base_url;
+        let at = |address: &str| config.clone().with_base_url(address.parse().ok()).pages.base_url;
         assert_eq!(at("127.0.0.1:4321"), "http://127.0.0.1:4321");
         assert_eq!(at("0.0.0.0:80"), "http://127.0.0.1:80");
         let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
-        assert_eq!(config.at("127.0.0.1:1".parse().ok()).pages.base_url, "https://www.example.com");
+        assert_eq!(
+            config.with_base_url("127.0.0.1:1".parse().ok()).pages.base_url,
+            "https://www.example.com"
+        );
     }
 
     #[test]
@@ -1147,11 +1150,11 @@ mod tests {
         use crate::web::agent::SiteOrigin;
         let address = "127.0.0.1:4321".parse().ok();
         assert_eq!(
-            accept("", &[], &[]).at(address).agents.origin,
+            accept("", &[], &[]).with_base_url(address).agents.origin,
             SiteOrigin::from_url("http://127.0.0.1:4321")
         );
         let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
-        assert_eq!(config.at(address).agents.origin, SiteOrigin::from_url("https://www.example.com"));
+        assert_eq!(config.with_base_url(address).agents.origin, SiteOrigin::from_url("https://www.example.com"));
     }
 
     fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Config, Vec<Fault>) {

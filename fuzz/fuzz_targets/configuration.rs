@@ -21,6 +21,6 @@ fuzz_target!(|input: &str| {
     }
     assert!(config.web.workers >= 1 && config.web.max_connections >= 1);
     assert!(config.web.timeouts.idle.as_secs() >= 1 && config.web.timeouts.header.as_secs() >= 1);
-    let config = config.at(None);
+    let config = config.with_base_url(None);
     assert!(config.pages.base_url.starts_with("http"), "{}", config.pages.base_url);
 });

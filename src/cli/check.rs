@@ -18,10 +18,10 @@ const MAX_ALIGNED: usize = 72;
 pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     // Defaults replace invalid values, so that the faults of the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), &[], None);
-    let config = config.at(None);
+    let config = config.with_base_url(None);
     faults.append(&mut config.certificate_faults());
     faults.append(&mut config.exposed_secrets());
-    let (site, mut found) = site::load(folder, &config);
+    let (site, mut found) = site::load_site(folder, &config);
     faults.append(&mut found);
     faults.append(&mut config.memory_faults(site.as_ref().map_or(0, Site::size)));
     let pages = site.map_or(0, |site| site.page_count);

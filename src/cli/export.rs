@@ -51,7 +51,7 @@ pub(super) struct ExportOptions {
 }
 
 pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
-    let config = site::configuration(&options.site, options.data_dir.clone())?.at(None);
+    let config = site::load_configuration(&options.site, options.data_dir.clone())?.with_base_url(None);
     if config.base_url.is_none() {
         return Err(with_hint(
             anyhow!("`base_url` is not set, so every absolute link would point to this machine"),
@@ -59,21 +59,27 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         ));
     }
     let folder = ExportFolder::claim(&options.output, &options.site)?;
-    let (site, faults) = site::load(&options.site, &config);
+    let (site, faults) = site::load_site(&options.site, &config);
     let Some(site) = site else {
         print_faults(&faults);
         bail!("the site cannot be exported ({})", count_faults(&faults));
     };
     let site = site.strengthened_now(&Encodings::new(site::encodings_folder(&config)));
     let layout = ExportLayout::of(describe(&site));
-    let root = root(options, &folder)?;
+    let root = pages_root(options, &folder)?;
     let replicas = replicas(options, &config)?;
 
     let mut files = layout.files();
     files.insert("public/_headers".to_owned(), hosts::headers(&layout).into());
     files.insert("public/_redirects".to_owned(), hosts::redirects(&layout).into());
-    files.insert("nginx/http.conf".to_owned(), nginx::http(&layout, &replicas, &config.web).into());
-    files.insert("nginx/server.conf".to_owned(), nginx::server(&layout, &root, &config.web).into());
+    files.insert(
+        "nginx/http.conf".to_owned(),
+        nginx::render_http_conf(&layout, &replicas, &config.web).into(),
+    );
+    files.insert(
+        "nginx/server.conf".to_owned(),
+        nginx::render_server_conf(&layout, &root, &config.web).into(),
+    );
     let manifest = manifest::compose(&layout, &site.base_url, &files);
     files.insert(folder::MANIFEST.to_owned(), manifest.into());
     let (count, bytes) = (files.len(), files.values().map(bytes::Bytes::len).sum::<usize>());
@@ -95,7 +101,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the absolute path of the pages. Fails if nginx.conf cannot contain it.
-fn root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
+fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
     let root = match &options.root {
         Some(root) => std::path::absolute(root).with_context(|| format!("cannot find {}", root.display()))?,
         None => folder.path().join("public"),

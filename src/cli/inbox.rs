@@ -121,8 +121,9 @@ pub(super) fn run(command: &InboxCommand, config: &Config) -> anyhow::Result<Exi
 /// How long a command waits for the server to process accepted submissions.
 const CATCH_UP: Duration = Duration::from_millis(500);
 
+/// Opens the inbox, waits briefly for accepted submissions to be processed, and runs the command.
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    console.inbox = selection::open(console.place)?.map(Rc::new);
+    console.inbox = selection::open_inbox(console.place)?.map(Rc::new);
     match &console.inbox {
         // Listings include unprocessed submissions, but count repeats only once they are processed.
         Some(inbox) => {
@@ -133,8 +134,8 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         }
     }
     match command {
-        InboxCommand::List { json: true, which } => list::json(which, console),
-        InboxCommand::List { json: false, which } => list::table(which, console),
+        InboxCommand::List { json: true, which } => list::print_json(which, console),
+        InboxCommand::List { json: false, which } => list::print_table(which, console),
         InboxCommand::Show { id, json, key } => show::run(id, *json, key, console),
         InboxCommand::Export(options) => list::export(options, console),
         InboxCommand::Watch { json, form, key } => {

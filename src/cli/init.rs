@@ -64,7 +64,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         run(folder.path()).expect("it can be written");
         let (config, mut faults) = Config::load(folder.path(), [], &[], None);
-        let (site, mut found) = site::load(folder.path(), &config.at(None));
+        let (site, mut found) = site::load_site(folder.path(), &config.with_base_url(None));
         faults.append(&mut found);
         assert_eq!(faults, []);
         assert!(site.is_some_and(|site| site.page_count >= 6));

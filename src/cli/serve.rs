@@ -45,7 +45,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<
     process::configure_allocator();
     let (config, warnings) = site::read_configuration(folder, flags)?;
     let log = ServerLog::start(config.log);
-    log.faults(&warnings);
+    log.log_faults(&warnings);
     log.conclude(serve(folder, flags, watch, config, &log, started))
 }
 
@@ -58,23 +58,24 @@ fn serve(
     started: Instant,
 ) -> anyhow::Result<ExitCode> {
     // Binds before loading, so that an occupied port fails at once. The base URL may contain the bound port.
-    let sockets = bind(&config)?;
-    let addresses = ListeningAddresses::of(&sockets)?;
-    let mut config = config.at(addresses.first);
+    let sockets = bind_sockets(&config)?;
+    let addresses = ListeningAddresses::from_sockets(&sockets)?;
+    let mut config = config.with_base_url(addresses.first);
     process::raise_descriptor_limit(&mut config);
     check_certificate(&config)?;
 
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
     let mut previous = LoadCache::default();
-    let site = process::run_in_new_thread(|| load(folder, &config, &mut previous, &encodings, log))?;
-    log.faults(&config.memory_faults(site.size()));
+    let site =
+        process::run_in_new_thread(|| load_and_compress(folder, &config, &mut previous, &encodings, log))?;
+    log.log_faults(&config.memory_faults(site.size()));
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
     let intake = Intake::start(store.clone(), config.intake.clone())?;
     create_data_folder(&config);
-    let worker = Arc::new(DeliveryWorker::start(reload::deliveries(&config), store.clone())?);
-    let live = reload::snapshot(&config, site, &worker, None);
+    let worker = Arc::new(DeliveryWorker::start(reload::worker_options(&config), store.clone())?);
+    let live = reload::compose_snapshot(&config, site, &worker, None);
     let monitor = DiskMonitor::start(config.inbox_folder().to_owned(), reload::min_free(&config))
         .context("cannot monitor the free disk space")?;
     let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
@@ -90,7 +91,7 @@ fn serve(
     });
     let notify = Arc::new(ServiceManager::from_environment());
     let (reasons, asked) = mpsc::channel();
-    let _watcher = watch.then(|| reload::watch(folder, &config, reasons.clone())).transpose()?;
+    let _watcher = watch.then(|| reload::watch_folder(folder, &config, reasons.clone())).transpose()?;
     let stage = install_signal_handlers(reasons.clone(), notify.clone(), desk.snapshot.clone())?;
     if log.is_json {
         log_start(&config, &desk, &addresses, is_new, started.elapsed());
@@ -101,7 +102,11 @@ fn serve(
         let _ = writeln!(anstream::stderr(), "{}", banner.join("\n  "));
     }
     let _ = addresses.print();
-    notify.ready(&format!("{} pages at {}", desk.snapshot.load().site.page_count, config.pages.base_url));
+    notify.notify_ready(&format!(
+        "{} pages at {}",
+        desk.snapshot.load().site.page_count,
+        config.pages.base_url
+    ));
     let reloader = Reloader {
         folder: folder.to_owned(),
         flags: flags.to_vec(),
@@ -144,7 +149,7 @@ fn store_refusals(desk: &AppState) {
 }
 
 /// Loads the site and compresses part of it. Fails on errors; logs the number of warnings.
-fn load(
+fn load_and_compress(
     folder: &Path,
     config: &Config,
     previous: &mut LoadCache,
@@ -152,11 +157,11 @@ fn load(
     log: &ServerLog,
 ) -> anyhow::Result<Site> {
     let (site, faults) = with_progress("loading the site", log, || {
-        let (site, faults) = site::load_again(folder, config, previous);
+        let (site, faults) = site::reload_site(folder, config, previous);
         (site.inspect(|site| site.compress(COMPRESSED_AT_START, Some(encodings))), faults)
     });
     let Some(site) = site else {
-        log.faults(&faults);
+        log.log_faults(&faults);
         bail!("the site cannot be served ({})", count_faults(&faults));
     };
     if !faults.is_empty() {
@@ -193,7 +198,7 @@ fn explain_bind_error(error: web::BindError, flag: &str) -> anyhow::Error {
 }
 
 /// Uses the sockets that a service manager has passed, and binds the configured addresses of missing ones.
-fn bind(config: &Config) -> anyhow::Result<Sockets> {
+fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets of the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
     if !is_https_passed {
@@ -233,7 +238,7 @@ struct ListeningAddresses {
 }
 
 impl ListeningAddresses {
-    fn of(sockets: &Sockets) -> std::io::Result<Self> {
+    fn from_sockets(sockets: &Sockets) -> std::io::Result<Self> {
         let addresses =
             |sockets: &[Socket]| sockets.iter().map(Socket::address).collect::<std::io::Result<Vec<_>>>();
         let (http, https) = (addresses(&sockets.http)?, addresses(&sockets.https)?);
@@ -362,7 +367,7 @@ fn install_signal_handlers(
                 }
             };
             end().await;
-            notify.stopping();
+            notify.notify_stopping();
             // Sending fails if the server has stopped already.
             let drain = snapshot.load().options.drain;
             if !drain.is_zero() {

@@ -66,13 +66,13 @@ pub(super) struct InboxLocation {
 
 impl InboxLocation {
     /// Reads the site's configuration with the data folder from the command line.
-    pub(super) fn configuration(self) -> anyhow::Result<Config> {
-        configuration(&self.site, self.data_dir)
+    pub(super) fn load_configuration(self) -> anyhow::Result<Config> {
+        load_configuration(&self.site, self.data_dir)
     }
 }
 
 /// Reads the configuration. Prints faults, and fails if one of them is an error.
-pub(super) fn configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow::Result<Config> {
+pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow::Result<Config> {
     let overrides = ConfigOverrides { data_dir, ..ConfigOverrides::default() };
     let (config, warnings) = read_configuration(folder, &overrides.flags())?;
     print_faults(&warnings);
@@ -101,12 +101,12 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
 }
 
 /// Loads the site with its resources. Returns every fault. The site is `None` if one of them is an error.
-pub(super) fn load(folder: &Path, config: &Config) -> (Option<Site>, Vec<Fault>) {
-    load_again(folder, config, &mut LoadCache::default())
+pub(super) fn load_site(folder: &Path, config: &Config) -> (Option<Site>, Vec<Fault>) {
+    reload_site(folder, config, &mut LoadCache::default())
 }
 
 /// Loads the site like [`load`], and reuses the results of earlier loads for unchanged files.
-pub(super) fn load_again(
+pub(super) fn reload_site(
     folder: &Path,
     config: &Config,
     previous: &mut LoadCache,

@@ -20,7 +20,7 @@ const MAX_CONCURRENCY: i64 = 64;
 
 /// Values from other sections that a channel uses if its own keys are empty.
 pub(super) struct ChannelDefaults<'a> {
-    /// The site's folder. Paths are relative to it.
+    /// The site's folder, to which paths are relative.
     pub(super) folder: &'a Path,
     pub(super) email: &'a str,
     pub(super) title: &'a str,
@@ -36,25 +36,27 @@ enum ChannelKind {
 /// Reads every channel, in the order of the file.
 pub(super) fn read(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
-    names.filter_map(|name| r.in_table(format!("channel.{name}."), |r| channel(r, name, defaults))).collect()
+    names
+        .filter_map(|name| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, defaults)))
+        .collect()
 }
 
-/// Reads the channel. `None` if it has a fault.
-fn channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>) -> Option<ChannelOptions> {
+/// Reads the options of the channel `name`. `None` if they are incomplete or invalid.
+fn read_channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>) -> Option<ChannelOptions> {
     // `Reader::tables` has checked the name already.
-    let _: String = r.get("name", "", "", value::text);
+    let _: String = r.get("name", "", "", value::parse_line);
     let kinds =
         [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
     let kind = r.get("kind", "", "", value::optional(value::one_of(&kinds)));
     r.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
     let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
     let kind = match kind {
-        Some(ChannelKind::Smtp) => smtp(r, defaults).map(TransportOptions::Smtp),
-        Some(ChannelKind::Webhook) => webhook(r, defaults).map(TransportOptions::Webhook),
-        Some(ChannelKind::Maildir) => maildir(r, defaults).map(TransportOptions::Maildir),
+        Some(ChannelKind::Smtp) => read_smtp(r, defaults).map(TransportOptions::Smtp),
+        Some(ChannelKind::Webhook) => read_webhook(r, defaults).map(TransportOptions::Webhook),
+        Some(ChannelKind::Maildir) => read_maildir(r, defaults).map(TransportOptions::Maildir),
         None => None,
     };
-    let forms = r.get("forms", "[]", "the forms it takes; all if empty", forms);
+    let forms = r.get("forms", "[]", "the forms it takes; all if empty", parse_forms);
     let concurrency =
         r.get("concurrency", "4", "the most deliveries at a time", value::count(1..=MAX_CONCURRENCY));
     let has_daily_quota = !is_maildir
@@ -62,14 +64,14 @@ fn channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>) -> 
             "daily_quota",
             if is_mail { "true" } else { "false" },
             "whether the receiver limits messages per day (docs/deliveries.md)",
-            value::flag,
+            value::parse_bool,
         );
     Some(ChannelOptions { name, forms, concurrency, has_daily_quota, kind: kind? })
 }
 
-fn smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpOptions> {
-    let host = r.get(key("host").example("\"smtp.example.com\""), "", "", host);
-    let tls = r.get("tls", "starttls", "or \"implicit\"; \"none\" only on this machine", tls);
+fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpOptions> {
+    let host = r.get(key("host").with_example("\"smtp.example.com\""), "", "", parse_host);
+    let tls = r.get("tls", "starttls", "or \"implicit\"; \"none\" only on this machine", parse_smtp_tls);
     let port = r.get("port", "0", "0 is the usual port for `tls`: 587, 465 or 25", value::count(0..=65_535));
     let port = match (port, tls) {
         (0, SmtpTls::Implicit) => 465,
@@ -77,12 +79,12 @@ fn smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpOption
         (0, SmtpTls::None) => 25,
         (port, _) => port,
     };
-    let username = r.get(key("username").example("\"desk@example.com\""), "", "", value::text);
-    let password = key("password").example("\"secret\"").secret();
-    let password = r.get(password, "", "better in the environment", value::optional(secret));
-    let addresses = mail_addresses(r, defaults.email, defaults.title);
-    let extra_roots =
-        pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder).map(|(_, roots)| roots);
+    let username = r.get(key("username").with_example("\"desk@example.com\""), "", "", value::parse_line);
+    let password = key("password").with_example("\"secret\"").secret();
+    let password = r.get(password, "", "better in the environment", value::optional(parse_password));
+    let addresses = read_mail_addresses(r, defaults.email, defaults.title);
+    let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
+        .map(|(_, roots)| roots);
     r.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
     r.refuse_if(
         tls == SmtpTls::None && !host.is_empty() && !is_loopback(&host),
@@ -102,15 +104,15 @@ fn smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpOption
     Some(SmtpOptions { host, port, tls, login, addresses, extra_roots, deadlines })
 }
 
-fn webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<WebhookOptions> {
+fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<WebhookOptions> {
     // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
-    let url_key = key("url").example("\"https://hooks.example.com/frontdesk\"").secret();
-    let url = r.get(url_key, "", "docs/webhooks.md", value::optional(url));
+    let url_key = key("url").with_example("\"https://hooks.example.com/frontdesk\"").secret();
+    let url = r.get(url_key, "", "docs/webhooks.md", value::optional(parse_webhook_url));
     let secrets = r.get(
-        key("secret").example("\"whsec_…\"").secret(),
+        key("secret").with_example("\"whsec_…\"").secret(),
         "[]",
         "signs as Standard Webhooks; a list of two during a change; unsigned if empty",
-        keys,
+        parse_signing_keys,
     );
     let body = r.get("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template", |raw| {
         let text =
@@ -118,9 +120,9 @@ fn webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<Webhook
         WebhookBody::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
     });
     let allow_private =
-        r.get("allow_private", "false", "whether it may be in a private network", value::flag);
-    let extra_roots =
-        pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder).map(|(_, roots)| roots);
+        r.get("allow_private", "false", "whether it may be in a private network", value::parse_bool);
+    let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
+        .map(|(_, roots)| roots);
     r.refuse_if(url.is_none(), "url", "is missing: the URL that submissions are posted to");
     if let Some(url) = &url {
         refuse_unreachable(r, "url", url, allow_private);
@@ -135,32 +137,37 @@ fn webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<Webhook
     Some(WebhookOptions { url: url?, secrets, body, allow_private, extra_roots, deadlines })
 }
 
-fn maildir(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<MaildirOptions> {
+fn read_maildir(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<MaildirOptions> {
     let path = r.get(
-        key("path").example("\"/var/mail/frontdesk\""),
+        key("path").with_example("\"/var/mail/frontdesk\""),
         "",
         "relative to this folder, unless absolute",
         value::file_in(defaults.folder),
     );
     // Mail in a Maildir stays on this machine, so its sender needs no public address.
     let email = if defaults.email.is_empty() { "frontdesk@localhost" } else { defaults.email };
-    let addresses = mail_addresses(r, email, defaults.title);
+    let addresses = read_mail_addresses(r, email, defaults.title);
     r.refuse_if(path.is_none(), "path", "is missing: the folder of the Maildir");
     Some(MaildirOptions { path: path?, addresses: addresses? })
 }
 
-/// Reads the sender's address and name, and the recipients.
-fn mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Option<MailAddresses> {
+/// Reads the sender's address and name, which default to `operator` and `title`, and the recipients.
+fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Option<MailAddresses> {
     let from = r.get(
-        key("from").example("\"desk@example.com\""),
+        key("from").with_example("\"desk@example.com\""),
         "",
         "`operator.email` if empty; Reply-To has the visitor's address",
         value::email,
     );
     let from = if from.is_empty() { operator.to_owned() } else { from };
-    let from_name = r.get("from_name", "", "the site's title if empty", value::text);
+    let from_name = r.get("from_name", "", "the site's title if empty", value::parse_line);
     let from_name = if from_name.is_empty() { title.to_owned() } else { from_name };
-    let to = r.get(key("to").example("[\"team@example.com\"]"), "[]", "`from` if empty", addresses);
+    let to = r.get(
+        key("to").with_example("[\"team@example.com\"]"),
+        "[]",
+        "`from` if empty",
+        parse_email_addresses,
+    );
     let missing = "is missing, and so is `operator.email`: the address that mail is sent from";
     r.refuse_if(from.is_empty(), "from", missing);
     let to = if to.is_empty() { vec![from.clone()] } else { to };
@@ -168,9 +175,9 @@ fn mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Option<Mai
     addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()
 }
 
-/// Reads a PEM file with the certificates of a private authority. Also returns its bytes, because the Redis
-/// client parses them itself. `None` if the key is empty or the file is unusable.
-pub(super) fn pem(
+/// Reads the PEM file that the key `name` sets, with the certificates of a private authority. Also returns its
+/// bytes, because the Redis client parses them itself. `None` if the key is empty or the file is unusable.
+pub(super) fn read_pem(
     r: &mut Reader<'_>,
     name: &'static str,
     documentation: &'static str,
@@ -192,7 +199,7 @@ pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow
 }
 
 /// Parses the hosts, or URLs without a path, at which agents publish their keys.
-pub(super) fn directories(raw: &Raw) -> ParseResult<Vec<Url>> {
+pub(super) fn parse_directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     let expected = "a list of hosts such as [\"agent.example.com\"], or of URLs without a path";
     let read = |text: &str| {
         let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
@@ -202,21 +209,21 @@ pub(super) fn directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     raw.items().ok_or_else(|| expected.to_owned())?.into_iter().map(read).collect()
 }
 
-fn forms(raw: &Raw) -> ParseResult<Vec<String>> {
+fn parse_forms(raw: &Raw) -> ParseResult<Vec<String>> {
     let names = FORMS.map(|form| format!("{:?}", form.name)).join(", ");
     let known = |name: &str| FORMS.iter().any(|form| form.name == name).then(|| name.to_owned());
-    value::list(raw, &format!("a list of forms: {names}"), known)
+    value::parse_items(raw, &format!("a list of forms: {names}"), known)
 }
 
-fn tls(raw: &Raw) -> ParseResult<SmtpTls> {
+fn parse_smtp_tls(raw: &Raw) -> ParseResult<SmtpTls> {
     let modes = [("starttls", SmtpTls::StartTls), ("implicit", SmtpTls::Implicit), ("none", SmtpTls::None)];
     let expected = "\"starttls\", \"implicit\", or \"none\" on this machine";
     value::one_of(&modes)(raw).map_err(|_| expected.to_owned())
 }
 
 /// Parses a host name or an IP address, without a port.
-fn host(raw: &Raw) -> ParseResult<String> {
-    let text = value::text(raw)?;
+fn parse_host(raw: &Raw) -> ParseResult<String> {
+    let text = value::parse_line(raw)?;
     let plain = text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b'_' | b':'));
     let is_address = text.parse::<std::net::IpAddr>().is_ok();
     if plain && (is_address || !text.contains(':')) {
@@ -231,25 +238,25 @@ fn is_loopback(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn url(raw: &Raw) -> ParseResult<Url> {
+fn parse_webhook_url(raw: &Raw) -> ParseResult<Url> {
     let text = raw.as_text().ok_or("an address such as \"https://hooks.example.com/frontdesk\"")?;
     Url::parse(text).map_err(|why| format!("an address to post to: {why}"))
 }
 
-fn keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
+fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let expected = || "a key \"whsec_…\", or a list of two while it is being changed".to_owned();
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));
     raw.items().ok_or_else(expected)?.into_iter().map(key).collect()
 }
 
-fn secret(raw: &Raw) -> ParseResult<String> {
+fn parse_password(raw: &Raw) -> ParseResult<String> {
     Ok(raw.as_text().ok_or("a text")?.to_owned())
 }
 
-fn addresses(raw: &Raw) -> ParseResult<Vec<String>> {
+fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {
     let address = |item: &str| {
         let address = value::email(&Raw::Text(item.to_owned())).ok()?;
         Some(address).filter(|address| !address.is_empty())
     };
-    value::list(raw, "a list of e-mail addresses such as [\"team@example.com\"]", address)
+    value::parse_items(raw, "a list of e-mail addresses such as [\"team@example.com\"]", address)
 }

@@ -20,14 +20,14 @@ pub struct LimitValues {
     pub shared: Option<rate_limiter::RedisOptions>,
 }
 
-pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
+pub(super) fn read_limits(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
     let quota = || value::count(1..=i64::from(limits::MAX_QUOTA));
     let enabled = r.get(
         "limits.enabled",
         "true",
         "Requests to the forms per minute and hour from one source (an IPv4 address or IPv6 /64). Beyond a \
          quota the response is 429.",
-        value::flag,
+        value::parse_bool,
     );
     let source = Quota {
         per_minute: r.get("limits.per_minute", "30", "", quota()),
@@ -81,7 +81,7 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
          \"rediss://…\" for TLS. `shared_ca_file` is a PEM file with your own certificate authority.",
         value::optional(value::redis),
     );
-    let ca = channel::pem(r, "limits.shared_ca_file", "", folder).map(|(pem, _)| pem);
+    let ca = channel::read_pem(r, "limits.shared_ca_file", "", folder).map(|(pem, _)| pem);
     let secret = r.get(
         key("limits.shared_secret").secret(),
         "",

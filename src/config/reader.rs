@@ -56,19 +56,22 @@ impl<T: Into<Cow<'static, str>>> From<T> for ConfigKey {
 }
 
 impl ConfigKey {
-    pub(super) fn example(self, toml: &'static str) -> Self {
+    /// Makes the starter file show this value of the key, in a comment.
+    pub(super) fn with_example(self, toml: &'static str) -> Self {
         Self { example: Some(toml), ..self }
     }
 
-    pub(super) fn preset(self, toml: &'static str) -> Self {
-        Self { is_preset: true, ..self.example(toml) }
+    /// Makes the starter file set the key to this value.
+    pub(super) fn set_in_starter_file(self, toml: &'static str) -> Self {
+        Self { is_preset: true, ..self.with_example(toml) }
     }
 
+    /// Declares that a reload keeps the value of the running server.
     pub(super) fn needs_restart(self) -> Self {
         Self { needs_restart: true, ..self }
     }
 
-    /// Hides the whole value from output. A password in a URL is always hidden.
+    /// Declares that output must not show the value. A password in a URL is always hidden.
     pub(super) fn secret(self) -> Self {
         Self { is_secret: true, ..self }
     }
@@ -149,7 +152,8 @@ impl Setting {
     }
 }
 
-/// A fault about the value of `key`. Its place is the origin of the value.
+/// Makes a fault about the value of `key` with `new`. Its place is where the value comes from: a line of the
+/// file, a variable or a flag.
 pub(super) fn fault_of(
     settings: &[Setting],
     key: &str,
@@ -201,7 +205,7 @@ impl<'a> Reader<'a> {
             faults.push(Fault::error(FILE_NAME, error.span().map(line), message));
         }
         let mut entries = BTreeMap::new();
-        collect("", table.get_ref(), &mut |name, value, span| {
+        collect_values("", table.get_ref(), &mut |name, value, span| {
             entries.insert(name, (value, line(span)));
         });
         let environment = environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
@@ -218,9 +222,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value of `key`. The default is written as in the file, text without its quotes; the documentation
-    /// is the comment in the starter file. An invalid value is recorded as a fault and replaced by the
-    /// default, so that reading continues and finds every fault.
+    /// Reads the value of `key` with `parse`. The default is written as in the file, text without its quotes;
+    /// the documentation is the comment in the starter file. An invalid value is recorded as a fault and
+    /// replaced by the default, so that reading continues and finds every fault.
     pub(super) fn get<T>(
         &mut self,
         key: impl Into<ConfigKey>,
@@ -231,7 +235,7 @@ impl<'a> Reader<'a> {
         let key = key.into();
         let key = ConfigKey { name: format!("{}{}", self.table, key.name).into(), documentation, ..key };
         let default = default_value(default);
-        let found = self.find(&key);
+        let found = self.find_value(&key);
         let running = self.running.iter().find(|setting| key.needs_restart && setting.key.name == key.name);
         let (raw, origin) = match running {
             Some(setting) => (setting.raw.clone(), setting.origin.clone()),
@@ -252,26 +256,31 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Finds the value with the highest precedence: flag, environment, file named by the environment, file.
-    fn find(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
+    /// Finds the value of a key with the highest precedence: flag, environment, file named by the environment,
+    /// configuration file. `None` if none of them sets the key.
+    fn find_value(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
         // Removed even if another origin takes precedence: `finish` reports the remaining entries as unknown.
         let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));
         self.record_secret(None, key, from_file.as_ref());
-        let name = variable(&key.name);
+        let name = variable_name(&key.name);
         let file_name = format!("{name}_FILE");
         let from_environment =
             self.environment.remove(&name).map(|value| (Raw::Text(value), ValueOrigin::Environment(name)));
         let from_named_file = self.environment.remove(&file_name).and_then(|path| {
-            let found = self.read_named_file(file_name, &path);
-            self.record_secret(Some(path.into()), key, found.as_ref());
-            found
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                let message = format!("cannot read `{path}`: {error}");
+                self.faults.push(Fault::error(file_name.clone(), None, message));
+            });
+            let found = (Raw::Text(text.ok()?.trim_end().to_owned()), ValueOrigin::Environment(file_name));
+            self.record_secret(Some(path.into()), key, Some(&found));
+            Some(found)
         });
         let flag = self.flags.iter().rev().find(|flag| flag.key == key.name);
         let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), ValueOrigin::Flag(flag.name)));
         from_flag.or(from_environment).or(from_named_file).or(from_file)
     }
 
-    /// Reads keys in a table such as `channel.crm.`: their names in `read` are relative to it.
+    /// Runs `read`, in which the names of keys are relative to a table such as `channel.crm.`.
     pub(super) fn in_table<T>(&mut self, table: String, read: impl FnOnce(&mut Self) -> T) -> T {
         self.table = table;
         let result = read(self);
@@ -300,12 +309,12 @@ impl<'a> Reader<'a> {
                 None => Err((first, "needs a `name`".to_owned())),
                 // Two such channels would have the same environment variables.
                 Some((Raw::Text(name), line))
-                    if names.iter().any(|other| variable(other) == variable(name)) =>
+                    if names.iter().any(|other| variable_name(other) == variable_name(name)) =>
                 {
                     let message = format!("has the same `name` as another one, {name:?} (`-` and `_` count as the same)");
                     Err((*line, message))
                 }
-                Some((Raw::Text(name), _)) if is_name(name) => Ok(name.clone()),
+                Some((Raw::Text(name), _)) if is_channel_name(name) => Ok(name.clone()),
                 Some((_, line)) => Err((
                     *line,
                     "needs a `name` of up to 32 lower-case letters, digits, `-` and `_`, which begins with a letter".to_owned(),
@@ -326,21 +335,11 @@ impl<'a> Reader<'a> {
         names
     }
 
-    /// Records the file of a secret even if another value overrides it: the file still exposes the secret.
+    /// Records that a file holds a secret if this value from it is one, even if another value overrides it: the
+    /// file still exposes the secret.
     fn record_secret(&mut self, file: Option<PathBuf>, key: &ConfigKey, found: Option<&(Raw, ValueOrigin)>) {
         if found.is_some_and(|(raw, _)| key.holds_secret(raw)) {
             self.secrets.entry(file).or_default().push(key.name.to_string());
-        }
-    }
-
-    /// Reads the file that a `…_FILE` variable names.
-    fn read_named_file(&mut self, variable: String, path: &str) -> Option<(Raw, ValueOrigin)> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => Some((Raw::Text(text.trim_end().to_owned()), ValueOrigin::Environment(variable))),
-            Err(error) => {
-                self.faults.push(Fault::error(variable, None, format!("cannot read `{path}`: {error}")));
-                None
-            }
         }
     }
 
@@ -376,7 +375,7 @@ impl<'a> Reader<'a> {
                 Raw::Table(_) if is_known_table => continue,
                 Raw::Table(_) => {
                     let known = closest(name, tables.iter().copied()).map(|table| format!("[{table}]"));
-                    suggest(fault(format!("unknown table `[{name}]`")), known.as_deref())
+                    add_suggestion(fault(format!("unknown table `[{name}]`")), known.as_deref())
                 }
                 _ if is_known_table => fault(format!("`{name}` must be a table, `[{name}]`")),
                 // The unknown table has been reported already.
@@ -388,12 +387,12 @@ impl<'a> Reader<'a> {
                 _ => {
                     let elsewhere = || known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied();
                     let known = closest(name, known.iter().copied()).or_else(elsewhere);
-                    suggest(fault(format!("unknown key `{name}`")), known)
+                    add_suggestion(fault(format!("unknown key `{name}`")), known)
                 }
             };
             self.faults.push(fault);
         }
-        let variables: Vec<String> = known.iter().map(|key| variable(key)).collect();
+        let variables: Vec<String> = known.iter().map(|key| variable_name(key)).collect();
         for name in self.environment.keys() {
             let last = name.trim_start_matches(PREFIX);
             let mut known = variables.iter().map(String::as_str);
@@ -402,7 +401,7 @@ impl<'a> Reader<'a> {
             // Variables of other programs may have the same prefix. Those of frontdesk name a table and a
             // key.
             if known.is_some() || name.contains("__") {
-                self.faults.push(suggest(Fault::warning(name, None, "unknown variable"), known));
+                self.faults.push(add_suggestion(Fault::warning(name, None, "unknown variable"), known));
             }
         }
         self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));
@@ -416,21 +415,21 @@ impl<'a> Reader<'a> {
 }
 
 /// Whether a channel's name can be part of a key, a variable's name and a command line.
-fn is_name(name: &str) -> bool {
+fn is_channel_name(name: &str) -> bool {
     let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()
 }
 
-/// Adds the known name as a hint, if there is one.
-fn suggest(fault: Fault, known: Option<&str>) -> Fault {
+/// Adds the hint "did you mean …?" if a similar name is known.
+fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
     match known {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),
         None => fault,
     }
 }
 
-/// `server.max_connections` → `FRONTDESK_SERVER__MAX_CONNECTIONS`
-fn variable(key: &str) -> String {
+/// The environment variable of a key: `FRONTDESK_SERVER__MAX_CONNECTIONS` for `server.max_connections`.
+fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
 }
 
@@ -446,18 +445,19 @@ fn default_value(text: &str) -> Raw {
 /// Lists of tables whose keys are read one by one; see [`Reader::tables`].
 const LISTS: [&str; 1] = ["channel"];
 
-/// Visits every value. A list of tables is one value; the tables of [`LISTS`] are visited as well.
-fn collect(prefix: &str, table: &DeTable<'_>, found: &mut impl FnMut(String, Raw, Range<usize>)) {
+/// Calls `found` with the dotted name, the value and the position of every value in a TOML table. A list of
+/// tables is one value; the values in the tables of [`LISTS`] are visited as well.
+fn collect_values(prefix: &str, table: &DeTable<'_>, found: &mut impl FnMut(String, Raw, Range<usize>)) {
     for (key, value) in table {
         let name =
             if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
         found(name.clone(), Raw::from_toml(value.get_ref()), key.span());
         match value.get_ref() {
-            DeValue::Table(inner) => collect(&name, inner, found),
+            DeValue::Table(inner) => collect_values(&name, inner, found),
             DeValue::Array(items) if LISTS.contains(&name.as_str()) => {
                 for (number, item) in items.iter().enumerate() {
                     if let DeValue::Table(inner) = item.get_ref() {
-                        collect(&format!("{name}.{number}"), inner, found);
+                        collect_values(&format!("{name}.{number}"), inner, found);
                     }
                 }
             }

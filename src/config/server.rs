@@ -20,8 +20,8 @@ const MAX_CONNECTIONS: i64 = 10_000_000;
 /// Maximum number of worker threads.
 const MAX_WORKERS: i64 = 1024;
 
-/// The range of a timeout: from whole seconds to an hour.
-pub(super) fn timeouts(least_seconds: u64) -> RangeInclusive<Duration> {
+/// The valid range of a timeout: from this many seconds to an hour.
+pub(super) fn timeout_range(least_seconds: u64) -> RangeInclusive<Duration> {
     Duration::from_secs(least_seconds)..=Duration::from_hours(1)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
         value::optional_listen_address,
     );
     for address in listen.iter_mut().chain(&mut ops_listen) {
-        resolve(address, folder);
+        resolve_socket_path(address, folder);
     }
     let workers = r.get(
         key("server.workers").needs_restart(),
@@ -87,7 +87,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
             "[]",
             "Proxies whose header names the client, as addresses or blocks such as [\"10.0.0.0/8\"]. The \
              client is the right-most address in the header that is not a trusted proxy.",
-            value::networks,
+            value::parse_networks,
         ),
         proxy_protocol: r.get(
             "server.proxy_protocol",
@@ -95,7 +95,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
             "Whether their connections begin with a PROXY protocol header (version 1 or 2), as HAProxy and \
              load balancers send it. If that header names no client (UNKNOWN, LOCAL), the header below is \
              not read.",
-            value::flag,
+            value::parse_bool,
         ),
         forwarded_header: r.get(
             "server.forwarded_header",
@@ -112,12 +112,12 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
             "How long a connection may take: to its first byte, for a request's header, for a form's body, \
              idle between two requests (or without reading a response), and from a request's header to the \
              end of its response. Connections of trusted proxies may be idle for at least 75 seconds.",
-            value::duration(timeouts(1)),
+            value::duration(timeout_range(1)),
         ),
-        header: r.get("server.header_timeout", "5s", "", value::duration(timeouts(1))),
-        body: r.get("server.body_timeout", "10s", "", value::duration(timeouts(1))),
-        idle: r.get("server.idle_timeout", "10s", "", value::duration(timeouts(1))),
-        exchange: r.get("server.exchange_timeout", "30s", "", value::duration(timeouts(1))),
+        header: r.get("server.header_timeout", "5s", "", value::duration(timeout_range(1))),
+        body: r.get("server.body_timeout", "10s", "", value::duration(timeout_range(1))),
+        idle: r.get("server.idle_timeout", "10s", "", value::duration(timeout_range(1))),
+        exchange: r.get("server.exchange_timeout", "30s", "", value::duration(timeout_range(1))),
         },
         drain: r.get(
             "server.drain",
@@ -125,15 +125,15 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
             "On shutdown the server first drains: it accepts connections for this long while /readyz answers \
              503, so that load balancers can move on (\"5s\" behind one: docs/balancing.md). Then open \
              requests may finish within the grace period.",
-            value::duration(timeouts(0)),
+            value::duration(timeout_range(0)),
         ),
-        shutdown_grace: r.get("server.shutdown_grace", "10s", "", value::duration(timeouts(0))),
+        shutdown_grace: r.get("server.shutdown_grace", "10s", "", value::duration(timeout_range(0))),
         fast_path: r.get(
             "server.fast_lane",
             "true",
             "Whether a fast path answers plain GET and HEAD requests over HTTP/1.1. Without it the HTTP \
              library sends the same responses, more slowly.",
-            value::flag,
+            value::parse_bool,
         ),
         ..web::WebOptions::default()
     };
@@ -146,7 +146,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
 }
 
 /// Makes the path of a Unix socket relative to the site's folder.
-pub(super) fn resolve(address: &mut Address, folder: &Path) {
+pub(super) fn resolve_socket_path(address: &mut Address, folder: &Path) {
     if let Address::Unix(path) = address {
         *path = folder.join(&*path);
     }

@@ -38,9 +38,9 @@ name: if you rename a channel, its pending deliveries wait for a channel with th
 receives the submissions from then on. In the environment, a channel's name is part of the variable: \
 FRONTDESK_CHANNEL__MAIL__PASSWORD, or …__PASSWORD_FILE.";
 
-/// Renders the file from all settings of a configuration with [`CHANNELS`].
+/// Renders the starter file from all settings of a configuration with [`CHANNELS`].
 pub(super) fn render(settings: &[Setting]) -> String {
-    let mut text = comment(HEADER) + "\n";
+    let mut text = format_comment(HEADER) + "\n";
     let (channels, settings): (Vec<_>, Vec<_>) =
         settings.iter().partition(|setting| setting.key.name.starts_with("channel."));
     let mut table = "";
@@ -56,7 +56,7 @@ pub(super) fn render(settings: &[Setting]) -> String {
             text += "\n";
         }
         let restart = if key.needs_restart && !key.documentation.is_empty() { " (restart)" } else { "" };
-        text += &comment(&format!("{}{restart}", key.documentation));
+        text += &format_comment(&format!("{}{restart}", key.documentation));
         let value = key.example.unwrap_or(&setting.value);
         let _ = match key.is_preset {
             true if is_table => writeln!(text, "{value}"),
@@ -65,7 +65,7 @@ pub(super) fn render(settings: &[Setting]) -> String {
         };
     }
     text += "\n";
-    text += &comment(CHANNELS_HEADER);
+    text += &format_comment(CHANNELS_HEADER);
     for setting in channels {
         let key = &setting.key;
         let last = key.name.rsplit('.').next().unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) fn render(settings: &[Setting]) -> String {
 
 /// Formats a text as a comment with lines of at most [`WIDTH`] columns, unless a word is longer. Keeps
 /// paragraphs separate.
-fn comment(text: &str) -> String {
+fn format_comment(text: &str) -> String {
     let mut comment = String::new();
     for paragraph in text.lines() {
         let mut line = "#".to_owned();

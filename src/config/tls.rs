@@ -30,7 +30,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
         value::addresses_or_none,
     );
     for address in &mut listen {
-        server::resolve(address, folder);
+        server::resolve_socket_path(address, folder);
     }
     let certificate = r.get(
         key("tls.certificate").needs_restart(),
@@ -47,7 +47,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
         "Alternatively, the names to request a certificate for over ACME, such as [\"www.example.com\", \
          \"example.com\"]. Port 443 of each name must lead to `listen` above. Setting this accepts the terms \
          of service of the certificate authority.",
-        domains,
+        parse_acme_domains,
     );
     let email = r.get(
         key("tls.acme_email").needs_restart(),
@@ -60,7 +60,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
         key("tls.acme_directory").needs_restart(),
         "https://acme-v02.api.letsencrypt.org/directory",
         "",
-        directory,
+        parse_acme_directory,
     );
     let ca_file = r.get(key("tls.acme_ca_file").needs_restart(), "", "", value::file_in(folder));
     let redirect = r.get(
@@ -68,14 +68,14 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
         "true",
         "Whether plain HTTP requests are redirected to HTTPS. Requests from trusted proxies and Unix sockets \
          are redirected if X-Forwarded-Proto says \"http\".",
-        value::flag,
+        value::parse_bool,
     );
     let hsts = r.get(
         "tls.hsts",
         "365d",
         "How long browsers remember to use HTTPS only: \"365d\", \"365d; includeSubDomains\", \"730d; \
          includeSubDomains; preload\", or \"off\".",
-        hsts,
+        parse_hsts,
     );
 
     r.refuse_if(
@@ -119,15 +119,10 @@ pub(super) fn acme_base_url(options: &TlsOptions) -> Option<String> {
     acme.domains.first().map(|domain| format!("https://{domain}"))
 }
 
-/// The base URL of an address.
-pub(super) fn address_base_url(options: &TlsOptions, address: SocketAddr) -> String {
-    format!("{}://{address}", if options.source.is_some() { "https" } else { "http" })
-}
-
 /// Fills in the destination of redirects: the base URL's host, and its port if the base URL is an https URL.
 pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listening_on: SocketAddr) {
     let Some(redirect) = &mut options.redirect else { return };
-    let own = host(base_url);
+    let own = host_of_url(base_url);
     redirect.authority = match base_url.strip_prefix("https://") {
         Some(authority) => authority.strip_suffix(":443").unwrap_or(authority).to_owned(),
         None if listening_on.port() == 443 => own.to_owned(),
@@ -140,7 +135,7 @@ pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listen
 }
 
 /// The host of a base URL, without the port. An IPv6 address keeps its brackets.
-fn host(base_url: &str) -> &str {
+fn host_of_url(base_url: &str) -> &str {
     let authority = base_url.split_once("://").map_or(base_url, |(_, authority)| authority);
     let after = authority.rfind(']').map_or(0, |at| at + 1);
     let end = authority[after..].find(':').map_or(authority.len(), |at| after + at);
@@ -149,13 +144,14 @@ fn host(base_url: &str) -> &str {
 
 /// Returns the faults of the certificate, its key and the base URL.
 pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings: &[Setting]) -> Vec<Fault> {
-    let findings =
-        check_certificate(options, host(base_url), jiff::Timestamp::now()).into_iter().map(|finding| {
+    let findings = check_certificate(options, host_of_url(base_url), jiff::Timestamp::now()).into_iter().map(
+        |finding| {
             let key = format!("tls.{}", finding.key);
             let new = if finding.is_error { Fault::error } else { Fault::warning };
             let message = format!("`{key}` {}", finding.message);
             fault_of(settings, &key, new, message).hint(finding.hint)
-        });
+        },
+    );
     let mut faults: Vec<Fault> = findings.collect();
     if options.source.is_some() && base_url.starts_with("http://") {
         let message = "`base_url` begins with http://, but the site is served over TLS";
@@ -167,7 +163,7 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
 
 /// Parses the host names for a certificate. Addresses and wildcards are invalid, because the authority cannot
 /// validate them over a TLS connection.
-fn domains(raw: &Raw) -> ParseResult<Vec<String>> {
+fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         (1..=63).contains(&label.len())
@@ -181,14 +177,14 @@ fn domains(raw: &Raw) -> ParseResult<Vec<String>> {
         is_name.then_some(name)
     };
     let expected = "a list of host names such as [\"www.example.com\", \"example.com\"]";
-    let mut names = value::list(raw, expected, read)?;
+    let mut names = value::parse_items(raw, expected, read)?;
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     Ok(names)
 }
 
 /// Parses the URL of an ACME directory; RFC 8555 §6.1 requires https.
-fn directory(raw: &Raw) -> ParseResult<String> {
+fn parse_acme_directory(raw: &Raw) -> ParseResult<String> {
     let expected =
         "the address of an authority's directory, such as \"https://acme-v02.api.letsencrypt.org/directory\"";
     let address = value::web_address(raw).ok();
@@ -197,7 +193,7 @@ fn directory(raw: &Raw) -> ParseResult<String> {
 }
 
 /// Parses a duration, optionally followed by `includeSubDomains` and `preload`. `None` for "off".
-fn hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
+fn parse_hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
     let year = Duration::from_hours(365 * 24);
     let expected = || {
         "\"off\", or a duration such as \"365d\", with \"; includeSubDomains\" or \"; includeSubDomains; preload\" after it".to_owned()
@@ -281,7 +277,7 @@ mod tests {
     #[test]
     fn hsts_has_a_duration_and_optional_directives() {
         let year = Duration::from_hours(365 * 24);
-        let read = |text: &str| hsts(&Raw::Text(text.to_owned()));
+        let read = |text: &str| parse_hsts(&Raw::Text(text.to_owned()));
         assert_eq!(read("off"), Ok(None));
         assert_eq!(read("365d"), Ok(Some(Hsts::new(year, false, false))));
         assert_eq!(read("0s"), Ok(Some(Hsts::new(Duration::ZERO, false, false))));
@@ -350,7 +346,7 @@ mod tests {
                 vec!["[::1]"],
             ),
         ] {
-            let config = accept(&text).at(listening_on.parse().ok());
+            let config = accept(&text).with_base_url(listening_on.parse().ok());
             assert_eq!(config.pages.base_url, base_url);
             let redirect = config.web.tls.redirect.expect("plain requests are redirected");
             assert_eq!(
@@ -358,7 +354,7 @@ mod tests {
                 (authority, names.into_iter().map(str::to_owned).collect())
             );
         }
-        let off = accept(&format!("{files}redirect = false\n")).at("[::]:443".parse().ok());
+        let off = accept(&format!("{files}redirect = false\n")).with_base_url("[::]:443".parse().ok());
         assert!(off.web.tls.redirect.is_none());
     }
 
@@ -367,7 +363,7 @@ mod tests {
         let text =
             "base_url = \"http://www.example.com\"\n[tls]\ncertificate = \"/no/such\"\nkey = \"/no/such\"\n";
         let said: Vec<String> =
-            accept(text).at(None).certificate_faults().iter().map(ToString::to_string).collect();
+            accept(text).with_base_url(None).certificate_faults().iter().map(ToString::to_string).collect();
         assert!(
             said[0].starts_with("frontdesk.toml:3: `tls.certificate` cannot be read from /no/such: "),
             "{said:?}"

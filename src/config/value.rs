@@ -50,7 +50,7 @@ impl Raw {
         }
     }
 
-    /// The members of a table. `None` unless the table has exactly these names.
+    /// The values of a table's members. `None` unless the value is a table with exactly these names.
     pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> Option<[&Self; N]> {
         let Self::Table(members) = self else { return None };
         if members.len() != N {
@@ -67,7 +67,7 @@ impl Raw {
         }
     }
 
-    /// The value in TOML, with passwords in URLs hidden.
+    /// Formats the value as TOML, with passwords in URLs hidden.
     pub(super) fn display(&self) -> String {
         match self {
             Self::Text(text) => format!("{:?}", without_password(text)),
@@ -95,7 +95,7 @@ impl Raw {
         }
     }
 
-    /// The items of a list, or of text separated by commas.
+    /// The items of a list of texts, or of a text separated by commas. `None` for other values.
     pub(super) fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
@@ -107,7 +107,7 @@ impl Raw {
     }
 }
 
-/// `scheme://user:password@host?password=…` with the passwords hidden.
+/// Hides the passwords in `scheme://user:password@host?password=…`. Returns other texts unchanged.
 pub(super) fn without_password(text: &str) -> String {
     let hidden = || {
         let (scheme, rest) = text.split_once("://")?;
@@ -128,10 +128,10 @@ pub(super) fn without_password(text: &str) -> String {
     }
 }
 
-/// The value, or a description of what it must be.
+/// The parsed value, or a description of valid values.
 pub(super) type ParseResult<T> = Result<T, String>;
 
-/// Parses one of these words into its value.
+/// Returns a parser that accepts each of these words and returns its value.
 pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let found = words.iter().find(|(word, _)| raw.as_text() == Some(word));
@@ -143,12 +143,12 @@ pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResu
     }
 }
 
-/// Parses a value. `None` if the text is empty.
+/// Returns a parser that accepts what `parse` accepts, or an empty text as `None`.
 pub(super) fn optional<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| if raw.as_text() == Some("") { Ok(None) } else { parse(raw).map(Some) }
 }
 
-/// Parses a value. `None` for "off".
+/// Returns a parser that accepts what `parse` accepts, or "off" as `None`.
 pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| match raw.as_text() {
         Some("off") => Ok(None),
@@ -156,37 +156,43 @@ pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw)
     }
 }
 
-/// Parses a text. `expected` describes it in an error.
-pub(super) fn word<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<T> {
+/// Parses a text with `parse`. The error for any other value is `expected`, which describes valid texts.
+pub(super) fn parse_text<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<T> {
     raw.as_text().and_then(parse).ok_or_else(|| expected.to_owned())
 }
 
-/// Parses the items of a list. `expected` describes the list in an error.
-pub(super) fn list<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<Vec<T>> {
+/// Parses the items of a list with `parse`. The error for any other value is `expected`, which describes valid
+/// lists.
+pub(super) fn parse_items<T>(
+    raw: &Raw,
+    expected: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> ParseResult<Vec<T>> {
     let items = raw.items().and_then(|items| items.into_iter().map(parse).collect());
     items.ok_or_else(|| expected.to_owned())
 }
 
-pub(super) fn text(raw: &Raw) -> ParseResult<String> {
+/// Parses one line of text without control characters. Removes spaces at both ends.
+pub(super) fn parse_line(raw: &Raw) -> ParseResult<String> {
     match raw {
         Raw::Text(text) if !text.chars().any(char::is_control) => Ok(text.trim().to_owned()),
         _ => Err("text in quotes, on one line".to_owned()),
     }
 }
 
-/// Parses the path of a file, relative to `folder`. `None` if it is empty.
+/// Returns a parser of paths relative to `folder`. An empty path is `None`.
 pub(super) fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
-    move |raw| text(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
+    move |raw| parse_line(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
 }
 
 /// Parses an e-mail address, which may be empty.
 pub(super) fn email(raw: &Raw) -> ParseResult<String> {
-    let text = text(raw)?;
+    let text = parse_line(raw)?;
     let is_valid = text.is_empty() || Mailbox::parse(&text).is_some();
     is_valid.then_some(text).ok_or_else(|| "an e-mail address such as \"hello@example.com\"".to_owned())
 }
 
-pub(super) fn flag(raw: &Raw) -> ParseResult<bool> {
+pub(super) fn parse_bool(raw: &Raw) -> ParseResult<bool> {
     match raw {
         Raw::Flag(flag) => Ok(*flag),
         Raw::Text(text) if text == "true" => Ok(true),
@@ -195,7 +201,7 @@ pub(super) fn flag(raw: &Raw) -> ParseResult<bool> {
     }
 }
 
-/// Parses a whole number in a range.
+/// Returns a parser of whole numbers in a range.
 pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let number = match raw {
@@ -228,42 +234,42 @@ const SIZES: [(&str, u64); 9] = [
 ];
 
 /// Formats a number in the largest of these units in which it is a whole number.
-fn in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
+fn format_in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
     let unit = units.iter().find(|(_, unit)| number >= *unit && number.is_multiple_of(*unit));
     unit.map_or_else(|| number.to_string(), |(name, unit)| format!("{}{name}", number / unit))
 }
 
 /// Parses a whole number with one of these units, such as `24h` or `512 MB`.
-fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, name) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let (_, unit) = units.iter().find(|(unit, _)| *unit == name.trim_start())?;
     number.parse::<u64>().ok()?.checked_mul(*unit)
 }
 
-/// Parses a duration such as `500ms`, `10s`, `5m`, `24h` or `2d`, in a range.
+/// Returns a parser of durations in a range, such as `500ms`, `10s`, `5m`, `24h` or `2d`.
 pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> ParseResult<Duration> {
     let in_words = |duration: &Duration| match duration.as_secs() {
         0 => "0s".to_owned(),
-        seconds => in_largest_unit(seconds * 1000, &DURATIONS),
+        seconds => format_in_largest_unit(seconds * 1000, &DURATIONS),
     };
     let (from, to) = (in_words(range.start()), in_words(range.end()));
     let expected =
         format!("a duration from {from} to {to}, in `ms`, `s`, `m`, `h` or `d` such as \"{from}\"");
     move |raw| {
-        word(raw, &expected, |text| {
+        parse_text(raw, &expected, |text| {
             let text = Some(text).filter(|text| !text.contains(char::is_whitespace))?;
-            let duration = Duration::from_millis(with_unit(text, &DURATIONS)?);
+            let duration = Duration::from_millis(parse_with_unit(text, &DURATIONS)?);
             range.contains(&duration).then_some(duration)
         })
     }
 }
 
-/// Parses a number of bytes in a range.
+/// Returns a parser of sizes in bytes in a range, such as `10MB` or `8MiB`.
 pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<u64> {
     move |raw| {
-        let [from, to] = [*range.start(), *range.end()].map(|bytes| in_largest_unit(bytes, &SIZES));
+        let [from, to] = [*range.start(), *range.end()].map(|bytes| format_in_largest_unit(bytes, &SIZES));
         let expected = format!("a size from {from} to {to} with its unit, such as \"10MB\" or \"8MiB\"");
-        word(raw, &expected, |text| with_unit(text, &SIZES).filter(|bytes| range.contains(bytes)))
+        parse_text(raw, &expected, |text| parse_with_unit(text, &SIZES).filter(|bytes| range.contains(bytes)))
     }
 }
 
@@ -280,13 +286,14 @@ pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
 
 /// Parses a time of day in UTC. `None` for "off".
 pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
-    word(raw, "a time of the day in UTC such as \"07:00\", or \"off\"", |text| match text {
+    parse_text(raw, "a time of the day in UTC such as \"07:00\", or \"off\"", |text| match text {
         "off" => Some(None),
         time => time.parse().ok().filter(|_| time.len() == 5).map(Some),
     })
 }
 
-/// Parses a memory limit in bytes, or "auto", which depends on the machine. `None` for "off".
+/// Returns a parser of memory limits in bytes: a size in a range, "auto", which depends on the machine, or
+/// "off", which is `None`.
 pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<Option<u64>> {
     let bytes = bytes(range);
     move |raw| match raw.as_text() {
@@ -304,7 +311,7 @@ pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
 /// Parses one or more listening addresses.
 pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     let expected = "an address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::]:80\", \"unix:/PATH\", or a list of these";
-    let found = list(raw, expected, |item| item.parse().ok())?;
+    let found = parse_items(raw, expected, |item| item.parse().ok())?;
     if found.is_empty() { Err(expected.to_owned()) } else { Ok(found) }
 }
 
@@ -316,24 +323,25 @@ pub(super) fn addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
 /// Parses a listening address. `None` for "off" or an empty text.
 pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>> {
     let expected = "an address and a port such as \"127.0.0.1:8081\", \"unix:/PATH\", or \"off\"";
-    word(raw, expected, |text| match text {
+    parse_text(raw, expected, |text| match text {
         "" | "off" => Some(None),
         address => address.parse().ok().map(Some),
     })
 }
 
-pub(super) fn networks(raw: &Raw) -> ParseResult<Vec<Network>> {
+pub(super) fn parse_networks(raw: &Raw) -> ParseResult<Vec<Network>> {
     let expected = "a list of addresses or blocks such as [\"10.0.0.0/8\", \"2001:db8::/32\"]";
-    list(raw, expected, |item| item.parse().ok())
+    parse_items(raw, expected, |item| item.parse().ok())
 }
 
-pub(super) fn path(raw: &Raw) -> ParseResult<PathBuf> {
+/// Parses the path of a folder, which must not be empty.
+pub(super) fn parse_folder(raw: &Raw) -> ParseResult<PathBuf> {
     let is_path = |text: &str| !text.is_empty() && !text.contains('\0');
-    word(raw, "the path of a folder", |text| is_path(text).then(|| text.into()))
+    parse_text(raw, "the path of a folder", |text| is_path(text).then(|| text.into()))
 }
 
 /// Parses `sqlite:PATH`, or the URL of a PostgreSQL database.
-pub(super) fn place(raw: &Raw) -> ParseResult<DatabaseUrl> {
+pub(super) fn database_url(raw: &Raw) -> ParseResult<DatabaseUrl> {
     let text = raw.as_text().unwrap_or_default();
     match text.strip_prefix("sqlite:") {
         Some(path) if !path.is_empty() => Ok(DatabaseUrl::Sqlite(path.into())),
@@ -364,7 +372,7 @@ pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     let expected = format!(
         "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"
     );
-    word(raw, &expected, |text| (text.chars().count() >= MIN_SECRET_CHARS).then(|| text.to_owned()))
+    parse_text(raw, &expected, |text| (text.chars().count() >= MIN_SECRET_CHARS).then(|| text.to_owned()))
 }
 
 /// Parses a URL without a path. Removes trailing slashes.
@@ -382,7 +390,7 @@ pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
 /// Parses an http or https URL, which may be empty.
 pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     let expected = || "an address such as \"https://console.example.com/\"".to_owned();
-    let address = text(raw).map_err(|_| expected())?;
+    let address = parse_line(raw).map_err(|_| expected())?;
     if address.is_empty() {
         return Ok(address);
     }
@@ -407,7 +415,7 @@ pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
 
 /// Parses a language tag. Checks the syntax of BCP 47, but not whether the subtags are registered.
 pub(super) fn language(raw: &Raw) -> ParseResult<String> {
-    let tag = text(raw)?;
+    let tag = parse_line(raw)?;
     let mut parts = tag.split('-');
     let first = parts
         .next()
@@ -441,7 +449,7 @@ mod tests {
             ("99999999999TiB", None),
             ("", None),
         ] {
-            assert_eq!(with_unit(text, &SIZES), bytes, "{text}");
+            assert_eq!(parse_with_unit(text, &SIZES), bytes, "{text}");
         }
         let read = |raw: Raw| bytes(64 << 10..=1 << 40)(&raw);
         assert_eq!(read(Raw::Text("1TiB".to_owned())), Ok(1 << 40));

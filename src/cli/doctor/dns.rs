@@ -24,7 +24,7 @@ pub(super) struct Resolver {
 impl Resolver {
     /// Uses the name servers in `/etc/resolv.conf`. `None` if the file is unreadable or lists no servers.
     pub(super) fn of_this_machine() -> Option<Resolver> {
-        Resolver::parse(&fs::read_to_string("/etc/resolv.conf").ok()?)
+        Resolver::from_resolv_conf(&fs::read_to_string("/etc/resolv.conf").ok()?)
     }
 
     /// Queries only this name server.
@@ -32,7 +32,7 @@ impl Resolver {
         Resolver { servers: vec![server], timeout: TIMEOUT }
     }
 
-    fn parse(text: &str) -> Option<Resolver> {
+    fn from_resolv_conf(text: &str) -> Option<Resolver> {
         let server = |line: &str| {
             let mut words = line.split_whitespace();
             (words.next()? == "nameserver").then_some(())?;
@@ -43,10 +43,10 @@ impl Resolver {
     }
 
     /// Returns the text records of a name, each with its strings joined. Empty if the name does not exist.
-    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
+    pub(super) fn query_texts(&self, name: &str) -> Result<Vec<String>, String> {
         let mut last = "no name server is known".to_owned();
         for server in &self.servers {
-            match ask(*server, name, self.timeout) {
+            match query_server(*server, name, self.timeout) {
                 Ok(texts) => return Ok(texts),
                 Err(error) => last = format!("{}: {error}", server.ip()),
             }
@@ -56,22 +56,27 @@ impl Resolver {
 }
 
 /// Queries one name server for text records: over UDP, and over TCP if the answer was truncated.
-fn ask(server: SocketAddr, name: &str, timeout: Duration) -> io::Result<Vec<String>> {
-    let id = id();
+fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result<Vec<String>> {
+    let id = random_id();
     let wrong = |_| io::Error::new(io::ErrorKind::InvalidInput, "the name is not valid");
     let mut query = Packet::new_query(id);
     query.set_flags(PacketFlag::RECURSION_DESIRED);
     let question = Name::new(name).map_err(wrong)?;
     query.questions.push(Question::new(question, QTYPE::TYPE(TYPE::TXT), QCLASS::CLASS(CLASS::IN), false));
     let query = query.build_bytes_vec().map_err(wrong)?;
-    match over_udp(server, id, &query, timeout)? {
+    match query_over_udp(server, id, &query, timeout)? {
         Some(texts) => Ok(texts),
-        None => over_tcp(server, id, &query, timeout),
+        None => query_over_tcp(server, id, &query, timeout),
     }
 }
 
 /// Returns `None` if the answer was truncated.
-fn over_udp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Option<Vec<String>>> {
+fn query_over_udp(
+    server: SocketAddr,
+    id: u16,
+    query: &[u8],
+    timeout: Duration,
+) -> io::Result<Option<Vec<String>>> {
     let any: IpAddr = if server.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
     let socket = UdpSocket::bind((any, 0))?;
     // The kernel then drops datagrams from other addresses.
@@ -94,13 +99,13 @@ fn over_udp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io:
             return if answer.has_flags(PacketFlag::TRUNCATION) {
                 Ok(None)
             } else {
-                texts(&answer).map(Some)
+                extract_texts(&answer).map(Some)
             };
         }
     }
 }
 
-fn over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Vec<String>> {
+fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Vec<String>> {
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(timeout))?;
@@ -111,11 +116,11 @@ fn over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io:
     let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
     stream.read_exact(&mut answer)?;
     let answer = Packet::parse(&answer).map_err(|_| io::ErrorKind::InvalidData)?;
-    if answer.id() == id { texts(&answer) } else { Err(io::ErrorKind::InvalidData.into()) }
+    if answer.id() == id { extract_texts(&answer) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
 /// Extracts the text records from an answer. Fails on an error code other than a missing name.
-fn texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
+fn extract_texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
     match answer.rcode() {
         RCODE::NoError => {}
         RCODE::NameError => return Ok(Vec::new()),
@@ -129,7 +134,7 @@ fn texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
 }
 
 /// An unpredictable id from the system's random source, so that other hosts cannot forge an answer.
-fn id() -> u16 {
+fn random_id() -> u16 {
     let bytes = uuid::Uuid::now_v7().into_bytes();
     u16::from_be_bytes([bytes[14], bytes[15]])
 }
@@ -142,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_machines_name_servers_are_read() {
-        let found = |text: &str| Resolver::parse(text).map(|resolver| resolver.servers);
+        let found = |text: &str| Resolver::from_resolv_conf(text).map(|resolver| resolver.servers);
         let file = "# made by hand\nsearch example.com\nnameserver 192.0.2.53\nnameserver\t2001:db8::53\nnameserver x\n";
         let expected: [SocketAddr; 2] =
             ["192.0.2.53:53".parse().unwrap(), "[2001:db8::53]:53".parse().unwrap()];
@@ -155,16 +160,16 @@ mod tests {
         let long = "v=DKIM1; p=".to_owned() + &"A".repeat(400);
         for truncate in [false, true] {
             let resolver = patient(serve(&[&long, "other"], RCODE::NoError, truncate));
-            assert_eq!(resolver.texts("s._domainkey.example.com").unwrap(), [long.as_str(), "other"]);
+            assert_eq!(resolver.query_texts("s._domainkey.example.com").unwrap(), [long.as_str(), "other"]);
         }
     }
 
     #[test]
     fn a_missing_name_is_empty_and_a_failing_server_an_error() {
-        assert_eq!(patient(serve(&[], RCODE::NameError, false)).texts("example.com").unwrap(), [""; 0]);
-        let error = patient(serve(&[], RCODE::ServerFailure, false)).texts("example.com").unwrap_err();
+        assert_eq!(patient(serve(&[], RCODE::NameError, false)).query_texts("example.com").unwrap(), [""; 0]);
+        let error = patient(serve(&[], RCODE::ServerFailure, false)).query_texts("example.com").unwrap_err();
         assert!(error.contains("ServerFailure"), "{error}");
-        patient(serve(&[], RCODE::NoError, false)).texts(&"x".repeat(64)).unwrap_err();
+        patient(serve(&[], RCODE::NoError, false)).query_texts(&"x".repeat(64)).unwrap_err();
     }
 
     /// A longer timeout, because machines that run tests are busy.

@@ -18,14 +18,15 @@ pub(super) enum CheckResult {
 }
 
 /// Checks all three records. Without a selector, looks for a DKIM key under [`USUAL_SELECTORS`].
-pub(super) fn examine(
+pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,
     selector: Option<&str>,
 ) -> [(&'static str, CheckResult); 3] {
-    let ask = |name: String| resolver.texts(&name).map_err(|error| format!("cannot query {name}: {error}"));
-    let spf = ask(domain.to_owned()).map_or_else(CheckResult::Unknown, |texts| spf(domain, &texts));
-    let dmarc = dmarc_of(domain, &ask).unwrap_or_else(CheckResult::Unknown);
+    let ask =
+        |name: String| resolver.query_texts(&name).map_err(|error| format!("cannot query {name}: {error}"));
+    let spf = ask(domain.to_owned()).map_or_else(CheckResult::Unknown, |texts| check_spf(domain, &texts));
+    let dmarc = check_dmarc(domain, &ask).unwrap_or_else(CheckResult::Unknown);
     let missing = match selector {
         Some(_) => CheckResult::Bad(format!(
             "there is no key under that name: publish the one that your provider shows for {domain}"
@@ -37,7 +38,7 @@ pub(super) fn examine(
     };
     let selectors = selector.as_ref().map_or(&USUAL_SELECTORS[..], std::slice::from_ref);
     let find_key = |selector: &&str| match ask(format!("{selector}._domainkey.{domain}")) {
-        Ok(texts) => dkim_key(selector, &texts),
+        Ok(texts) => check_dkim_key(selector, &texts),
         Err(error) => Some(CheckResult::Unknown(error)),
     };
     let dkim = selectors.iter().find_map(find_key).unwrap_or(missing);
@@ -46,7 +47,7 @@ pub(super) fn examine(
 
 /// Finds the text record whose first part, up to `end`, is this version. Fails if there are several;
 /// `described` names them.
-fn record<'a>(
+fn find_record<'a>(
     texts: &'a [String],
     (version, end): (&str, char),
     described: impl Fn(usize) -> String,
@@ -64,8 +65,8 @@ fn record<'a>(
 }
 
 /// Checks the SPF record among the text records of the domain.
-fn spf(domain: &str, texts: &[String]) -> CheckResult {
-    let record = record(texts, ("v=spf1", ' '), |count| format!("{domain} has {count} SPF records"));
+fn check_spf(domain: &str, texts: &[String]) -> CheckResult {
+    let record = find_record(texts, ("v=spf1", ' '), |count| format!("{domain} has {count} SPF records"));
     let allows_all = |record: &String| {
         let mut words = record.split_whitespace().map(str::to_ascii_lowercase);
         words.any(|word| word == "+all" || word == "all")
@@ -83,7 +84,7 @@ fn spf(domain: &str, texts: &[String]) -> CheckResult {
 }
 
 /// Checks the key under a selector. `None` if the text records contain no key.
-fn dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
+fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     let tag = |text: &str, name: &str| {
         let mut tags = text.split(';').filter_map(|tag| tag.split_once('='));
         tags.find_map(|(key, value)| (key.trim() == name).then(|| value.trim().to_owned()))
@@ -97,14 +98,14 @@ fn dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
 }
 
 /// Checks the DMARC record of the domain, or else of the closest parent domain that has one.
-fn dmarc_of(
+fn check_dmarc(
     domain: &str,
     ask: &dyn Fn(String) -> Result<Vec<String>, String>,
 ) -> Result<CheckResult, String> {
     let mut name = domain;
     loop {
         let texts = ask(format!("_dmarc.{name}"))?;
-        match record(&texts, ("v=DMARC1", ';'), |count| format!("_dmarc.{name} has {count} records")) {
+        match find_record(&texts, ("v=DMARC1", ';'), |count| format!("_dmarc.{name} has {count} records")) {
             Ok(Some(record)) => return Ok(CheckResult::Good(record.clone())),
             Ok(None) => {}
             Err(several) => return Ok(several),
@@ -127,7 +128,7 @@ mod tests {
     fn one_strict_spf_record_is_good() {
         let check = |texts: &[&str], expected: &str| {
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-            let found = format!("{:?}", spf("example.com", &texts));
+            let found = format!("{:?}", check_spf("example.com", &texts));
             assert!(found.starts_with(expected), "{texts:?}: {found}");
         };
         check(&["v=spf1 include:mail.example.com -all", "other"], "Good(\"v=spf1 include");
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_key_is_published_or_withdrawn() {
-        let key = |text: &str| dkim_key("s", &[text.to_owned()]);
+        let key = |text: &str| check_dkim_key("s", &[text.to_owned()]);
         assert!(matches!(key("v=DKIM1; k=rsa; p=MIIB"), Some(CheckResult::Good(_))));
         assert!(matches!(key("p=MIIB"), Some(CheckResult::Good(_))));
         assert!(matches!(key("v=DKIM1; p="), Some(CheckResult::Bad(_))));
@@ -155,9 +156,12 @@ mod tests {
             }
         };
         for name in ["_dmarc.mail.example.com", "_dmarc.example.com"] {
-            assert!(matches!(dmarc_of("mail.example.com", &zone(name)), Ok(CheckResult::Good(_))), "{name}");
+            assert!(
+                matches!(check_dmarc("mail.example.com", &zone(name)), Ok(CheckResult::Good(_))),
+                "{name}"
+            );
         }
-        assert!(matches!(dmarc_of("mail.example.com", &zone("_dmarc.com")), Ok(CheckResult::Bad(_))));
-        assert!(dmarc_of("example.com", &|_| Err("no".to_owned())).is_err());
+        assert!(matches!(check_dmarc("mail.example.com", &zone("_dmarc.com")), Ok(CheckResult::Bad(_))));
+        assert!(check_dmarc("example.com", &|_| Err("no".to_owned())).is_err());
     }
 }

@@ -107,7 +107,7 @@ impl ExportFolder {
         let parent = self.path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         let draft = parent.join(format!(".{name}.{}", std::process::id()));
-        let found = self.replace(&draft, files).inspect_err(|_| remove(&draft, files.keys()))?;
+        let found = self.replace(&draft, files).inspect_err(|_| remove_files(&draft, files.keys()))?;
         // Syncs the new name before the old files are removed.
         if let Ok(parent) = fs::File::open(parent) {
             let _ = parent.sync_all();
@@ -119,7 +119,7 @@ impl ExportFolder {
                 Ok(false)
             }
             ExistingContent::Export(old) => {
-                remove(&draft, old.iter());
+                remove_files(&draft, old.iter());
                 if draft.exists() {
                     bail!(
                         "the export is complete, but parts of the earlier one are left in {}",
@@ -134,7 +134,7 @@ impl ExportFolder {
     /// Writes the files to `draft` and exchanges both folders. Returns the previous content, which is then in
     /// `draft`.
     fn replace(&self, draft: &Path, files: &BTreeMap<String, Bytes>) -> anyhow::Result<ExistingContent> {
-        write(draft, files).with_context(|| format!("cannot write {}", draft.display()))?;
+        write_files(draft, files).with_context(|| format!("cannot write {}", draft.display()))?;
         // Checks again, because the folder may have changed during the write.
         let found = self.examine()?;
         exchange(draft, &self.path, &found)
@@ -198,7 +198,7 @@ fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     files.map(|(name, file)| Some((name.clone(), file[BLAKE3].as_str()?.to_owned()))).collect()
 }
 
-fn write(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Result<()> {
+fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Result<()> {
     fs::create_dir(folder)?;
     for (name, bytes) in files {
         let path = folder.join(name);
@@ -232,7 +232,7 @@ fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Resu
 }
 
 /// Removes these files, and the folders that become empty.
-fn remove<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
+fn remove_files<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
     let mut folders = BTreeSet::from([folder.to_owned()]);
     for name in names {
         let path = folder.join(name);

@@ -6,16 +6,16 @@ use crate::pages::path;
 /// Headers by URL. Hosts join the values of a header from two matching rules, so each header is in one rule.
 pub(super) fn headers(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n/*\n");
-    write(&mut text, &layout.common);
+    write_headers(&mut text, &layout.common);
     for (path, place) in &layout.urls {
         let reply = match place {
             UrlContent::Page { html, .. } => &html.identity().reply,
             UrlContent::File(stored) => &stored.identity().reply,
             UrlContent::Moved(_) => continue,
         };
-        text.push_str(&format!("\n{}\n", pattern(path)));
+        text.push_str(&format!("\n{}\n", url_pattern(path)));
         // Hosts create validators and encodings themselves.
-        write(&mut text, layout.own_headers(reply, &["etag", "vary"]));
+        write_headers(&mut text, layout.own_headers(reply, &["etag", "vary"]));
     }
     text
 }
@@ -33,11 +33,11 @@ pub(super) fn redirects(layout: &ExportLayout) -> String {
 }
 
 /// Encodes `*`, which would match any text, and `:`, which would begin a placeholder.
-fn pattern(path: &str) -> String {
+fn url_pattern(path: &str) -> String {
     path::encode(path).replace('*', "%2A").replace(':', "%3A")
 }
 
-fn write<'a>(text: &mut String, headers: impl IntoIterator<Item = &'a (String, String)>) {
+fn write_headers<'a>(text: &mut String, headers: impl IntoIterator<Item = &'a (String, String)>) {
     for (name, value) in headers {
         text.push_str(&format!("  {name}: {value}\n"));
     }

@@ -59,7 +59,7 @@ impl UrlContent {
 }
 
 /// The path of a served file in the export.
-pub(super) fn public(name: &str) -> String {
+pub(super) fn public_path(name: &str) -> String {
     format!("public/{name}")
 }
 
@@ -110,7 +110,7 @@ impl ExportLayout {
     /// All bodies, by path in the export.
     pub fn files(&self) -> BTreeMap<String, Bytes> {
         let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
-        coded.map(|coded| (public(&coded.name), coded.reply.body.clone())).collect()
+        coded.map(|coded| (public_path(&coded.name), coded.reply.body.clone())).collect()
     }
 
     /// The headers of a response that are neither common to all responses nor among `others`.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::folder::{BLAKE3, BYTES, FILES, FORMAT, GENERATOR};
-use super::layout::{EncodedFile, ExportLayout, StoredRepresentation, UrlContent, public};
+use super::layout::{EncodedFile, ExportLayout, StoredRepresentation, UrlContent, public_path};
 use crate::pages::file::fingerprint;
 use crate::pages::path;
 use crate::web::describe::RecordedResponse;
@@ -17,7 +17,7 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
     let urls: Map<String, Value> = layout
         .urls
         .iter()
-        .map(|(path, place)| (path::encode(path).into_owned(), of(layout, place)))
+        .map(|(path, place)| (path::encode(path).into_owned(), describe_url(layout, place)))
         .collect();
     let listed: Map<String, Value> = files
         .iter()
@@ -27,12 +27,12 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
         "generator": GENERATOR,
         "format": FORMAT,
         "base_url": base_url,
-        "headers": object(&layout.common),
+        "headers": headers_object(&layout.common),
         "endpoints": layout.endpoints,
         "urls": urls,
-        "missing": of(layout, &layout.missing),
-        "unknown_endpoint": spoken(layout, &layout.unknown_endpoint),
-        "other_methods": spoken(layout, &layout.read_only),
+        "missing": describe_url(layout, &layout.missing),
+        "unknown_endpoint": describe_response(layout, &layout.unknown_endpoint),
+        "other_methods": describe_response(layout, &layout.read_only),
         FILES: listed,
     });
     let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
@@ -41,25 +41,25 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
 }
 
 /// Describes the response at a URL.
-fn of(layout: &ExportLayout, place: &UrlContent) -> Value {
+fn describe_url(layout: &ExportLayout, place: &UrlContent) -> Value {
     match place {
         UrlContent::Page { html, markdown, neither } => json!({
             "status": html.identity().reply.status,
             "negotiated": true,
-            "representations": [representation(layout, html), representation(layout, markdown)],
-            "not_acceptable": spoken(layout, neither),
+            "representations": [describe_representation(layout, html), describe_representation(layout, markdown)],
+            "not_acceptable": describe_response(layout, neither),
         }),
         UrlContent::File(stored) => json!({
             "status": stored.identity().reply.status,
             "negotiated": false,
-            "representations": [representation(layout, stored)],
+            "representations": [describe_representation(layout, stored)],
         }),
-        UrlContent::Moved(reply) => spoken(layout, reply),
+        UrlContent::Moved(reply) => describe_response(layout, reply),
     }
 }
 
 /// Describes a representation with its headers and encodings.
-fn representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value {
+fn describe_representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value {
     let identity = stored.identity();
     let content_type = identity.reply.header("content-type").unwrap_or_default();
     let mut value = json!({ "media_type": content_type.split(';').next() });
@@ -67,19 +67,19 @@ fn representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value
         .iter()
         .map(|coded| {
             let mut value = json!({ "encoding": coded.encoding.token() });
-            describe(&mut value, coded);
+            add_file(&mut value, coded);
             value
         })
         .collect();
-    describe(&mut value, identity);
+    add_file(&mut value, identity);
     value["headers"] = own_headers(layout, &identity.reply);
     value["encodings"] = encodings.into();
     value
 }
 
 /// Adds the name, the size and the validator of a file.
-fn describe(value: &mut Value, coded: &EncodedFile) {
-    value["file"] = public(&coded.name).into();
+fn add_file(value: &mut Value, coded: &EncodedFile) {
+    value["file"] = public_path(&coded.name).into();
     value[BYTES] = coded.reply.body.len().into();
     if let Some(etag) = coded.reply.header("etag") {
         value["etag"] = etag.into();
@@ -87,7 +87,7 @@ fn describe(value: &mut Value, coded: &EncodedFile) {
 }
 
 /// A response without a file.
-fn spoken(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
+fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     let mut value = json!({ "status": reply.status });
     if let Some(location) = reply.header("location") {
         value["location"] = location.into();
@@ -99,11 +99,11 @@ fn spoken(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
 
 /// The headers that are neither common to all responses nor in another member.
 fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
-    object(layout.own_headers(reply, &["etag", "location", "content-encoding"]))
+    headers_object(layout.own_headers(reply, &["etag", "location", "content-encoding"]))
 }
 
 /// Converts headers to a JSON object.
-fn object<'a>(headers: impl IntoIterator<Item = &'a (String, String)>) -> Value {
+fn headers_object<'a>(headers: impl IntoIterator<Item = &'a (String, String)>) -> Value {
     headers
         .into_iter()
         .map(|(name, value)| (name.clone(), value.clone().into()))

@@ -17,15 +17,15 @@ impl NginxMap {
     }
 
     /// Adds a text. nginx ignores its case.
-    pub fn exactly(&mut self, text: &str, value: &str) -> &mut Self {
+    pub fn add_text(&mut self, text: &str, value: &str) -> &mut Self {
         self.lines.push((quote(text), value.to_owned()));
         self
     }
 
     /// Adds a regular expression, which ignores case if it begins with `*`. The first match counts; texts
     /// take precedence over expressions.
-    pub fn expression(&mut self, expression: &str, value: &str) -> &mut Self {
-        self.exactly(&format!("~{expression}"), value)
+    pub fn add_expression(&mut self, expression: &str, value: &str) -> &mut Self {
+        self.add_text(&format!("~{expression}"), value)
     }
 
     pub fn len(&self) -> usize {
@@ -33,7 +33,7 @@ impl NginxMap {
     }
 
     /// The length of the longest text, in bytes, without regular expressions.
-    pub fn longest(&self) -> usize {
+    pub fn longest_text(&self) -> usize {
         let texts = self.lines.iter().filter(|(text, _)| !text.starts_with("\"~"));
         texts.map(|(text, _)| text.len()).max().unwrap_or_default()
     }

@@ -51,7 +51,7 @@ const LETTERS: [(Encoding, char); 3] =
     [(Encoding::Brotli, 'b'), (Encoding::Zstd, 'z'), (Encoding::Gzip, 'g')];
 
 /// The encodings of a file, one letter each.
-pub(super) fn letters(encodings: impl Iterator<Item = Encoding>) -> String {
+pub(super) fn encoding_letters(encodings: impl Iterator<Item = Encoding>) -> String {
     let has: Vec<Encoding> = encodings.collect();
     LETTERS.iter().filter(|(encoding, _)| has.contains(encoding)).map(|(_, letter)| letter).collect()
 }
@@ -89,7 +89,7 @@ fn after_weight() -> String {
 }
 
 /// A map from a field value, with ten digits below it, to the greatest weight that a member `name` has in it.
-fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap {
+fn weight_map(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap {
     let member = format!("{}{OWS}{name}{}", earlier_members(), parameters());
     let (rest, q) = (after_weight(), format!(";{OWS}q{OWS}={OWS}"));
     // A later member with a greater weight: a common prefix of digits, then a greater digit. The order of two
@@ -101,20 +101,23 @@ fn weight(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap
     );
     let mut map = NginxMap::new(&format!("{source}\\n0123456789"), variable, otherwise);
     // A member without a weight has the greatest one, 1.
-    map.expression(
+    map.add_expression(
         &format!(r"*^{member}(?:{q}1(?:\.0*+)?+{OWS}(?:;{})*+)?+{END}", rest_of_parameter()),
         "1000",
     );
-    map.expression(&format!(r"*^{member}{q}0?+\.(?=\d{{0,2}}[1-9])(?={rest}){greater}(\d{{1,3}}+)"), "0$400");
+    map.add_expression(
+        &format!(r"*^{member}{q}0?+\.(?=\d{{0,2}}[1-9])(?={rest}){greater}(\d{{1,3}}+)"),
+        "0$400",
+    );
     // Digits after the third matter only for weights below 0.001, which are not zero.
-    map.expression(&format!(r"*^{member}{q}0?+\.000\d*[1-9]{rest}"), "0001");
-    map.expression(&format!(r"*^{member}{q}(?:0(?:\.\d*+)?+|\.\d++){rest}"), "0000");
+    map.add_expression(&format!(r"*^{member}{q}0?+\.000\d*[1-9]{rest}"), "0001");
+    map.add_expression(&format!(r"*^{member}{q}(?:0(?:\.\d*+)?+|\.\d++){rest}"), "0000");
     map
 }
 
 /// Matches a weight if a later weight in the list, separated by spaces, is greater: both begin with the same
 /// digits, and then the later one has a greater digit. The caller must not put a capture group before it.
-fn less() -> String {
+fn less_than_later() -> String {
     let mut expression = String::from(r"(\d{0,3})(?:");
     for digit in 0..9 {
         let separator = if digit == 0 { "" } else { "|" };
@@ -125,35 +128,35 @@ fn less() -> String {
 }
 
 /// The chosen representation as `$frontdesk_media`: `html`, `markdown` or `none`.
-pub(super) fn media() -> Vec<NginxMap> {
+pub(super) fn media_maps() -> Vec<NginxMap> {
     let name_of = |media| match media {
         Some(Media::Html) => "html",
         Some(Media::Markdown) => "markdown",
         None => "none",
     };
     let mut media = NginxMap::new("$http_accept", "$frontdesk_media", "$frontdesk_weighed_media");
-    media.exactly("", name_of(negotiate::choose([])));
+    media.add_text("", name_of(negotiate::choose([])));
     for known in KNOWN_ACCEPT {
-        media.exactly(known, name_of(negotiate::choose([known.as_bytes()])));
+        media.add_text(known, name_of(negotiate::choose([known.as_bytes()])));
     }
-    media.expression(&format!("^.{{{}}}", MAX_VALUE + 1), "html");
-    media.expression(&unclosed(), "html");
+    media.add_expression(&format!("^.{{{}}}", MAX_VALUE + 1), "html");
+    media.add_expression(&unclosed_quote(), "html");
 
     let accept = "$http_accept";
     let named = "$frontdesk_q_of_markdown";
     let mut markdown = NginxMap::new(named, "$frontdesk_q_markdown", named);
-    markdown.exactly("", "$frontdesk_q_text");
+    markdown.add_text("", "$frontdesk_q_text");
     let mut named = NginxMap::new(named, "$frontdesk_names_markdown", "1");
-    named.exactly("", "0");
+    named.add_text("", "0");
 
     let mut weighed = NginxMap::new(
         "$frontdesk_q_html $frontdesk_q_markdown/$frontdesk_names_markdown",
         "$frontdesk_weighed_media",
         "html",
     );
-    weighed.expression(r"^0000\d* 0000", "$frontdesk_media_of_nothing");
-    weighed.expression(&format!("^{}", less()), "markdown");
-    weighed.expression(r"^(\d{4})\d* \1\d*/1\z", "markdown");
+    weighed.add_expression(r"^0000\d* 0000", "$frontdesk_media_of_nothing");
+    weighed.add_expression(&format!("^{}", less_than_later()), "markdown");
+    weighed.add_expression(r"^(\d{4})\d* \1\d*/1\z", "markdown");
 
     // A field without a valid member counts as absent.
     let token = "[!#$%&'*+.^_`|~0-9a-z-]++";
@@ -162,7 +165,7 @@ pub(super) fn media() -> Vec<NginxMap> {
         rest_of_parameter()
     );
     let mut readable = NginxMap::new("$http_accept\\n0123456789", "$frontdesk_media_of_nothing", "html");
-    readable.expression(
+    readable.add_expression(
         &format!(
             r"*^{}{OWS}(?!\*/(?!\*[ \t;,\n])){token}/{token}{}(?:{some_weight})?+{END}",
             earlier_members(),
@@ -171,10 +174,10 @@ pub(super) fn media() -> Vec<NginxMap> {
         "none",
     );
     vec![
-        weight(accept, "$frontdesk_q_any", r"\*/\*", "0000"),
-        weight(accept, "$frontdesk_q_text", r"text/\*", "$frontdesk_q_any"),
-        weight(accept, "$frontdesk_q_html", "text/html", "$frontdesk_q_text"),
-        weight(accept, "$frontdesk_q_of_markdown", "text/markdown", ""),
+        weight_map(accept, "$frontdesk_q_any", r"\*/\*", "0000"),
+        weight_map(accept, "$frontdesk_q_text", r"text/\*", "$frontdesk_q_any"),
+        weight_map(accept, "$frontdesk_q_html", "text/html", "$frontdesk_q_text"),
+        weight_map(accept, "$frontdesk_q_of_markdown", "text/markdown", ""),
         markdown,
         named,
         readable,
@@ -185,24 +188,24 @@ pub(super) fn media() -> Vec<NginxMap> {
 
 /// Chooses among the encodings whose letters are in `$frontdesk_has`. The result is `$frontdesk_encoding`:
 /// `br`, `zstd`, `gzip` or empty.
-pub(super) fn encoding() -> Vec<NginxMap> {
+pub(super) fn encoding_maps() -> Vec<NginxMap> {
     let source = "$http_accept_encoding";
     let mut maps = vec![
-        weight(source, "$frontdesk_q_other", r"\*", "0000"),
-        weight(source, "$frontdesk_q_identity", "identity", "0000"),
+        weight_map(source, "$frontdesk_q_other", r"\*", "0000"),
+        weight_map(source, "$frontdesk_q_identity", "identity", "0000"),
     ];
     let (mut available, mut chosen_of) = (Vec::new(), Vec::new());
     for (at, (encoding, letter)) in LETTERS.into_iter().enumerate() {
         let token = encoding.token().unwrap_or_default();
         let name = if encoding == Encoding::Gzip { "(?:x-)?gzip" } else { token };
         let (said, of_file) = (format!("$frontdesk_q_of_{token}"), format!("$frontdesk_q_{token}"));
-        maps.push(weight(source, &said, name, "$frontdesk_q_other"));
+        maps.push(weight_map(source, &said, name, "$frontdesk_q_other"));
         let mut map = NginxMap::new(&format!("$frontdesk_has {said}"), &of_file, "0000");
-        map.expression(&format!(r"^[a-z]*{letter}[a-z]* (\d{{4}})"), "$1");
+        map.add_expression(&format!(r"^[a-z]*{letter}[a-z]* (\d{{4}})"), "$1");
         maps.push(map);
         available.push(of_file);
         // The first weight that no later weight exceeds.
-        chosen_of.push((format!(r"^(?:\d+ ){{{at}}}(?!0000)(?!{})", less()), token));
+        chosen_of.push((format!(r"^(?:\d+ ){{{at}}}(?!0000)(?!{})", less_than_later()), token));
     }
     let mut weighed = NginxMap::new(
         &format!("{} $frontdesk_q_identity", available.join(" ")),
@@ -210,11 +213,11 @@ pub(super) fn encoding() -> Vec<NginxMap> {
         "",
     );
     for (expression, token) in chosen_of {
-        weighed.expression(&expression, token);
+        weighed.add_expression(&expression, token);
     }
     maps.push(weighed);
 
-    let all = letters(Encoding::PREFERENCE.into_iter());
+    let all = encoding_letters(Encoding::PREFERENCE.into_iter());
     let mut encoding = NginxMap::new(
         &format!("$frontdesk_has:{source}"),
         "$frontdesk_encoding",
@@ -222,17 +225,17 @@ pub(super) fn encoding() -> Vec<NginxMap> {
     );
     for known in KNOWN_ACCEPT_ENCODING {
         let chosen = negotiate::Codings::parse([known.as_bytes()]).choose(|_| true);
-        encoding.exactly(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
+        encoding.add_text(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
     }
     // The file has no other encodings.
-    encoding.expression("^:", "");
-    encoding.expression(&format!("^[^:]*:.{{{}}}", MAX_VALUE + 1), "");
-    encoding.expression(&format!("^[^:]*:{}", &unclosed()[1..]), "");
+    encoding.add_expression("^:", "");
+    encoding.add_expression(&format!("^[^:]*:.{{{}}}", MAX_VALUE + 1), "");
+    encoding.add_expression(&format!("^[^:]*:{}", &unclosed_quote()[1..]), "");
     maps.push(encoding);
     maps
 }
 
 /// Matches a field value with an unclosed quote, which does not begin a quoted string.
-fn unclosed() -> String {
+fn unclosed_quote() -> String {
     format!(r#"^(?!(?:[^"]++|{QUOTED})*+\z)"#)
 }

@@ -20,18 +20,18 @@ use crate::web::trusted_proxies::{
 use crate::web::{ForwardedHeader, WebOptions};
 
 /// Escapes dollars, so that the text contains no variables.
-fn literal(text: &str) -> String {
+fn escape_variables(text: &str) -> String {
     text.replace('$', "${frontdesk_dollar}")
 }
 
 /// Quotes a word without variables.
-fn word(text: &str) -> String {
-    quote(&literal(text))
+fn quote_literal(text: &str) -> String {
+    quote(&escape_variables(text))
 }
 
 /// Replaces each `{{name}}` of a template with its value. If only spaces precede it in its line, all lines of
 /// the value are indented by them.
-fn fill(template: &str, values: &[(&str, String)]) -> String {
+fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     let mut parts = template.split("{{");
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -94,7 +94,7 @@ impl FileTable {
             etag: of_body("$frontdesk_etag"),
             has: of_file("$frontdesk_has", ""),
             content_type: of_file("$frontdesk_file_content_type", ""),
-            cache_control: of_file("$frontdesk_file_cache_control", &literal(common)),
+            cache_control: of_file("$frontdesk_file_cache_control", &escape_variables(common)),
             link: of_file("$frontdesk_file_link", ""),
             common_cache_control: common.to_owned(),
         }
@@ -116,20 +116,20 @@ impl FileTable {
                 None => id.clone(),
                 Some(token) => format!("{id}-{token}"),
             };
-            self.name.exactly(&body, &literal(&format!("/{}", coded.name)));
+            self.name.add_text(&body, &escape_variables(&format!("/{}", coded.name)));
             if let Some(etag) = coded.reply.header("etag") {
-                self.etag.exactly(&body, &literal(etag));
+                self.etag.add_text(&body, &escape_variables(etag));
             }
         }
-        let has = negotiation::letters(stored.0.iter().map(|coded| coded.encoding));
+        let has = negotiation::encoding_letters(stored.0.iter().map(|coded| coded.encoding));
         // The response varies by encoding even if no encoding is shorter than the identity.
         let varies = identity.reply.header("vary").is_some_and(|vary| vary.contains("Accept-Encoding"));
         if varies {
-            self.has.exactly(&id, if has.is_empty() { "-" } else { &has });
+            self.has.add_text(&id, if has.is_empty() { "-" } else { &has });
         }
         let add = |map: &mut NginxMap, name: &str, common: &str| {
             if let Some(value) = identity.reply.header(name).filter(|value| *value != common) {
-                map.exactly(&id, &literal(value));
+                map.add_text(&id, &escape_variables(value));
             }
         };
         add(&mut self.content_type, "content-type", "");
@@ -140,20 +140,20 @@ impl FileTable {
 }
 
 /// `http.conf`, for the block `http { }`.
-pub(super) fn http(layout: &ExportLayout, replicas: &[String], options: &WebOptions) -> String {
+pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], options: &WebOptions) -> String {
     let mut maps = site_maps(layout);
-    maps.extend(negotiation::media());
-    maps.extend(negotiation::encoding());
+    maps.extend(negotiation::media_maps());
+    maps.extend(negotiation::encoding_maps());
     maps.extend(["content-type", "cache-control", "link", "vary"].map(|name| header_map(layout, name)));
-    let longest = maps.iter().map(NginxMap::longest).max().unwrap_or_default();
+    let longest = maps.iter().map(NginxMap::longest_text).max().unwrap_or_default();
     let most = maps.iter().map(NginxMap::len).max().unwrap_or_default();
     let replicas: Vec<String> =
         replicas.iter().map(|replica| format!("server {};", quote(replica))).collect();
     let header = |reply: Option<&RecordedResponse>, name| {
-        word(reply.and_then(|reply| reply.header(name)).unwrap_or_default())
+        quote_literal(reply.and_then(|reply| reply.header(name)).unwrap_or_default())
     };
     let policy = |reply| header(reply, "cross-origin-resource-policy");
-    fill(
+    fill_template(
         include_str!("nginx/http.conf"),
         &[
             // A bucket must hold the longest text with nginx's own data, and the table needs several slots
@@ -165,12 +165,12 @@ pub(super) fn http(layout: &ExportLayout, replicas: &[String], options: &WebOpti
             ("page_policy", policy(Some(&layout.read_only))),
             (
                 "file_policy",
-                policy(first(layout, |place| match place {
+                policy(first_response(layout, |place| match place {
                     UrlContent::File(stored) => Some(&stored.identity().reply),
                     _ => None,
                 })),
             ),
-            ("hsts", word(options.tls.hsts.as_ref().map(Hsts::as_str).unwrap_or_default())),
+            ("hsts", quote_literal(options.tls.hsts.as_ref().map(Hsts::as_str).unwrap_or_default())),
             ("maps", maps.iter().map(NginxMap::to_string).collect::<Vec<_>>().join("\n\n")),
         ],
     )
@@ -183,8 +183,8 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
         UrlContent::Page { html, markdown, neither } => (
             files.id(html),
             files.id(markdown),
-            literal(neither.header("link").unwrap_or_default()),
-            literal(&body(neither)),
+            escape_variables(neither.header("link").unwrap_or_default()),
+            escape_variables(&body_text(neither)),
         ),
         UrlContent::File(_) | UrlContent::Moved(_) => Default::default(),
     };
@@ -206,24 +206,24 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
         let id = match place {
             UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
                 let id = format!("p{}", html.len() - 1);
-                html.exactly(&id, &files.id(of_html));
-                markdown.exactly(&id, &files.id(of_markdown));
-                link.exactly(&id, &literal(neither.header("link").unwrap_or_default()));
-                text.exactly(&id, &literal(&body(neither)));
+                html.add_text(&id, &files.id(of_html));
+                markdown.add_text(&id, &files.id(of_markdown));
+                link.add_text(&id, &escape_variables(neither.header("link").unwrap_or_default()));
+                text.add_text(&id, &escape_variables(&body_text(neither)));
                 id
             }
             UrlContent::File(stored) => files.id(stored),
             UrlContent::Moved(reply) => {
                 let id = format!("r{}", location.len() - 1);
-                location.exactly(&id, &literal(reply.header("location").unwrap_or_default()));
+                location.add_text(&id, &escape_variables(reply.header("location").unwrap_or_default()));
                 id
             }
         };
-        let value = literal(&format!("{id} {path}"));
+        let value = escape_variables(&format!("{id} {path}"));
         if folded[&path.to_ascii_lowercase()] == 1 {
-            lookup.exactly(path, &value);
+            lookup.add_text(path, &value);
         } else {
-            lookup.expression(&exact_expression(path), &value);
+            lookup.add_expression(&exact_expression(path), &value);
         }
     }
     let FileTable { name, etag, has, content_type, cache_control, link: file_link, .. } = files;
@@ -243,19 +243,19 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     ]
 }
 
-fn body(reply: &RecordedResponse) -> String {
+fn body_text(reply: &RecordedResponse) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
 /// The values of a header, by response. By default, the header of the file is sent.
 fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
-    fn neither(place: &UrlContent) -> Option<&RecordedResponse> {
+    fn not_acceptable(place: &UrlContent) -> Option<&RecordedResponse> {
         match place {
             UrlContent::Page { neither, .. } => Some(neither),
             _ => None,
         }
     }
-    let moved = first(layout, |place| match place {
+    let moved = first_response(layout, |place| match place {
         UrlContent::Moved(reply) => Some(reply),
         _ => None,
     });
@@ -264,26 +264,26 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
         ("unknown_endpoint", Some(&layout.unknown_endpoint)),
         ("method", Some(&layout.read_only)),
         ("moved", moved),
-        ("not_acceptable", first(layout, neither)),
-        ("nothing", neither(&layout.missing)),
+        ("not_acceptable", first_response(layout, not_acceptable)),
+        ("nothing", not_acceptable(&layout.missing)),
     ];
     let name = header.replace('-', "_");
     let (variable, of_file) = (format!("$frontdesk_{name}"), format!("$frontdesk_file_{name}"));
     let mut map = NginxMap::new("$frontdesk_said", &variable, &of_file);
     for (response, reply) in responses {
-        let value = reply.and_then(|reply| reply.header(header)).map(literal).unwrap_or_default();
+        let value = reply.and_then(|reply| reply.header(header)).map(escape_variables).unwrap_or_default();
         let is_alternates = (header, response) == ("link", "not_acceptable");
-        map.exactly(response, if is_alternates { "$frontdesk_alternates" } else { &value });
+        map.add_text(response, if is_alternates { "$frontdesk_alternates" } else { &value });
     }
-    map.exactly("trouble", if header == "cache-control" { "no-store" } else { "" });
+    map.add_text("trouble", if header == "cache-control" { "no-store" } else { "" });
     if header == "content-type" {
-        map.exactly("unmodified", "");
+        map.add_text("unmodified", "");
     }
     map
 }
 
 /// Returns the first response of a kind. All responses of that kind have the same headers.
-fn first<'a>(
+fn first_response<'a>(
     layout: &'a ExportLayout,
     of: impl Fn(&'a UrlContent) -> Option<&'a RecordedResponse>,
 ) -> Option<&'a RecordedResponse> {
@@ -291,22 +291,23 @@ fn first<'a>(
 }
 
 /// `server.conf`, for a block `server { }`.
-pub(super) fn server(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
+pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
     let headers: Vec<String> = layout
         .common
         .iter()
-        .map(|(name, value)| format!("add_header {} {} always;", capitalize(name), word(value)))
+        .map(|(name, value)| format!("add_header {} {} always;", capitalize(name), quote_literal(value)))
         .collect();
     let form = |endpoint: &&str| {
-        let values = [("endpoint", (*endpoint).to_owned()), ("forwarding", forwarding(options))];
-        fill(include_str!("nginx/form.conf").trim_end(), &values)
+        let values = [("endpoint", (*endpoint).to_owned()), ("forwarding", forwarding_directives(options))];
+        fill_template(include_str!("nginx/form.conf").trim_end(), &values)
     };
-    let response = |reply: &RecordedResponse| format!("{} {}", reply.status, word(&body(reply)));
-    let error = |sentence: &str| word(&serde_json::json!({ "error": sentence }).to_string());
-    fill(
+    let response =
+        |reply: &RecordedResponse| format!("{} {}", reply.status, quote_literal(&body_text(reply)));
+    let error = |sentence: &str| quote_literal(&serde_json::json!({ "error": sentence }).to_string());
+    fill_template(
         include_str!("nginx/server.conf"),
         &[
-            ("root", word(root)),
+            ("root", quote_literal(root)),
             ("headers", headers.join("\n")),
             ("ambiguous", response(&layout.ambiguous)),
             ("unknown_endpoint", response(&layout.unknown_endpoint)),
@@ -325,7 +326,7 @@ pub(super) fn server(layout: &ExportLayout, root: &str, options: &WebOptions) ->
 }
 
 /// Sets or removes each header that replicas trust, so that nginx never forwards a client's value.
-fn forwarding(options: &WebOptions) -> String {
+fn forwarding_directives(options: &WebOptions) -> String {
     let lines = TRUSTED_HEADERS.iter().map(|name| {
         let value = match (*name, options.forwarded_header) {
             (X_FORWARDED_FOR, ForwardedHeader::XForwardedFor) => "$remote_addr",

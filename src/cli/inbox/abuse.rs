@@ -32,16 +32,17 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     let inbox = console.inbox.as_ref();
     let abuse = inbox.map_or(Ok(Abuse::default()), |inbox| inbox.abuse(from, most))?;
     if as_json {
-        writeln!(console.out, "{}", json_lines::line(&object(&abuse, first)))?;
+        writeln!(console.out, "{}", json_lines::to_line(&to_json(&abuse, first)))?;
     } else if inbox.is_some() {
-        write(&abuse, first, console.width, console.out)?;
+        write_text(&abuse, first, console.width, console.out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn object(abuse: &Abuse, first: Date) -> Value {
+/// The figures as a JSON object.
+fn to_json(abuse: &Abuse, first: Date) -> Value {
     let signals = abuse.signals.iter().map(|of| {
-        json!({ "signal": of.signal, "held": of.held, "released": of.released, "released_share": share(of) })
+        json!({ "signal": of.signal, "held": of.held, "released": of.released, "released_share": released_share(of) })
     });
     json!({
         "since": first.to_string(),
@@ -60,11 +61,12 @@ fn object(abuse: &Abuse, first: Date) -> Value {
 
 /// The share of held submissions that the operator released, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-fn share(held: &SignalCount) -> f64 {
+fn released_share(held: &SignalCount) -> f64 {
     held.released as f64 / held.held.max(1) as f64
 }
 
-fn write(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the totals, and a table each of sources, signals and agents.
+fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let refused = format!("{} refused", counted(abuse.refused, "request"));
     let withheld = format!("{} held by screening ({} released),", abuse.held, abuse.released);
     let totals = [
@@ -91,7 +93,7 @@ fn write(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::R
     write_table(["SOURCE", "SUBMISSIONS", "HELD", "REFUSED"], sources, width, out)?;
 
     let signals = abuse.signals.iter().map(|of| {
-        let share = format!("{:.0} %", share(of) * 100.0);
+        let share = format!("{:.0} %", released_share(of) * 100.0);
         (visible(&of.signal), vec![of.held.to_string(), of.released.to_string(), share])
     });
     write_table(["HELD FOR", "HELD", "RELEASED", "SHARE"], signals.collect(), width, out)?;
@@ -112,7 +114,7 @@ fn write_table<const N: usize>(
         return Ok(());
     }
     writeln!(out)?;
-    let numbers: usize = head[1..].iter().map(|title| number_width(title)).sum();
+    let numbers: usize = head[1..].iter().map(|title| number_column_width(title)).sum();
     let widest =
         rows.iter().map(|(name, _)| columns(name)).chain([columns(head[0])]).max().unwrap_or_default();
     let name = widest.min(width.saturating_sub(numbers).max(SOURCE_DIGITS));
@@ -120,14 +122,15 @@ fn write_table<const N: usize>(
     for (first, numbers) in std::iter::once((head[0].to_owned(), titles)).chain(rows) {
         let mut line = pad(&shorten(&first, name), name);
         for (title, number) in head[1..].iter().zip(numbers) {
-            line.push_str(&format!("{number:>0$}", number_width(title)));
+            line.push_str(&format!("{number:>0$}", number_column_width(title)));
         }
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
 }
 
-fn number_width(title: &str) -> usize {
+/// The width of a column of numbers with this title, including the gap before it.
+fn number_column_width(title: &str) -> usize {
     (title.len() + 2).max(MIN_NUMBER_WIDTH)
 }
 
@@ -175,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_json_is_one_object() {
-        let object = object(&sample(), "2026-11-01".parse().unwrap());
+        let object = to_json(&sample(), "2026-11-01".parse().unwrap());
         assert_eq!((&object["since"], &object["held"]), (&json!("2026-11-01"), &json!(8)));
         let source = json!({ "source": "0123456789abcdef", "submissions": 12, "held": 7, "refused": 4000 });
         assert_eq!(object["sources"], json!([source]));
@@ -207,7 +210,7 @@ mod tests {
 
     fn render(abuse: &Abuse, width: usize) -> String {
         let mut out = Vec::new();
-        write(abuse, "2026-11-01".parse().unwrap(), width, &mut out).unwrap();
+        write_text(abuse, "2026-11-01".parse().unwrap(), width, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 }

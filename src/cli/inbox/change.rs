@@ -64,6 +64,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
     Ok(exit_code(missing == 0))
 }
 
+/// Prints why no delivery matches: an unknown channel, or held submissions.
 fn explain_nothing_to_retry(
     reader: &InboxReader,
     options: &RetryOptions,

@@ -21,23 +21,26 @@ pub(super) fn write(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
-    // Members of the JSON object.
-    let columns =
-        [&["id", "form", "received_at", "status"][..], &fields(), &["_repeats", "_source", "_score"]]
-            .concat();
+    // These columns are members of the JSON object.
+    let columns = [
+        &["id", "form", "received_at", "status"][..],
+        &all_field_names(),
+        &["_repeats", "_source", "_score"],
+    ]
+    .concat();
     let last = ["_reasons", "_agent"];
     write_record(columns.iter().chain(&last).copied(), to_terminal, out)?;
     let mut count = 0;
     for submission in submissions {
         let submission = submission?;
-        let object = json::object(&submission);
+        let object = json::submission_object(&submission);
         let text = |name: &&str| match &object[*name] {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
         let screening = submission.screening.as_ref();
-        let reasons = screening.map(|screening| reasons(&screening.reasons)).unwrap_or_default();
+        let reasons = screening.map(|screening| format_reasons(&screening.reasons)).unwrap_or_default();
         let values: Vec<String> = columns.iter().map(text).chain([reasons, text(&"_agent")]).collect();
         write_record(values.iter().map(String::as_str), to_terminal, out)?;
         count += 1;
@@ -45,8 +48,8 @@ pub(super) fn write(
     Ok(count)
 }
 
-/// `honeypot 60: filled in; links 30: 4 links`
-fn reasons(reasons: &[ScreeningReason]) -> String {
+/// Joins reasons with their points: `honeypot 60: filled in; links 30: 4 links`.
+fn format_reasons(reasons: &[ScreeningReason]) -> String {
     let describe = |reason: &ScreeningReason| {
         let detail = if reason.detail.is_empty() { String::new() } else { format!(": {}", reason.detail) };
         format!("{} {}{detail}", reason.signal.name(), reason.points)
@@ -55,7 +58,7 @@ fn reasons(reasons: &[ScreeningReason]) -> String {
 }
 
 /// The names of all fields in the order of the forms, without duplicates.
-fn fields() -> Vec<&'static str> {
+fn all_field_names() -> Vec<&'static str> {
     let mut names = Vec::new();
     for field in
         FORMS.iter().flat_map(|form| form.fields.iter().chain(form.alternative.into_iter().flatten()))
@@ -67,6 +70,7 @@ fn fields() -> Vec<&'static str> {
     names
 }
 
+/// Writes one line. Quotes values as CSV requires, and disarms those that a spreadsheet would evaluate.
 fn write_record<'a>(
     values: impl Iterator<Item = &'a str>,
     to_terminal: bool,
@@ -99,7 +103,7 @@ mod tests {
 
     #[test]
     fn every_field_of_every_form_has_a_column() {
-        assert_eq!(fields(), ["email", "name", "message", "firstname", "lastname", "company"]);
+        assert_eq!(all_field_names(), ["email", "name", "message", "firstname", "lastname", "company"]);
     }
 
     #[test]

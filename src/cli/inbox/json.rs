@@ -13,21 +13,21 @@ use crate::forms::text::is_unsafe;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, Obstacle};
 
-/// Writes one object per line. Returns the number of submissions.
+/// Writes each submission as a JSON object in one line. Returns their number.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
     let mut count = 0;
     for submission in submissions {
-        writeln!(out, "{}", line(&object(&submission?)))?;
+        writeln!(out, "{}", to_line(&submission_object(&submission?)))?;
         count += 1;
     }
     Ok(count)
 }
 
 /// Formats a value in one line, with escapes for characters that could control a terminal.
-pub(super) fn line(value: &Value) -> String {
+pub(super) fn to_line(value: &Value) -> String {
     let mut line = String::new();
     for c in value.to_string().chars() {
         if is_unsafe(c) {
@@ -42,9 +42,9 @@ pub(super) fn line(value: &Value) -> String {
     line
 }
 
-/// The object of a submission in listings. `_held`, `_released_at` and `_sealed` exist only if they apply;
+/// A submission as it is listed. `_held`, `_released_at` and `_sealed` exist only if they apply;
 /// `_score` is null if the submission was not screened.
-pub(super) fn object(submission: &Submission) -> Value {
+pub(super) fn submission_object(submission: &Submission) -> Value {
     let mut object = json!({
         "id": submission.id.to_string(),
         "form": submission.form,
@@ -73,28 +73,28 @@ pub(super) fn object(submission: &Submission) -> Value {
     object
 }
 
-/// The object of a submission with its deliveries and attempts.
-pub(super) fn whole(submission: &Submission, deliveries: &[Delivery]) -> Value {
-    let mut object = object(submission);
-    object["_deliveries"] = deliveries.iter().map(delivery).collect();
+/// A submission with its deliveries and attempts.
+pub(super) fn object_with_deliveries(submission: &Submission, deliveries: &[Delivery]) -> Value {
+    let mut object = submission_object(submission);
+    object["_deliveries"] = deliveries.iter().map(delivery_object).collect();
     object
 }
 
-fn delivery(delivery: &Delivery) -> Value {
+fn delivery_object(delivery: &Delivery) -> Value {
     json!({
         "channel": delivery.channel,
         "state": delivery.state.name(),
         "due_at": delivery.due_at.map(format_time),
-        "obstacle": delivery.obstacle.as_ref().map(obstacle),
-        "attempts": delivery.attempts.iter().map(attempt).collect::<Vec<_>>(),
+        "obstacle": delivery.obstacle.as_ref().map(obstacle_object),
+        "attempts": delivery.attempts.iter().map(attempt_object).collect::<Vec<_>>(),
     })
 }
 
-pub(super) fn obstacle(obstacle: &Obstacle) -> Value {
+pub(super) fn obstacle_object(obstacle: &Obstacle) -> Value {
     json!({ "off": obstacle.off, "since": format_time(obstacle.since), "answer": obstacle.answer })
 }
 
-fn attempt(attempt: &Attempt) -> Value {
+fn attempt_object(attempt: &Attempt) -> Value {
     json!({
         "number": attempt.number,
         "began_at": format_time(attempt.began_at),

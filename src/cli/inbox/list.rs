@@ -35,8 +35,8 @@ pub struct SubmissionExport {
     which: SelectionOptions,
 }
 
-/// Prints a table.
-pub(super) fn table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+/// Prints the selected submissions as a table. On a terminal, also prints how to see more of them.
+pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let limit = which.limit.or(console.is_terminal.then_some(TERMINAL_LIMIT));
     // Requests one more than the limit, to find out whether there are more.
     let ask = limit.map(|limit| limit.saturating_add(1));
@@ -62,8 +62,8 @@ pub(super) fn table(which: &SelectionOptions, console: &mut Console<'_>) -> anyh
     Ok(code)
 }
 
-/// Prints one JSON object per line.
-pub(super) fn json(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+/// Prints the selected submissions, one JSON object per line.
+pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, console.now, &mut *console.err)?;
     json::write(&mut selected, &mut *console.out)?;
@@ -93,7 +93,8 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
     Ok(code)
 }
 
-/// Writes a file that only its owner can read. Returns the result of `write`.
+/// Lets `write` fill a file that only its owner can read, and returns the result. Replaces an existing file
+/// only with `force`.
 fn write_to_file(
     path: &Path,
     force: bool,
@@ -118,14 +119,12 @@ fn write_to_file(
         Ok(count)
     };
     match write() {
-        Err(error) if file_exists(&error) => {
+        Err(error)
+            if (error.downcast_ref::<io::Error>())
+                .is_some_and(|error| error.kind() == io::ErrorKind::AlreadyExists) =>
+        {
             Err(with_hint(anyhow!("{} already exists", path.display()), "`--force` replaces it"))
         }
         written => written.with_context(|| format!("cannot write {}", path.display())),
     }
-}
-
-/// Whether the error means that the file already exists.
-fn file_exists(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
 }

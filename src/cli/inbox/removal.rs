@@ -60,7 +60,7 @@ fn parse_source(digits: &str) -> Result<SourcePrefix, String> {
 }
 
 impl DiscardOptions {
-    fn filter(&self, now: Timestamp) -> HeldFilter {
+    fn held_filter(&self, now: Timestamp) -> HeldFilter {
         HeldFilter {
             signal: self.reason.as_deref().and_then(Signal::named),
             before: self.before.map(|when| when.at(now)),
@@ -84,7 +84,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
         writeln!(console.out, "nothing")?;
         return Ok(ExitCode::SUCCESS);
     };
-    let filter = options.filter(console.now);
+    let filter = options.held_filter(console.now);
     let held = inbox.held(&filter)?;
     if let Some(source) = options.source.filter(|_| held.sources > 1) {
         console.report(&with_hint(
@@ -106,7 +106,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     }
     if let Some((first, last)) = held.received
         && !options.yes
-        && !confirm(&question(held.submissions, first, last), console)?
+        && !confirm(&removal_question(held.submissions, first, last), console)?
     {
         return Ok(ExitCode::FAILURE);
     }
@@ -131,7 +131,7 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     let received = || held.iter().map(|submission| submission.received_at);
     if let (Some(first), Some(last)) = (received().min(), received().max())
         && !options.yes
-        && !confirm(&question(held.len(), first, last), console)?
+        && !confirm(&removal_question(held.len(), first, last), console)?
     {
         return Ok(ExitCode::FAILURE);
     }
@@ -150,7 +150,8 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
 /// The context of an error after which some submissions may be removed.
 const INCOMPLETE: &str = "only some of them were removed; run the same command again";
 
-fn question(count: usize, first: Timestamp, last: Timestamp) -> String {
+/// Asks whether to remove this many held submissions, received from `first` to `last`.
+fn removal_question(count: usize, first: Timestamp, last: Timestamp) -> String {
     let held = counted(count, "held submission");
     let received = if first == last {
         format!("received at {}", format_time(first))
@@ -223,13 +224,13 @@ fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
     Ok(is_confirmed)
 }
 
-/// Prints the numbers of removed items, and where copies may remain. Returns failure if the database's log
-/// could not be wiped.
+/// Prints what was removed, and where copies may remain. Returns failure if the database's log could not be
+/// wiped.
 fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<ExitCode> {
     if erased.submissions == 0 {
         writeln!(console.out, "nothing")?;
     } else {
-        report_counts(erased, console)?;
+        print_removed(erased, console)?;
     }
     let Some(file) = console.place.file() else {
         if erased.submissions > 0 {
@@ -259,7 +260,8 @@ fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<Exit
     Ok(exit_code(erased.is_wiped))
 }
 
-fn report_counts(erased: &Erased, console: &mut Console<'_>) -> io::Result<()> {
+/// Prints the numbers of removed items, and warns of copies at receivers and in backups.
+fn print_removed(erased: &Erased, console: &mut Console<'_>) -> io::Result<()> {
     for (count, noun) in
         [(erased.submissions, "submission"), (erased.deliveries, "delivery"), (erased.attempts, "attempt")]
     {

@@ -14,7 +14,7 @@ use crate::cli::output::{exit_code, plural, with_hint};
 use crate::forms::FORMS;
 use crate::forms::text::visible;
 use crate::store::{DatabaseUrl, Filter, IdMatch, InboxReader, Listing, StoreError};
-use crate::submission::encryption::{AgeIdentity, EncryptionError};
+use crate::submission::encryption::AgeIdentity;
 use crate::submission::{Status, Submission};
 
 /// Options that select submissions.
@@ -92,8 +92,8 @@ impl SelectionOptions {
     }
 }
 
-/// Resolves the id after which a listing continues. A complete id is valid even if its submission was
-/// removed.
+/// Resolves the id, or prefix of an id, after which a listing continues. A complete id is valid even if its
+/// submission was removed.
 fn resolve_before(reader: &InboxReader, id: &str) -> anyhow::Result<Uuid> {
     if let Ok(id) = Uuid::try_parse(id) {
         return Ok(id);
@@ -139,7 +139,7 @@ impl<'a> SelectedSubmissions<'a> {
         Ok(SelectedSubmissions { listing, words, left, identity, err, failed: 0, unsearched: 0, sealed: 0 })
     }
 
-    /// Reports how many submissions were not searched. Fails if the identity did not open a submission.
+    /// Prints how many submissions were not searched. Returns failure if the identity did not open one.
     pub(super) fn finish(&mut self) -> io::Result<ExitCode> {
         if self.unsearched > 0 {
             writeln!(
@@ -152,7 +152,7 @@ impl<'a> SelectedSubmissions<'a> {
         Ok(exit_code(self.failed == 0))
     }
 
-    /// Reports how many submissions were returned sealed.
+    /// Prints how many submissions were returned sealed.
     pub(super) fn report_sealed(&mut self) -> io::Result<()> {
         match self.sealed {
             0 => Ok(()),
@@ -168,16 +168,6 @@ impl<'a> SelectedSubmissions<'a> {
         }
     }
 
-    fn open(&mut self, submission: &mut Submission) -> anyhow::Result<()> {
-        if let Some(identity) = &self.identity
-            && let Err(error) = submission.decrypt(identity)
-        {
-            self.failed += 1;
-            report_unopened(submission, error, self.err)?;
-        }
-        Ok(())
-    }
-
     /// Whether a submission contains the searched text. Counts sealed submissions, which cannot be searched.
     fn contains_words(&mut self, submission: &Submission) -> bool {
         let Some(words) = &self.words else { return true };
@@ -188,13 +178,15 @@ impl<'a> SelectedSubmissions<'a> {
     }
 }
 
-/// Reports that the identity does not open a submission.
-pub(super) fn report_unopened(
-    submission: &Submission,
-    error: EncryptionError,
+/// Decrypts a sealed submission if an identity is given. If the identity does not open it, prints an error to
+/// `err` and returns false.
+pub(super) fn decrypt_with(
+    identity: Option<&AgeIdentity>,
+    submission: &mut Submission,
     err: &mut dyn Write,
-) -> io::Result<()> {
-    writeln!(err, "error: {} cannot be opened: {error}", submission.id)
+) -> io::Result<bool> {
+    let Some(Err(error)) = identity.map(|identity| submission.decrypt(identity)) else { return Ok(true) };
+    writeln!(err, "error: {} cannot be opened: {error}", submission.id).map(|()| false)
 }
 
 impl Iterator for SelectedSubmissions<'_> {
@@ -206,8 +198,9 @@ impl Iterator for SelectedSubmissions<'_> {
                 Ok(submission) => submission,
                 Err(error) => return Some(Err(error.into())),
             };
-            if let Err(error) = self.open(&mut submission) {
-                return Some(Err(error));
+            match decrypt_with(self.identity.as_ref(), &mut submission, self.err) {
+                Ok(is_open) => self.failed += usize::from(!is_open),
+                Err(error) => return Some(Err(error.into())),
             }
             if self.contains_words(&submission) {
                 self.left -= 1;
@@ -220,7 +213,7 @@ impl Iterator for SelectedSubmissions<'_> {
 }
 
 /// Opens the inbox. `None` if nothing has been received yet.
-pub(super) fn open(place: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
+pub(super) fn open_inbox(place: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
     match InboxReader::open(place) {
         Ok(inbox) => Ok(Some(inbox)),
         Err(StoreError::Missing(_)) => Ok(None),
@@ -251,7 +244,8 @@ pub(super) fn find(
     })
 }
 
-/// Finds several submissions without duplicates. Reports and counts ids that match no submission, or several.
+/// Finds submissions by ids or prefixes, without duplicates. Also returns how many ids match no submission, or
+/// several, and prints an error for each of these.
 pub(super) fn find_all(
     ids: &[String],
     console: &mut Console<'_>,

@@ -7,16 +7,17 @@ use jiff::Timestamp;
 
 use super::console::Console;
 use super::json;
-use super::selection::{IdentityOption, find, report_unopened};
+use super::selection::{IdentityOption, decrypt_with, find};
 use super::table::{GAP, SEALED};
 use super::time::{format_distance, format_duration, format_time};
 use super::width::{columns, pad};
+use crate::cli::output::exit_code;
 use crate::forms::text::visible;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use crate::submission::verdict::ScreeningReason;
 
-/// Shows the submission whose id begins with `id`.
+/// Prints the submission whose id begins with `id`, as text or as a JSON object.
 pub(super) fn run(
     id: &str,
     as_json: bool,
@@ -31,22 +32,19 @@ pub(super) fn run(
             return Ok(ExitCode::FAILURE);
         }
     };
-    let mut code = ExitCode::SUCCESS;
-    if let Some(Err(error)) = identity.as_ref().map(|identity| submission.decrypt(identity)) {
-        report_unopened(&submission, error, console.err)?;
-        code = ExitCode::FAILURE;
-    }
+    let is_open = decrypt_with(identity.as_ref(), &mut submission, console.err)?;
     let inbox = console.inbox.as_ref();
     let deliveries = inbox.map_or(Ok(Vec::new()), |inbox| inbox.deliveries(submission.id))?;
     if as_json {
-        writeln!(console.out, "{}", json::line(&json::whole(&submission, &deliveries)))?;
+        writeln!(console.out, "{}", json::to_line(&json::object_with_deliveries(&submission, &deliveries)))?;
     } else {
-        write(&submission, &deliveries, console.now, console.out)?;
+        write_details(&submission, &deliveries, console.now, console.out)?;
     }
-    Ok(code)
+    Ok(exit_code(is_open))
 }
 
-fn write(
+/// Writes the submission's data, screening result, fields and deliveries as text.
+fn write_details(
     submission: &Submission,
     deliveries: &[Delivery],
     now: Timestamp,
@@ -102,7 +100,7 @@ fn write(
     Ok(())
 }
 
-/// `60 honeypot: the hidden field is filled in`
+/// Formats points, signal and detail of a reason: `60 honeypot: the hidden field is filled in`.
 fn describe_reason(reason: &ScreeningReason) -> String {
     let detail = if reason.detail.is_empty() { String::new() } else { format!(": {}", reason.detail) };
     format!("{} {}{detail}", reason.points, reason.signal.name())
@@ -132,6 +130,7 @@ fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> s
     Ok(())
 }
 
+/// Describes a delivery attempt: number, begin, outcome, duration and the receiver's reply.
 fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
     let begin = format!("{}. {}", attempt.number, format_time(attempt.began_at));
     match &attempt.end {
@@ -155,7 +154,7 @@ pub(super) fn describe_obstacle(obstacle: &Obstacle, now: Timestamp) -> String {
     format!("the channel has been {what} since {}{answer}", time_and_distance(obstacle.since, now))
 }
 
-/// `2026-11-20T14:03:05.120Z (in 4 min)`
+/// Formats a time and its distance from now: `2026-11-20T14:03:05.120Z (in 4 min)`.
 fn time_and_distance(time: Timestamp, now: Timestamp) -> String {
     format!("{} ({})", format_time(time), format_distance(time, now))
 }
@@ -318,7 +317,7 @@ mod tests {
 
     fn check(submission: &Submission, deliveries: &[Delivery], expected: &str) {
         let mut out = Vec::new();
-        write(submission, deliveries, at("14:10:00"), &mut out).unwrap();
+        write_details(submission, deliveries, at("14:10:00"), &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 

@@ -28,14 +28,14 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     let channels = inbox.map_or(Ok(Vec::new()), InboxReader::channels)?;
     let first = first_day(console.now, days);
     if as_json {
-        writeln!(console.out, "{}", json_lines::line(&object(&tallies, &channels, first)))?;
+        writeln!(console.out, "{}", json_lines::to_line(&to_json(&tallies, &channels, first)))?;
     } else if inbox.is_some() {
-        write(&tallies, &channels, first, console)?;
+        write_text(&tallies, &channels, first, console)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints one line for each thing that needs attention.
+/// Prints one line for each problem that needs attention.
 pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_ref();
     let digest = inbox.map(|inbox| Digest::read(inbox, console.place, console.min_free, console.now));
@@ -49,34 +49,28 @@ pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first of `days` days that end with today in UTC.
+/// The first day of a period of `days` days that ends with today, in UTC.
 pub(super) fn first_day(now: Timestamp, days: u16) -> Date {
     let today = now.to_zoned(TimeZone::UTC).date();
     today.saturating_sub((i32::from(days) - 1).days())
 }
 
-/// Counts by kind, sorted by the name of the kind.
-fn totals(tallies: &[DailyCount], kind: fn(&DailyCount) -> &str) -> BTreeMap<&str, usize> {
-    let mut totals = BTreeMap::new();
+/// Returns the numbers of submissions by status and by form, each sorted by name.
+fn totals(tallies: &[DailyCount]) -> [BTreeMap<&str, usize>; 2] {
+    let mut totals = [BTreeMap::new(), BTreeMap::new()];
     for tally in tallies {
-        *totals.entry(kind(tally)).or_default() += tally.count;
+        *totals[0].entry(tally.status.name()).or_default() += tally.count;
+        *totals[1].entry(tally.form.as_str()).or_default() += tally.count;
     }
     totals
 }
 
-fn form(tally: &DailyCount) -> &str {
-    &tally.form
-}
-
-fn status(tally: &DailyCount) -> &str {
-    tally.status.name()
-}
-
-fn sum(tallies: &[DailyCount]) -> usize {
+fn total_count(tallies: &[DailyCount]) -> usize {
     tallies.iter().map(|tally| tally.count).sum()
 }
 
-fn object(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Value {
+/// The counts as a JSON object, with the days from `first` on.
+fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Value {
     let days = tallies.iter().filter(|tally| tally.day >= first).map(|tally| {
         json!({
             "day": tally.day.to_string(),
@@ -92,37 +86,39 @@ fn object(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Val
             .collect();
         json!({
             "channel": channel.name,
-            "obstacle": channel.obstacle.as_ref().map(json_lines::obstacle),
+            "obstacle": channel.obstacle.as_ref().map(json_lines::obstacle_object),
             "deliveries": deliveries,
         })
     });
+    let [by_status, by_form] = totals(tallies);
     json!({
-        "submissions": sum(tallies),
-        "by_status": totals(tallies, status),
-        "by_form": totals(tallies, form),
+        "submissions": total_count(tallies),
+        "by_status": by_status,
+        "by_form": by_form,
         "days": days.collect::<Vec<_>>(),
         "channels": channels.collect::<Vec<_>>(),
     })
 }
 
-fn write(
+/// Prints the counts by status, form, day and channel, with the days from `first` on.
+fn write_text(
     tallies: &[DailyCount],
     channels: &[ChannelState],
     first: Date,
     console: &mut Console<'_>,
 ) -> anyhow::Result<()> {
     let out = &mut *console.out;
-    writeln!(out, "{} in all", counted(sum(tallies), "submission"))?;
-    for (label, totals) in [("by status", totals(tallies, status)), ("by form", totals(tallies, form))] {
+    writeln!(out, "{} in all", counted(total_count(tallies), "submission"))?;
+    for (label, totals) in ["by status", "by form"].into_iter().zip(totals(tallies)) {
         if !totals.is_empty() {
-            write_wrapped(&pad(label, 11), &pieces(totals.into_iter()), console.width, out)?;
+            write_wrapped(&pad(label, 11), &format_counts(totals.into_iter()), console.width, out)?;
         }
     }
     let recent = &tallies[tallies.partition_point(|tally| tally.day < first)..];
     if !recent.is_empty() {
         writeln!(out)?;
     }
-    let most = recent.chunk_by(|a, b| a.day == b.day).map(sum).max().unwrap_or_default();
+    let most = recent.chunk_by(|a, b| a.day == b.day).map(total_count).max().unwrap_or_default();
     let number = most.to_string().len();
     for day in recent.chunk_by(|a, b| a.day == b.day) {
         let mut forms: Vec<String> = Vec::new();
@@ -130,14 +126,14 @@ fn write(
             if let Some(last) = forms.last_mut() {
                 last.push(';');
             }
-            let mut statuses = pieces(of_form.iter().map(|tally| (tally.status.name(), tally.count)));
+            let mut statuses = format_counts(of_form.iter().map(|tally| (tally.status.name(), tally.count)));
             statuses[0].insert_str(0, &format!("{}: ", visible(&of_form[0].form)));
             forms.append(&mut statuses);
         }
-        let count = sum(day);
+        let count = total_count(day);
         let bar = if console.is_terminal {
             let widest = (console.width / 3).min(MAX_BAR);
-            format!("{}  ", pad(&bar(count, most, widest, console.has_unicode), widest))
+            format!("{}  ", pad(&draw_bar(count, most, widest, console.has_unicode), widest))
         } else {
             String::new()
         };
@@ -150,7 +146,7 @@ fn write(
     let widest = channels.iter().map(|channel| columns(&visible(&channel.name))).max().unwrap_or_default();
     for channel in channels {
         let states = DeliveryState::ALL.iter().map(|state| (state.name(), channel.count(*state)));
-        let mut states = pieces(states.filter(|(_, count)| *count > 0));
+        let mut states = format_counts(states.filter(|(_, count)| *count > 0));
         if states.is_empty() {
             states.push("no deliveries".to_owned());
         }
@@ -165,8 +161,8 @@ fn write(
     Ok(())
 }
 
-/// `3 delivered,` and `1 held`
-fn pieces<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<String> {
+/// Formats each count with its name, and a comma after all but the last: `3 delivered,` and `1 held`.
+fn format_counts<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<String> {
     let mut pieces: Vec<_> = counts.map(|(name, count)| format!("{count} {},", visible(name))).collect();
     if let Some(last) = pieces.last_mut() {
         last.pop();
@@ -174,7 +170,8 @@ fn pieces<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<String> {
     pieces
 }
 
-/// Writes the head and the pieces after it. Wrapped lines are indented by the width of the head.
+/// Writes the head and the pieces after it, wrapped to `width` columns. Further lines are indented by the
+/// width of the head.
 pub(super) fn write_wrapped(
     head: &str,
     pieces: &[String],
@@ -191,7 +188,7 @@ pub(super) fn write_wrapped(
 
 /// Draws a bar for `count` on a scale where `most` is `width` columns wide. A count of 1 or more is always
 /// visible.
-fn bar(count: usize, most: usize, width: usize, has_unicode: bool) -> String {
+fn draw_bar(count: usize, most: usize, width: usize, has_unicode: bool) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (count * width * 8).div_ceil(most.max(1));
     if has_unicode {
@@ -256,7 +253,7 @@ mod tests {
     #[test]
     fn the_json_is_one_object() {
         let (tallies, channels) = sample();
-        let object = object(&tallies, &channels, "2026-11-20".parse().unwrap());
+        let object = to_json(&tallies, &channels, "2026-11-20".parse().unwrap());
         assert_eq!(object["submissions"], 13);
         assert_eq!(object["by_status"], json!({ "delivered": 2, "held": 1, "kept": 10 }));
         assert_eq!(
@@ -320,13 +317,13 @@ mod tests {
             out: &mut out,
             err: &mut err,
         };
-        write(&tallies, &channels, "2026-11-01".parse().unwrap(), &mut console).unwrap();
+        write_text(&tallies, &channels, "2026-11-01".parse().unwrap(), &mut console).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     fn check_bar(count: usize, most: usize, width: usize, unicode: &str, plain: &str) {
         assert_eq!(
-            (bar(count, most, width, true), bar(count, most, width, false)),
+            (draw_bar(count, most, width, true), draw_bar(count, most, width, false)),
             (unicode.into(), plain.into())
         );
     }

@@ -43,7 +43,7 @@ pub(super) fn write(
 ) -> anyhow::Result<usize> {
     let mut rows = vec![TableRow { cells: TITLES.map(str::to_owned), status: None }];
     for submission in submissions {
-        rows.push(row(&submission?, width));
+        rows.push(table_row(&submission?, width));
     }
     let count = rows.len() - 1;
     if count == 0 {
@@ -64,7 +64,8 @@ pub(super) fn write(
     Ok(count)
 }
 
-fn row(submission: &Submission, width: usize) -> TableRow {
+/// Formats the cells of a submission. Each field has at most `width` characters.
+fn table_row(submission: &Submission, width: usize) -> TableRow {
     let cells = [
         submission.id.to_string(),
         submission.received_at.strftime("%Y-%m-%d %H:%M").to_string(),
@@ -76,7 +77,8 @@ fn row(submission: &Submission, width: usize) -> TableRow {
     TableRow { cells, status: Some(submission.status) }
 }
 
-/// The fields except the address, cut to `width` characters each, after marks for repeats, holds and agents.
+/// Joins marks for repeats, holds and agents with all fields except the address, each cut to `width`
+/// characters.
 fn details(submission: &Submission, width: usize) -> String {
     let mut details = Vec::new();
     if submission.repeats > 0 {
@@ -128,8 +130,14 @@ pub(super) fn write_line(
     writeln!(out, "{}", [id, received, form, status, rest].join(GAP).trim_end())
 }
 
+/// Colors a text by status if `colors` is set. Statuses that need the operator stand out.
 fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
-    let style = status.filter(|_| colors).map(style).unwrap_or_default();
+    let style = match status.filter(|_| colors) {
+        Some(Status::Held) => AnsiColor::Yellow.on_default(),
+        Some(Status::Parked) => AnsiColor::Red.on_default(),
+        Some(Status::Delivered) => AnsiColor::Green.on_default(),
+        Some(Status::Kept | Status::Waiting) | None => Style::new(),
+    };
     format!("{style}{text}{style:#}")
 }
 
@@ -140,16 +148,6 @@ fn shorten_ids(rows: &mut [TableRow]) {
     let length = longest.unwrap_or_default().max(SHORT_ID);
     for row in rows {
         row.cells[0].truncate(length);
-    }
-}
-
-/// The color of a status. Statuses that need the operator stand out.
-fn style(status: Status) -> Style {
-    match status {
-        Status::Held => AnsiColor::Yellow.on_default(),
-        Status::Parked => AnsiColor::Red.on_default(),
-        Status::Delivered => AnsiColor::Green.on_default(),
-        Status::Kept | Status::Waiting => Style::new(),
     }
 }
 

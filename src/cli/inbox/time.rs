@@ -15,9 +15,9 @@ pub(super) enum TimeArgument {
 impl TimeArgument {
     /// Parses RFC 3339, a date (midnight in UTC), or an age: a whole number followed by s, m, h, d or w.
     pub(super) fn parse(text: &str) -> Result<TimeArgument, String> {
-        age(text)
+        parse_age(text)
             .map(TimeArgument::Ago)
-            .or_else(|| date(text).map(TimeArgument::At))
+            .or_else(|| parse_date(text).map(TimeArgument::At))
             .or_else(|| text.parse().ok().map(TimeArgument::At))
             .ok_or_else(|| {
                 "it must be a time such as 2026-11-20T14:00:00Z, a date such as 2026-11-20, or an age such as 30m, 2h or 3d"
@@ -25,7 +25,7 @@ impl TimeArgument {
             })
     }
 
-    /// The time itself, or the earliest possible time if an age goes back further.
+    /// The point in time, with an age counted back from `now`; at earliest the first representable time.
     pub(super) fn at(self, now: Timestamp) -> Timestamp {
         match self {
             TimeArgument::At(moment) => moment,
@@ -34,7 +34,8 @@ impl TimeArgument {
     }
 }
 
-fn age(text: &str) -> Option<SignedDuration> {
+/// Parses a whole number followed by s, m, h, d or w.
+fn parse_age(text: &str) -> Option<SignedDuration> {
     let seconds = match text.chars().last()? {
         's' => 1,
         'm' => 60,
@@ -50,7 +51,8 @@ fn age(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::from_secs(number.parse::<i64>().ok()?.checked_mul(seconds)?))
 }
 
-fn date(text: &str) -> Option<Timestamp> {
+/// Parses a date such as `2026-11-20`. Returns its midnight in UTC.
+fn parse_date(text: &str) -> Option<Timestamp> {
     // jiff would also accept a time of day, and ignore it.
     if text.len() != 10 || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {
         return None;
@@ -58,12 +60,12 @@ fn date(text: &str) -> Option<Timestamp> {
     Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
-/// RFC 3339 in UTC, with milliseconds.
+/// Formats a time as RFC 3339 in UTC, with milliseconds.
 pub(super) fn format_time(moment: Timestamp) -> String {
     format!("{moment:.3}")
 }
 
-/// `in 4 min`, `3 h ago` or `now`, in the largest unit that fits.
+/// Formats the time from `now` to `moment` in the largest unit that fits: `in 4 min`, `3 h ago` or `now`.
 pub(super) fn format_distance(moment: Timestamp, now: Timestamp) -> String {
     let seconds = moment.as_second() - now.as_second();
     let (number, unit) = match seconds.abs() {
@@ -77,7 +79,7 @@ pub(super) fn format_distance(moment: Timestamp, now: Timestamp) -> String {
     if seconds > 0 { format!("in {number} {unit}") } else { format!("{number} {unit} ago") }
 }
 
-/// `120 ms`, `3.4 s` or `2 min`
+/// Formats the time between two moments: `120 ms`, `3.4 s` or `2 min`.
 pub(super) fn format_duration(from: Timestamp, to: Timestamp) -> String {
     match to.as_millisecond() - from.as_millisecond() {
         ms @ ..1000 => format!("{} ms", ms.max(0)),

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use uuid::Uuid;
 
 use super::console::Console;
-use super::selection::{IdentityOption, open, report_unopened};
+use super::selection::{IdentityOption, decrypt_with, open_inbox};
 use super::{json, table};
 use crate::store::notifier::ChangeListener;
 use crate::store::{DatabaseUrl, Filter, InboxReader, StoreError};
@@ -36,16 +36,16 @@ pub(super) struct InboxWatch {
 }
 
 impl InboxWatch {
-    /// Submissions since the last query, in order of arrival. `None` if there is no inbox.
+    /// Returns the submissions since the last query, in order of arrival. `None` if there is no inbox.
     pub(super) fn query(&mut self, place: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
-        let Some(reader) = open(place)? else { return Ok(None) };
-        let mut new = self.list(&reader)?;
+        let Some(reader) = open_inbox(place)? else { return Ok(None) };
+        let mut new = self.list_new(&reader)?;
         new.reverse();
         Ok(Some(new))
     }
 
-    /// Submissions since the last query, newest first.
-    fn list(&mut self, reader: &InboxReader) -> Result<Vec<Submission>, StoreError> {
+    /// Returns the submissions since the last query, newest first.
+    fn list_new(&mut self, reader: &InboxReader) -> Result<Vec<Submission>, StoreError> {
         let after = self.newest.map(minute_before);
         let filter = Filter { form: self.form.clone(), after, ..Filter::default() };
         let mut new = reader.list(&filter)?.collect::<Result<Vec<_>, _>>()?;
@@ -58,20 +58,20 @@ impl InboxWatch {
         Ok(new)
     }
 
-    /// Skips existing submissions.
-    pub(super) fn skip(&mut self, place: &DatabaseUrl) -> Result<(), StoreError> {
-        let Some(reader) = open(place)? else { return Ok(()) };
+    /// Marks existing submissions as seen, so that later queries do not return them.
+    pub(super) fn skip_existing(&mut self, place: &DatabaseUrl) -> Result<(), StoreError> {
+        let Some(reader) = open_inbox(place)? else { return Ok(()) };
         let newest = Filter { limit: Some(1), ..Filter::default() };
         let newest = reader.list(&newest)?.next().transpose()?;
         self.newest = newest.map(|newest| newest.id);
         if self.newest.is_some() {
-            self.list(&reader)?;
+            self.list_new(&reader)?;
         }
         Ok(())
     }
 
     /// Prints new submissions. Returns the maximum wait before the next query.
-    fn show(
+    fn print_new(
         &mut self,
         as_json: bool,
         identity: Option<&AgeIdentity>,
@@ -82,11 +82,9 @@ impl InboxWatch {
                 self.last_error = None;
                 let wait = if new.is_some() { POLL_INTERVAL } else { POLL_MISSING };
                 for mut submission in new.into_iter().flatten() {
-                    if let Some(Err(error)) = identity.map(|identity| submission.decrypt(identity)) {
-                        report_unopened(&submission, error, console.err)?;
-                    }
+                    decrypt_with(identity, &mut submission, console.err)?;
                     if as_json {
-                        writeln!(console.out, "{}", json::line(&json::object(&submission)))?;
+                        writeln!(console.out, "{}", json::to_line(&json::submission_object(&submission)))?;
                     } else {
                         table::write_line(&submission, console.width, console.has_colors, console.out)?;
                     }
@@ -113,7 +111,7 @@ fn minute_before(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128().saturating_sub(MINUTE))
 }
 
-/// Watches until the process is stopped or standard output is closed.
+/// Prints submissions as they arrive, until the process is stopped or standard output is closed.
 pub(super) fn run(
     as_json: bool,
     form: Option<&str>,
@@ -123,13 +121,13 @@ pub(super) fn run(
     let identity = key.read()?;
     let mut listener = ChangeListener::listen(console.place);
     let mut watch = InboxWatch { form: form.map(str::to_owned), ..InboxWatch::default() };
-    watch.skip(console.place)?;
+    watch.skip_existing(console.place)?;
     exit_on_closed_output()?;
     writeln!(console.err, "Watching for submissions; Ctrl-C ends it.")?;
     loop {
         // Subscribes to the current file before the query, so that no commit between the two is missed.
         listener.wait(Duration::ZERO);
-        let wait = watch.show(as_json, identity.as_ref(), console)?;
+        let wait = watch.print_new(as_json, identity.as_ref(), console)?;
         listener.wait(wait);
     }
 }

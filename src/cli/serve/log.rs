@@ -54,7 +54,7 @@ impl ServerLog {
             config::LogFormat::Text => false,
             config::LogFormat::Json => true,
         };
-        let queue = LogQueue::start(io::stderr(), MAX_QUEUED, is_json);
+        let queue = LogQueue::start_writer(io::stderr(), MAX_QUEUED, is_json);
         let colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let own = Targets::new()
             .with_target("frontdesk", LevelFilter::from_level(options.level))
@@ -84,7 +84,7 @@ impl ServerLog {
     }
 
     /// Logs faults of the site or its configuration.
-    pub(super) fn faults(&self, faults: &[Fault]) {
+    pub(super) fn log_faults(&self, faults: &[Fault]) {
         if !self.is_json {
             self.queue.flush();
             print_faults(faults);
@@ -147,13 +147,13 @@ pub(super) struct LogQueue {
 }
 
 impl LogQueue {
-    fn start(out: impl Write + Send + 'static, capacity: usize, is_json: bool) -> Self {
+    fn start_writer(out: impl Write + Send + 'static, capacity: usize, is_json: bool) -> Self {
         let (sender, lines) = mpsc::sync_channel(capacity);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = lost.clone();
         let spawned = std::thread::Builder::new()
             .name("log".into())
-            .spawn(move || write(out, &lines, &counted, is_json));
+            .spawn(move || write_lines(out, &lines, &counted, is_json));
         // If the thread could not start, all lines are dropped and counted.
         drop(spawned);
         Self { sender, lost }
@@ -170,7 +170,7 @@ impl LogQueue {
 }
 
 /// Writes queued lines in batches until all senders are gone.
-fn write(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU64, is_json: bool) {
+fn write_lines(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU64, is_json: bool) {
     let mut reported = 0;
     let mut pending = Vec::new();
     while let Ok(first) = lines.recv() {
@@ -187,7 +187,9 @@ fn write(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU64, is
         }
         let now = lost.load(Relaxed);
         if now > reported {
-            pending.extend_from_slice(lost_lines(now - reported, is_json, jiff::Timestamp::now()).as_bytes());
+            pending.extend_from_slice(
+                format_lost_lines(now - reported, is_json, jiff::Timestamp::now()).as_bytes(),
+            );
             reported = now;
         }
         // Errors are ignored: there is no other place to report them.
@@ -198,7 +200,7 @@ fn write(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU64, is
 }
 
 /// The line that reports dropped lines.
-fn lost_lines(count: u64, is_json: bool, now: jiff::Timestamp) -> String {
+fn format_lost_lines(count: u64, is_json: bool, now: jiff::Timestamp) -> String {
     let message = "log lines were lost: standard error is not read fast enough";
     let now = format!("{now:.6}");
     if is_json {
@@ -285,7 +287,7 @@ mod tests {
     fn lines_that_do_not_fit_are_dropped_and_counted() {
         for is_json in [false, true] {
             let pipe = Pipe::default();
-            let queue = LogQueue::start(pipe.clone(), 10, is_json);
+            let queue = LogQueue::start_writer(pipe.clone(), 10, is_json);
             let say = |number: usize| (&queue).write_all(format!("{{\"n\":{number}}}\n").as_bytes()).unwrap();
             say(0);
             pipe.wait_until_blocked();

@@ -19,7 +19,7 @@ impl ServiceManager {
     pub(super) fn from_environment() -> Self {
         let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty());
         name.map_or_else(Self::default, |name| {
-            Self::to(&name).unwrap_or_else(|error| {
+            Self::connect(&name).unwrap_or_else(|error| {
                 tracing::warn!(%error, "cannot notify the service manager");
                 Self::default()
             })
@@ -27,7 +27,7 @@ impl ServiceManager {
     }
 
     /// Parses a path, or `@` and an abstract name.
-    fn to(name: &OsStr) -> io::Result<Self> {
+    fn connect(name: &OsStr) -> io::Result<Self> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
             [b'/', ..] => SocketAddr::from_pathname(name)?,
@@ -45,17 +45,17 @@ impl ServiceManager {
     }
 
     /// Reports that the server is serving requests. `systemctl status` shows `status`.
-    pub(super) fn ready(&self, status: &str) {
+    pub(super) fn notify_ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
     }
 
-    /// Reports that a reload has begun. Call [`ServiceManager::ready`] when it ends, even if it failed.
-    pub(super) fn reloading(&self) {
-        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading the site", monotonic()));
+    /// Reports that a reload has begun. Call [`ServiceManager::notify_ready`] when it ends, even if it failed.
+    pub(super) fn notify_reloading(&self) {
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading the site", monotonic_micros()));
     }
 
     /// Reports that the server accepts no more connections and will exit.
-    pub(super) fn stopping(&self) {
+    pub(super) fn notify_stopping(&self) {
         self.send("STOPPING=1\nSTATUS=Finishing open requests");
     }
 
@@ -73,7 +73,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// Microseconds of `CLOCK_MONOTONIC`, which the protocol requires.
-fn monotonic() -> i64 {
+fn monotonic_micros() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
@@ -90,17 +90,17 @@ mod tests {
             let length = manager.recv(&mut text).expect("a notification was sent");
             String::from_utf8(text[..length].to_vec()).expect("it is text")
         };
-        let notify = ServiceManager::to(name).expect("it can be reached");
-        notify.ready("12 pages\nSTOPPING=1");
+        let notify = ServiceManager::connect(name).expect("it can be reached");
+        notify.notify_ready("12 pages\nSTOPPING=1");
         assert_eq!(hear(), "READY=1\nSTATUS=12 pages STOPPING=1");
-        let before = monotonic();
-        notify.reloading();
+        let before = monotonic_micros();
+        notify.notify_reloading();
         let said = hear();
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!(lines[0], "RELOADING=1");
         let at: i64 = lines[1].strip_prefix("MONOTONIC_USEC=").expect("the time").parse().expect("a number");
-        assert!((before..=monotonic()).contains(&at), "{at}");
-        notify.stopping();
+        assert!((before..=monotonic_micros()).contains(&at), "{at}");
+        notify.notify_stopping();
         assert!(hear().starts_with("STOPPING=1\n"));
     }
 
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn without_a_manager_nothing_fails() {
-        ServiceManager::default().ready("12 pages");
-        assert!(ServiceManager::to(OsStr::new("vsock:2:1")).is_err());
+        ServiceManager::default().notify_ready("12 pages");
+        assert!(ServiceManager::connect(OsStr::new("vsock:2:1")).is_err());
         // The manager may have stopped.
         let folder = tempfile::tempdir().expect("a folder");
-        ServiceManager::to(folder.path().join("notify").as_os_str()).expect("a path").stopping();
+        ServiceManager::connect(folder.path().join("notify").as_os_str()).expect("a path").notify_stopping();
     }
 }

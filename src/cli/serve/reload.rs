@@ -78,7 +78,7 @@ impl Reloader {
     /// Handles triggers until the process exits.
     pub(super) fn run(mut self, reasons: &Receiver<ReloadReason>) {
         let mut retired = Retired::new();
-        let mut encoding = self.encode();
+        let mut encoding = self.start_encoding();
         loop {
             let reason =
                 reasons.recv_timeout(if retired.is_empty() { RELEASE_INTERVAL } else { RETIREMENT_CHECK });
@@ -86,14 +86,14 @@ impl Reloader {
             match reason {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(ReloadReason::Encoded) => self.take_encodings(),
+                Ok(ReloadReason::Encoded) => self.serve_stronger_encodings(),
                 Ok(reason) => {
                     if reason == ReloadReason::Changed {
-                        settle(reasons);
+                        wait_for_quiet_period(reasons);
                     }
                     if process::run_in_new_thread(|| self.reload()) {
                         encoding.store(true, Ordering::Relaxed);
-                        encoding = self.encode();
+                        encoding = self.start_encoding();
                     }
                 }
             }
@@ -112,7 +112,7 @@ impl Reloader {
 
     /// Compresses the served site in the background, at first quickly and then as strongly as possible.
     /// Setting the returned flag stops it.
-    fn encode(&self) -> Arc<AtomicBool> {
+    fn start_encoding(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         let (site, encodings) = (self.desk.snapshot.load().site.clone(), self.encodings.clone());
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
@@ -140,7 +140,7 @@ impl Reloader {
     }
 
     /// Serves the same site with its stronger encodings.
-    fn take_encodings(&self) {
+    fn serve_stronger_encodings(&self) {
         let live = self.desk.snapshot.load_full();
         let site = Arc::new(live.site.strengthened(&self.encodings));
         self.desk.snapshot.store(Arc::new(Snapshot { site, ..Snapshot::clone(&live) }));
@@ -149,11 +149,12 @@ impl Reloader {
     /// Reloads, and logs the result. Returns whether the site was replaced.
     fn reload(&mut self) -> bool {
         let began = Instant::now();
-        self.notify.reloading();
+        self.notify.notify_reloading();
         let reloaded = self.try_reload();
         self.desk.metrics.record_reload(reloaded.is_ok(), jiff::Timestamp::now());
         let live = self.desk.snapshot.load_full();
-        self.notify.ready(&format!("{} pages at {}", live.site.page_count, self.config.pages.base_url));
+        self.notify
+            .notify_ready(&format!("{} pages at {}", live.site.page_count, self.config.pages.base_url));
         let is_new = reloaded.is_ok();
         match reloaded {
             Ok(live) => {
@@ -183,13 +184,13 @@ impl Reloader {
         };
         let (config, mut faults) = load(None)?;
         // Checks the new certificate even if it takes effect after a restart.
-        faults.extend(config.clone().at(self.address).certificate_faults());
+        faults.extend(config.clone().with_base_url(self.address).certificate_faults());
         let mut faults = refuse_errors(faults)?;
         let (effective, _) = load(Some(&self.config))?;
         let waiting: Vec<String> =
             config.keys_needing_restart(&self.config).into_iter().map(str::to_owned).collect();
-        let mut config = effective.at(self.address);
-        let (site, found) = site::load_again(&self.folder, &config, &mut self.previous);
+        let mut config = effective.with_base_url(self.address);
+        let (site, found) = site::reload_site(&self.folder, &config, &mut self.previous);
         faults.extend(found);
         let Some(mut site) = site else { return Err(faults) };
         faults.extend(config.memory_faults(site.size()));
@@ -202,13 +203,13 @@ impl Reloader {
             tracing::warn!("`{key}` takes effect when the server is started again");
         }
         process::raise_descriptor_limit(&mut config);
-        let live = Arc::new(snapshot(&config, site, &self.worker, Some((&self.config, &before))));
+        let live = Arc::new(compose_snapshot(&config, site, &self.worker, Some((&self.config, &before))));
         // New submissions are queued for the new channels before the worker delivers to these.
         self.desk.store.channels.store(config.store.channels.clone().into());
         self.desk.intake.reconfigure(config.intake.clone());
         self.desk.disk.reconfigure(min_free(&config));
         if !config.delivers_like(&self.config) {
-            self.worker.reconfigure(deliveries(&config));
+            self.worker.reconfigure(worker_options(&config));
         }
         self.desk.snapshot.store(live.clone());
         if let Some(tls) = &self.desk.tls {
@@ -230,7 +231,7 @@ fn refuse_errors(faults: Vec<Fault>) -> Result<Vec<Fault>, Vec<Fault>> {
 
 /// Composes the state for new requests. Keeps those parts of the running server's state whose options have
 /// not changed.
-pub(super) fn snapshot(
+pub(super) fn compose_snapshot(
     config: &Config,
     site: Site,
     worker: &DeliveryWorker,
@@ -243,8 +244,10 @@ pub(super) fn snapshot(
         before.limits.requests == now.limits.requests && before.limits.shared == now.limits.shared
     });
     let byte_limiter = kept(|before, now| before.limits.bytes == now.limits.bytes);
-    let agents =
-        kept(|before, now| before.has_same_keys("agents.", now) && before.agents.origin == now.agents.origin);
+    let agents = kept(|before, now| {
+        before.has_same_values(now, |key| key.starts_with("agents."))
+            && before.agents.origin == now.agents.origin
+    });
     Snapshot {
         site: Arc::new(site),
         confirmations: worker.confirmations.clone(),
@@ -263,7 +266,7 @@ pub(super) fn snapshot(
 }
 
 /// Options of the delivery worker.
-pub(super) fn deliveries(config: &Config) -> WorkerOptions {
+pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     WorkerOptions {
         place: config.store.url.clone(),
         channels: config.channels.clone(),
@@ -273,7 +276,7 @@ pub(super) fn deliveries(config: &Config) -> WorkerOptions {
 }
 
 /// Waits for a quiet period. Discards further triggers until then.
-fn settle(reasons: &Receiver<ReloadReason>) {
+fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>) {
     let began = Instant::now();
     while began.elapsed() < MAX_SETTLE {
         match reasons.recv_timeout(QUIET_PERIOD) {
@@ -293,7 +296,7 @@ pub(super) fn min_free(config: &Config) -> MinFree {
 
 /// Triggers a reload whenever a file in `folder` changes, except for files in the data folder. Stops when the
 /// watcher is dropped.
-pub(super) fn watch(
+pub(super) fn watch_folder(
     folder: &Path,
     config: &Config,
     reasons: Sender<ReloadReason>,

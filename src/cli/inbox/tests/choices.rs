@@ -139,7 +139,7 @@ fn watch_shows_new_submissions_even_in_a_replaced_inbox() {
 fn watch_skips_existing_submissions() {
     let inbox = three_days();
     let mut watch = watch::InboxWatch::default();
-    watch.skip(&inbox.place).unwrap();
+    watch.skip_existing(&inbox.place).unwrap();
     assert_eq!(watch.query(&inbox.place).unwrap(), Some(Vec::new()));
 }
 
