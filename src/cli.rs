@@ -145,7 +145,7 @@ enum Command {
     },
 }
 
-/// Runs the command line of this process.
+/// Parses the arguments of this process and runs the command. Prints an error, and returns the exit code.
 pub fn main() -> ExitCode {
     match run_command(Arguments::parse().command) {
         Ok(code) => code,
@@ -182,12 +182,12 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Whether the error or one of its causes is a broken pipe.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Prints a completion script.
 fn print_completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "frontdesk", &mut script);
@@ -195,7 +195,7 @@ fn print_completions(shell: Shell) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes `frontdesk.1`, `frontdesk-serve.1` and so on.
+/// Writes the manual pages of all commands into a folder: `frontdesk.1`, `frontdesk-serve.1` and so on.
 fn write_manual(folder: &Path) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     clap_mangen::generate_to(Arguments::command(), folder)

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::output::{counted, with_hint};
 use crate::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
 
-/// Writes a verified copy of the inbox.
+/// Writes a verified copy of the inbox to the file `to`. Replaces an existing file only with `force`.
 pub(super) fn back_up(place: &DatabaseUrl, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
     let database = require_file(place)?;
     let began = Instant::now();
@@ -35,7 +35,8 @@ pub(super) fn back_up(place: &DatabaseUrl, to: &Path, force: bool) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// Verifies the backup and copies it to the inbox. An existing inbox is kept under another name.
+/// Verifies the backup `from` and copies it to the inbox. Replaces an existing inbox only with `force`, and
+/// keeps it under another name.
 pub(super) fn restore(from: &Path, place: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
     let database = require_file(place)?;
     let began = Instant::now();
@@ -77,7 +78,7 @@ fn require_file(place: &DatabaseUrl) -> anyhow::Result<&Path> {
     })
 }
 
-/// `2 submissions, the newest from 2026-11-20T14:03:05.120Z (36 KiB, in 12 ms)`
+/// Describes a backup: `2 submissions, the newest from 2026-11-20T14:03:05.120Z (36 KiB, in 12 ms)`.
 fn describe(backup: &Backup, took: Duration) -> String {
     let newest = backup.newest.map(|newest| format!(", the newest from {newest:.3}")).unwrap_or_default();
     format!(

@@ -6,22 +6,22 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::output::{GOOD, count_faults, print_faults};
+use super::output::{GOOD, count_faults, exit_code, print_faults};
 use super::site;
 use crate::config::{Config, Flag};
-use crate::pages::Site;
+use crate::pages::{LoadCache, Site};
 
 /// The widest `key = value` whose origin is aligned with the others, in columns.
 const MAX_ALIGNED: usize = 72;
 
-/// Prints every fault as `file:line: message`. Fails if there is one.
+/// Prints every fault of a site as `file:line: message`, or as JSON. Returns failure if there is one.
 pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     // Defaults replace invalid values, so that the faults of the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), &[], None);
     let config = config.with_base_url(None);
     faults.append(&mut config.certificate_faults());
     faults.append(&mut config.exposed_secrets());
-    let (site, mut found) = site::load_site(folder, &config);
+    let (site, mut found) = site::load_site(folder, &config, &mut LoadCache::default());
     faults.append(&mut found);
     faults.append(&mut config.memory_faults(site.as_ref().map_or(0, Site::size)));
     let pages = site.map_or(0, |site| site.page_count);
@@ -34,16 +34,14 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
         print_faults(&faults);
     }
     let mut stderr = anstream::stderr().lock();
-    if faults.is_empty() {
-        let _ = writeln!(stderr, "{GOOD}fine:{GOOD:#} {pages} pages, nothing to fix");
-        Ok(ExitCode::SUCCESS)
-    } else {
-        let _ = writeln!(stderr, "{}", count_faults(&faults));
-        Ok(ExitCode::FAILURE)
-    }
+    let _ = match faults[..] {
+        [] => writeln!(stderr, "{GOOD}fine:{GOOD:#} {pages} pages, nothing to fix"),
+        _ => writeln!(stderr, "{}", count_faults(&faults)),
+    };
+    Ok(exit_code(faults.is_empty()))
 }
 
-/// Prints one setting per line, with its origin.
+/// Prints each effective setting in one line, with its origin.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
     let (config, warnings) = site::read_configuration(folder, flags)?;
     print_faults(&warnings);

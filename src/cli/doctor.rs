@@ -16,7 +16,7 @@ use anyhow::bail;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::output::{DIM, ERROR, GOOD};
+use super::output::{DIM, ERROR, GOOD, exit_code};
 use crate::config::Config;
 use crate::deliver::digest::Digest;
 use crate::deliver::notification::Topic;
@@ -43,7 +43,7 @@ pub(super) struct DoctorOptions {
     resolver: Option<SocketAddr>,
 }
 
-/// Runs all checks and prints one line for each. Fails if there is a problem.
+/// Runs all checks and prints one line for each. Returns failure if one of them finds a problem.
 pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     let mut report = DoctorReport { out: anstream::stdout().lock(), bad: 0 };
     let is_wanted =
@@ -94,14 +94,18 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     }
     if let Some(shared) = &config.limits.shared {
         report.add_finding("limits.shared_url", check_shared_limits(shared))?;
-        report.add_finding("limits.shared_secret", check_hash_secret(shared))?;
+        // This secret protects the hashed addresses on the Redis server.
+        let secret = shared.describe_hash_secret();
+        let finding =
+            secret.map_or_else(|why| CheckResult::Bad(why.into()), |how| CheckResult::Good(how.into()));
+        report.add_finding("limits.shared_secret", finding)?;
     }
     report_inbox(&mut report, config)?;
     report.out.flush()?;
-    Ok(if report.bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit_code(report.bad == 0))
 }
 
-/// Sends a message that identifies itself as a test.
+/// Sends a test message through a channel.
 async fn send_test(channel: &ChannelOptions) -> Outcome {
     let now = Timestamp::now();
     let notice = Notification {
@@ -133,14 +137,6 @@ fn check_shared_limits(shared: &rate_limiter::RedisOptions) -> CheckResult {
         Err(why) => {
             CheckResult::Bad(format!("{shared}: {why}. While this lasts, each server counts on its own."))
         }
-    }
-}
-
-/// Checks that a secret protects the hashed addresses on the Redis server.
-fn check_hash_secret(shared: &rate_limiter::RedisOptions) -> CheckResult {
-    match shared.describe_hash_secret() {
-        Ok(secret) => CheckResult::Good(secret.to_owned()),
-        Err(problem) => CheckResult::Bad(problem.to_owned()),
     }
 }
 
@@ -176,12 +172,12 @@ struct DoctorReport<W> {
 }
 
 impl<W: Write> DoctorReport<W> {
-    /// Reports a note, such as a check that was not possible.
+    /// Prints a note, such as a check that was not possible.
     fn add_note(&mut self, what: &str, words: &str) -> anyhow::Result<()> {
         self.add_finding(what, CheckResult::Unknown(words.to_owned()))
     }
 
-    /// Reports the result of a check, and counts problems.
+    /// Prints the result of a check, and counts problems.
     fn add_finding(&mut self, what: &str, finding: CheckResult) -> anyhow::Result<()> {
         let (word, style, text) = match finding {
             CheckResult::Good(text) => ("ok", GOOD, text),
@@ -212,7 +208,7 @@ fn describe_outcome(kind: &TransportOptions, outcome: &Outcome, took: Duration) 
     }
 }
 
-/// Where the operator finds a test message.
+/// Names the place where the operator finds a test message.
 fn destination(kind: &TransportOptions) -> String {
     match kind {
         TransportOptions::Smtp(smtp) => format!("in the mailbox of {}", smtp.addresses.to.join(", ")),
@@ -221,7 +217,7 @@ fn destination(kind: &TransportOptions) -> String {
     }
 }
 
-/// The first thing that the operator should check.
+/// Advises the operator what to check first after a test message failed.
 fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
     match (kind, cause) {
         (_, Cause::Deferred) => "The receiver is not accepting messages for now: try again in a few minutes.",

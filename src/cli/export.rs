@@ -25,7 +25,7 @@ use self::layout::ExportLayout;
 use super::output::{GOOD, count_faults, print_faults, with_hint};
 use super::site;
 use crate::config::Config;
-use crate::pages::Encodings;
+use crate::pages::{Encodings, LoadCache};
 use crate::web::Address;
 use crate::web::describe::describe;
 
@@ -50,6 +50,7 @@ pub(super) struct ExportOptions {
     data_dir: Option<PathBuf>,
 }
 
+/// Writes the export of a site into the output folder, and prints its size.
 pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let config = site::load_configuration(&options.site, options.data_dir.clone())?.with_base_url(None);
     if config.base_url.is_none() {
@@ -59,7 +60,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         ));
     }
     let folder = ExportFolder::claim(&options.output, &options.site)?;
-    let (site, faults) = site::load_site(&options.site, &config);
+    let (site, faults) = site::load_site(&options.site, &config, &mut LoadCache::default());
     let Some(site) = site else {
         print_faults(&faults);
         bail!("the site cannot be exported ({})", count_faults(&faults));
@@ -100,11 +101,12 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the absolute path of the pages. Fails if nginx.conf cannot contain it.
+/// Returns the absolute path of the folder in which nginx finds the pages. Fails if nginx.conf cannot contain
+/// it.
 fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
     let root = match &options.root {
         Some(root) => std::path::absolute(root).with_context(|| format!("cannot find {}", root.display()))?,
-        None => folder.path().join("public"),
+        None => folder.path.join("public"),
     };
     let root =
         root.to_str().ok_or_else(|| anyhow!("{} is not UTF-8, which nginx.conf requires", root.display()))?;

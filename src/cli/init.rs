@@ -21,7 +21,7 @@ const FILES: &[(&str, &str)] = &[
     (".gitignore", "# Submissions are personal data: back them up, but not here.\n/data/\n"),
 ];
 
-/// Writes the site into a new or empty folder.
+/// Writes the starter site into a new or empty folder.
 pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
     if let Some(name) = find_obstacle(folder) {
         bail!("{} is not empty (it has `{name}`); name an empty folder, or a new one", folder.display());
@@ -58,13 +58,15 @@ fn find_obstacle(folder: &Path) -> Option<String> {
 mod tests {
     use super::*;
     use crate::cli::site;
+    use crate::pages::LoadCache;
 
     #[test]
     fn the_new_site_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
         run(folder.path()).expect("it can be written");
         let (config, mut faults) = Config::load(folder.path(), [], &[], None);
-        let (site, mut found) = site::load_site(folder.path(), &config.with_base_url(None));
+        let (site, mut found) =
+            site::load_site(folder.path(), &config.with_base_url(None), &mut LoadCache::default());
         faults.append(&mut found);
         assert_eq!(faults, []);
         assert!(site.is_some_and(|site| site.page_count >= 6));

@@ -49,7 +49,7 @@ pub(super) fn print_error(error: &anyhow::Error) -> io::Result<()> {
     write_error(&format!("{ERROR}error:{ERROR:#}"), error, &mut anstream::stderr().lock())
 }
 
-/// Writes an error with its causes and its hint.
+/// Writes an error after `label`, with its causes and its hint.
 pub(super) fn write_error(label: &str, error: &anyhow::Error, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{label} {error}")?;
     for cause in error.chain().skip(1) {
@@ -73,7 +73,7 @@ pub(super) fn print_faults(faults: &[Fault]) {
     }
 }
 
-/// `2 errors, 1 warning`
+/// Formats the numbers of errors and warnings: `2 errors, 1 warning`.
 pub(super) fn count_faults(faults: &[Fault]) -> String {
     let count = |severity| faults.iter().filter(|fault| fault.severity == severity).count();
     match (count(Severity::Error), count(Severity::Warning)) {
@@ -83,7 +83,7 @@ pub(super) fn count_faults(faults: &[Fault]) -> String {
     }
 }
 
-/// `1 submission`, `2 submissions`, `2 deliveries`
+/// Formats a count with its noun: `1 submission`, `2 submissions`, `2 deliveries`.
 pub(super) fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(count: N, noun: &str) -> String {
     match noun.strip_suffix('y') {
         _ if count == N::from(1) => format!("1 {noun}"),

@@ -49,6 +49,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<
     log.conclude(serve(folder, flags, watch, config, &log, started))
 }
 
+/// Starts all parts of the server, prints or logs its addresses, and serves until a signal stops it.
 fn serve(
     folder: &Path,
     flags: &[Flag],
@@ -121,7 +122,10 @@ fn serve(
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
     web::serve(&desk, sockets, &stage)?;
-    store_refusals(&desk);
+    // A failure loses only the refusals that were counted since they were last stored.
+    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() {
+        let _ = runtime.block_on(desk.store_refusals());
+    }
     worker.stop();
     desk.intake.clone().close();
     tracing::info!("stopped");
@@ -140,15 +144,7 @@ fn create_data_folder(config: &Config) {
     }
 }
 
-/// Stores the refusals counted since the last call.
-fn store_refusals(desk: &AppState) {
-    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() {
-        // A failure loses only these figures.
-        let _ = runtime.block_on(desk.store_refusals());
-    }
-}
-
-/// Loads the site and compresses part of it. Fails on errors; logs the number of warnings.
+/// Loads the site and compresses part of it. Fails if the site has errors; logs the number of warnings.
 fn load_and_compress(
     folder: &Path,
     config: &Config,
@@ -157,7 +153,7 @@ fn load_and_compress(
     log: &ServerLog,
 ) -> anyhow::Result<Site> {
     let (site, faults) = with_progress("loading the site", log, || {
-        let (site, faults) = site::reload_site(folder, config, previous);
+        let (site, faults) = site::load_site(folder, config, previous);
         (site.inspect(|site| site.compress(COMPRESSED_AT_START, Some(encodings))), faults)
     });
     let Some(site) = site else {
@@ -182,7 +178,7 @@ fn check_certificate(config: &Config) -> anyhow::Result<()> {
     bail!("TLS is not possible ({})", count_faults(&faults))
 }
 
-/// Adds a hint to an error from binding an address.
+/// Adds a hint to an error from binding an address. `flag` is the option that sets the address.
 fn explain_bind_error(error: web::BindError, flag: &str) -> anyhow::Error {
     let hint = match error.cause.kind() {
         std::io::ErrorKind::AddrInUse => {
@@ -238,6 +234,7 @@ struct ListeningAddresses {
 }
 
 impl ListeningAddresses {
+    /// Asks the sockets for their addresses.
     fn from_sockets(sockets: &Sockets) -> std::io::Result<Self> {
         let addresses =
             |sockets: &[Socket]| sockets.iter().map(Socket::address).collect::<std::io::Result<Vec<_>>>();
@@ -256,7 +253,7 @@ impl ListeningAddresses {
         Ok(Self { public, private: private.map(|address| url("http", &address)), first })
     }
 
-    /// One line per address.
+    /// Describes each address in a line: `listening on http://127.0.0.1:8080`.
     fn lines(&self) -> impl Iterator<Item = String> {
         let public = self.public.iter().map(|url| format!("listening on {url}"));
         public.chain(self.private.iter().map(|url| format!("private listener on {url}")))
@@ -394,7 +391,7 @@ fn hang_up_is_ignored() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Shows a line during an operation if standard error is a terminal and the log is text.
+/// Runs an operation, and shows a line meanwhile if standard error is a terminal and the log is text.
 fn with_progress<T>(what: &str, log: &ServerLog, work: impl FnOnce() -> T) -> T {
     let mut stderr = std::io::stderr();
     let is_shown = !log.is_json

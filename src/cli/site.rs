@@ -27,23 +27,21 @@ pub(super) struct ConfigOverrides {
 }
 
 impl ConfigOverrides {
+    /// Converts the given options to the flags of [`Config::load`].
     pub(super) fn flags(&self) -> Vec<Flag> {
+        let addresses = self.listen.iter().map(|address| match address {
+            Address::Unix(path) => Address::Unix(absolute(path).into()).to_string(),
+            address @ Address::Tcp(_) => address.to_string(),
+        });
+        let listen = addresses.collect::<Vec<_>>().join(",");
         [
-            ("server.listen", "--listen", Some(self.addresses()).filter(|addresses| !addresses.is_empty())),
+            ("server.listen", "--listen", Some(listen).filter(|listen| !listen.is_empty())),
             ("server.ops_listen", "--ops-listen", self.ops_listen.clone()),
             ("store.data_dir", "--data-dir", self.data_dir.as_deref().map(absolute)),
         ]
         .into_iter()
         .filter_map(|(key, name, value)| Some(Flag { key, name, value: value? }))
         .collect()
-    }
-
-    fn addresses(&self) -> String {
-        let addresses = self.listen.iter().map(|address| match address {
-            Address::Unix(path) => Address::Unix(absolute(path).into()).to_string(),
-            address @ Address::Tcp(_) => address.to_string(),
-        });
-        addresses.collect::<Vec<_>>().join(",")
     }
 }
 
@@ -71,7 +69,8 @@ impl InboxLocation {
     }
 }
 
-/// Reads the configuration. Prints faults, and fails if one of them is an error.
+/// Reads the configuration of the site in `folder`, with this data folder if one is given. Prints faults, and
+/// fails if one of them is an error.
 pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow::Result<Config> {
     let overrides = ConfigOverrides { data_dir, ..ConfigOverrides::default() };
     let (config, warnings) = read_configuration(folder, &overrides.flags())?;
@@ -79,7 +78,8 @@ pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> an
     Ok(config)
 }
 
-/// Reads the configuration. Returns the warnings that the command should print.
+/// Reads the configuration, and returns the warnings that the command should print. Prints errors, and fails
+/// if there are any.
 pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
     let (config, mut faults) = Config::load(folder, environment(), flags, None);
     if faults.iter().any(|fault| fault.severity == Severity::Error) {
@@ -100,13 +100,9 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Loads the site with its resources. Returns every fault. The site is `None` if one of them is an error.
-pub(super) fn load_site(folder: &Path, config: &Config) -> (Option<Site>, Vec<Fault>) {
-    reload_site(folder, config, &mut LoadCache::default())
-}
-
-/// Loads the site like [`load`], and reuses the results of earlier loads for unchanged files.
-pub(super) fn reload_site(
+/// Loads the site with its resources, and returns every fault. The site is `None` if one of them is an error.
+/// Unchanged files are taken from the loads before, whose results `previous` holds.
+pub(super) fn load_site(
     folder: &Path,
     config: &Config,
     previous: &mut LoadCache,
@@ -120,10 +116,10 @@ pub(super) fn reload_site(
     (site, loaded.faults)
 }
 
-/// The name of the folder for strong encodings.
+/// The name of the folder that keeps the strongest compressed forms of files.
 pub(super) const ENCODINGS: &str = "encodings";
 
-/// The folder for strong encodings, beside the inbox.
+/// The folder that keeps the strongest compressed forms of files, beside the inbox.
 pub(super) fn encodings_folder(config: &Config) -> PathBuf {
     config.inbox_folder().join(ENCODINGS)
 }

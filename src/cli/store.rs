@@ -25,6 +25,7 @@ pub(super) enum StoreCommand {
     },
 }
 
+/// Migrates the inbox's database, or copies the inbox to another one.
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stderr = anstream::stderr().lock();
     let place = &config.store.url;
@@ -56,7 +57,7 @@ fn read_url(typed: &str) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Adds advice on how to resolve the error.
+/// Adds advice on how to resolve an error of copying the inbox.
 fn add_hint(error: CopyError) -> anyhow::Error {
     let hint = match &error {
         CopyError::InUse(_) => {

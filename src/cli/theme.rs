@@ -11,7 +11,8 @@ use crate::config::FILE_NAME;
 use crate::fault::closest;
 use crate::pages::BUILT_IN_THEME;
 
-/// Lists all files if `names` is empty, otherwise copies these files. Never overwrites a file.
+/// Prints the names of the theme's files if `names` is empty, otherwise copies these files into the site.
+/// Never overwrites a file.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     if !site.join(FILE_NAME).exists() {
         bail!("{} is not a site's folder: it has no {FILE_NAME}", site.display());

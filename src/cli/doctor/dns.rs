@@ -22,7 +22,7 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// Uses the name servers in `/etc/resolv.conf`. `None` if the file is unreadable or lists no servers.
+    /// Uses the name servers in `/etc/resolv.conf`. `None` if the file is unreadable or lists none.
     pub(super) fn of_this_machine() -> Option<Resolver> {
         Resolver::from_resolv_conf(&fs::read_to_string("/etc/resolv.conf").ok()?)
     }
@@ -32,6 +32,7 @@ impl Resolver {
         Resolver { servers: vec![server], timeout: TIMEOUT }
     }
 
+    /// Parses the content of `/etc/resolv.conf`. `None` if it lists no name servers.
     fn from_resolv_conf(text: &str) -> Option<Resolver> {
         let server = |line: &str| {
             let mut words = line.split_whitespace();
@@ -70,7 +71,7 @@ fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result
     }
 }
 
-/// Returns `None` if the answer was truncated.
+/// Sends a query over UDP and returns the text records of the answer. `None` if the answer was truncated.
 fn query_over_udp(
     server: SocketAddr,
     id: u16,
@@ -105,6 +106,7 @@ fn query_over_udp(
     }
 }
 
+/// Sends a query over TCP and returns the text records of the answer.
 fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Vec<String>> {
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;

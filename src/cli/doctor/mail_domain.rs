@@ -17,7 +17,8 @@ pub(super) enum CheckResult {
     Unknown(String),
 }
 
-/// Checks all three records. Without a selector, looks for a DKIM key under [`USUAL_SELECTORS`].
+/// Checks the SPF, DKIM and DMARC records of a domain. Without a selector, looks for a DKIM key under
+/// [`USUAL_SELECTORS`].
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,
@@ -45,8 +46,8 @@ pub(super) fn check_records(
     [("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
 }
 
-/// Finds the text record whose first part, up to `end`, is this version. Fails if there are several;
-/// `described` names them.
+/// Finds the text record whose first part, up to `end`, is this version. Fails if there are several, with a
+/// message that begins with what `described` returns for their number.
 fn find_record<'a>(
     texts: &'a [String],
     (version, end): (&str, char),
@@ -83,7 +84,7 @@ fn check_spf(domain: &str, texts: &[String]) -> CheckResult {
     }
 }
 
-/// Checks the key under a selector. `None` if the text records contain no key.
+/// Checks the DKIM key under a selector. `None` if the text records contain no key.
 fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     let tag = |text: &str, name: &str| {
         let mut tags = text.split(';').filter_map(|tag| tag.split_once('='));

@@ -31,7 +31,7 @@ pub(super) const BLAKE3: &str = "blake3";
 #[derive(Debug)]
 pub(super) struct ExportFolder {
     /// Absolute and without symbolic links. May not exist yet.
-    path: PathBuf,
+    pub path: PathBuf,
 }
 
 /// The content of the output folder before the export.
@@ -44,10 +44,12 @@ enum ExistingContent {
 }
 
 impl ExportFolder {
-    /// Checks that an export may be written to `output`.
+    /// Checks that an export of `site` may be written to `output`, and resolves the path of this folder.
     pub fn claim(output: &Path, site: &Path) -> anyhow::Result<Self> {
         let path = resolve(output)?;
-        if let Some(name) = SITE_FOLDERS.iter().find(|name| is_within(&path, &site.join(name))) {
+        let is_within =
+            |name: &&&str| site.join(name).canonicalize().is_ok_and(|part| path.starts_with(part));
+        if let Some(name) = SITE_FOLDERS.iter().find(is_within) {
             bail!(
                 "{} is within the site's own {name}/, so it would be part of the next export",
                 output.display()
@@ -59,10 +61,6 @@ impl ExportFolder {
         let folder = Self { path };
         folder.examine()?;
         Ok(folder)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Determines the content of the folder. Fails if an export must not replace it.
@@ -100,7 +98,7 @@ impl ExportFolder {
         Ok(ExistingContent::Export(files))
     }
 
-    /// Replaces the existing content with `files`, keyed by name. Returns whether the folder contained an
+    /// Replaces the existing content with `files`, keyed by name. Returns whether this replaced an earlier
     /// export.
     pub fn fill(&self, files: &BTreeMap<String, Bytes>) -> anyhow::Result<bool> {
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("export");
@@ -143,7 +141,7 @@ impl ExportFolder {
     }
 }
 
-/// The absolute path without symbolic links. Its last components may not exist.
+/// Returns the absolute path without symbolic links. Its last components may not exist.
 fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     let absolute = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
     let mut rest = Vec::new();
@@ -161,11 +159,6 @@ fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
             Err(error) => return Err(anyhow!(error).context(format!("cannot find {}", path.display()))),
         }
     }
-}
-
-/// Whether `path` is `folder` or inside it.
-fn is_within(path: &Path, folder: &Path) -> bool {
-    folder.canonicalize().is_ok_and(|folder| path.starts_with(folder))
 }
 
 /// The names of all files below a folder. Names that are not UTF-8 are converted lossily; an export has no
@@ -198,6 +191,7 @@ fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     files.map(|(name, file)| Some((name.clone(), file[BLAKE3].as_str()?.to_owned()))).collect()
 }
 
+/// Creates a folder with these files and their folders, and waits until they are on the disk.
 fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Result<()> {
     fs::create_dir(folder)?;
     for (name, bytes) in files {
@@ -231,7 +225,7 @@ fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Resu
     }
 }
 
-/// Removes these files, and the folders that become empty.
+/// Removes the files with these names in a folder, and the folders that become empty. Ignores errors.
 fn remove_files<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
     let mut folders = BTreeSet::from([folder.to_owned()]);
     for name in names {

@@ -3,7 +3,7 @@
 use super::layout::{ExportLayout, UrlContent};
 use crate::pages::path;
 
-/// Headers by URL. Hosts join the values of a header from two matching rules, so each header is in one rule.
+/// Renders `_headers`: the headers of each URL. Hosts join the values of a header from two matching rules, so each header is in one rule.
 pub(super) fn headers(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n/*\n");
     write_headers(&mut text, &layout.common);
@@ -20,7 +20,7 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
     text
 }
 
-/// Redirects for aliases and for URLs without their trailing slash, one `/from /to 308` per line.
+/// Renders `_redirects`: one line `/from /to 308` for each alias and each URL without its trailing slash.
 pub(super) fn redirects(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n");
     for (path, place) in &layout.urls {
@@ -32,11 +32,13 @@ pub(super) fn redirects(layout: &ExportLayout) -> String {
     text
 }
 
-/// Encodes `*`, which would match any text, and `:`, which would begin a placeholder.
+/// Encodes a path for `_headers`: also `*`, which would match any text, and `:`, which would begin a
+/// placeholder.
 fn url_pattern(path: &str) -> String {
     path::encode(path).replace('*', "%2A").replace(':', "%3A")
 }
 
+/// Adds one indented line for each header.
 fn write_headers<'a>(text: &mut String, headers: impl IntoIterator<Item = &'a (String, String)>) {
     for (name, value) in headers {
         text.push_str(&format!("  {name}: {value}\n"));

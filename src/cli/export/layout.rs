@@ -47,7 +47,7 @@ pub(super) enum UrlContent {
 }
 
 impl UrlContent {
-    /// The representations that are files.
+    /// The representations at this URL that are stored as files.
     pub fn stored(&self) -> impl Iterator<Item = &StoredRepresentation> {
         let of = match self {
             Self::Page { html, markdown, .. } => [Some(html), Some(markdown)],
@@ -58,7 +58,7 @@ impl UrlContent {
     }
 }
 
-/// The path of a served file in the export.
+/// The path in the export of a file that is served: `public/` and its name.
 pub(super) fn public_path(name: &str) -> String {
     format!("public/{name}")
 }
@@ -122,20 +122,16 @@ impl ExportLayout {
         reply.headers.iter().filter(|header| !self.common.contains(header) && !others.contains(&&*header.0))
     }
 
-    fn replies(&self) -> impl Iterator<Item = &RecordedResponse> {
+    /// The headers that all responses have with the same value.
+    fn common_headers(&self) -> Vec<(String, String)> {
         let spoken = self.places().filter_map(|place| match place {
             UrlContent::Page { neither: reply, .. } | UrlContent::Moved(reply) => Some(reply),
             UrlContent::File(_) => None,
         });
         let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
         let fixed = [&self.unknown_endpoint, &self.read_only, &self.ambiguous];
-        spoken.chain(coded.map(|coded| &coded.reply)).chain(fixed)
-    }
-
-    /// The headers that all responses have with the same value.
-    fn common_headers(&self) -> Vec<(String, String)> {
         let mut common = self.read_only.headers.clone();
-        for reply in self.replies() {
+        for reply in spoken.chain(coded.map(|coded| &coded.reply)).chain(fixed) {
             common.retain(|(name, value)| reply.header(name) == Some(value));
         }
         common
@@ -181,7 +177,8 @@ impl FileNames {
             && above.all(|folder| !self.files.contains_key(folder) && !RESERVED.contains(&folder))
     }
 
-    /// Claims the files of a representation: `wanted`, and the same name plus an extension for each encoding.
+    /// Assigns file names to the encodings of a representation: preferably `wanted` for the uncompressed body,
+    /// and that name plus an extension for each encoding.
     fn store(&mut self, of: EncodedResponses, wanted: &str) -> StoredRepresentation {
         let identity = self.claim(wanted, &of.identity().body);
         let coded = of.0.into_iter().map(|(encoding, reply)| {

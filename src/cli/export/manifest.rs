@@ -40,7 +40,7 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
     text
 }
 
-/// Describes the response at a URL.
+/// Describes the response at a URL for the manifest.
 fn describe_url(layout: &ExportLayout, place: &UrlContent) -> Value {
     match place {
         UrlContent::Page { html, markdown, neither } => json!({
@@ -77,7 +77,7 @@ fn describe_representation(layout: &ExportLayout, stored: &StoredRepresentation)
     value
 }
 
-/// Adds the name, the size and the validator of a file.
+/// Adds the name, the size and the validator (ETag) of a file to an object.
 fn add_file(value: &mut Value, coded: &EncodedFile) {
     value["file"] = public_path(&coded.name).into();
     value[BYTES] = coded.reply.body.len().into();
@@ -86,7 +86,7 @@ fn add_file(value: &mut Value, coded: &EncodedFile) {
     }
 }
 
-/// A response without a file.
+/// Describes a response that is not a file: its status, location, headers and body.
 fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     let mut value = json!({ "status": reply.status });
     if let Some(location) = reply.header("location") {
@@ -97,7 +97,7 @@ fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     value
 }
 
-/// The headers that are neither common to all responses nor in another member.
+/// The headers of a response that are neither common to all responses nor in another member of its object.
 fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     headers_object(layout.own_headers(reply, &["etag", "location", "content-encoding"]))
 }

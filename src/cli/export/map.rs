@@ -16,14 +16,14 @@ impl NginxMap {
         Self { source: source.to_owned(), variable: variable.to_owned(), lines }
     }
 
-    /// Adds a text. nginx ignores its case.
+    /// Maps a text to a value. nginx ignores the text's case.
     pub fn add_text(&mut self, text: &str, value: &str) -> &mut Self {
         self.lines.push((quote(text), value.to_owned()));
         self
     }
 
-    /// Adds a regular expression, which ignores case if it begins with `*`. The first match counts; texts
-    /// take precedence over expressions.
+    /// Maps texts that match a regular expression to a value. The expression ignores case if it begins with
+    /// `*`. The first match counts; texts take precedence over expressions.
     pub fn add_expression(&mut self, expression: &str, value: &str) -> &mut Self {
         self.add_text(&format!("~{expression}"), value)
     }

@@ -50,7 +50,7 @@ const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
 const LETTERS: [(Encoding, char); 3] =
     [(Encoding::Brotli, 'b'), (Encoding::Zstd, 'z'), (Encoding::Gzip, 'g')];
 
-/// The encodings of a file, one letter each.
+/// Names the encodings of a file by one letter each, in the order of preference.
 pub(super) fn encoding_letters(encodings: impl Iterator<Item = Encoding>) -> String {
     let has: Vec<Encoding> = encodings.collect();
     LETTERS.iter().filter(|(encoding, _)| has.contains(encoding)).map(|(_, letter)| letter).collect()
@@ -73,22 +73,23 @@ fn rest_of_parameter() -> String {
     format!(r#"(?:[^",;\n]++|{QUOTED})*+"#)
 }
 
-/// Skipped members, as few as possible.
+/// Matches list members to skip, as few as possible.
 fn earlier_members() -> String {
     format!("(?:{},)*?", rest_of_member())
 }
 
-/// Parameters before the weight.
+/// Matches the parameters of a list member before its weight.
 fn parameters() -> String {
     format!(r"{OWS}(?:;(?!{OWS}q{OWS}=){})*+", rest_of_parameter())
 }
 
-/// Parameters after the weight, which are ignored.
+/// Matches the parameters of a list member after its weight, which are ignored.
 fn after_weight() -> String {
     format!("{OWS}(?:;{})*+{END}", rest_of_parameter())
 }
 
-/// A map from a field value, with ten digits below it, to the greatest weight that a member `name` has in it.
+/// Maps the field value in `source`, followed by ten digits, to the greatest weight of the member `name` in
+/// it. Without such a member, the weight is `otherwise`.
 fn weight_map(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap {
     let member = format!("{}{OWS}{name}{}", earlier_members(), parameters());
     let (rest, q) = (after_weight(), format!(";{OWS}q{OWS}={OWS}"));
@@ -127,7 +128,8 @@ fn less_than_later() -> String {
     expression
 }
 
-/// The chosen representation as `$frontdesk_media`: `html`, `markdown` or `none`.
+/// The maps that choose a representation by `Accept`. The result is `$frontdesk_media`: `html`, `markdown` or
+/// `none`.
 pub(super) fn media_maps() -> Vec<NginxMap> {
     let name_of = |media| match media {
         Some(Media::Html) => "html",
@@ -186,8 +188,8 @@ pub(super) fn media_maps() -> Vec<NginxMap> {
     ]
 }
 
-/// Chooses among the encodings whose letters are in `$frontdesk_has`. The result is `$frontdesk_encoding`:
-/// `br`, `zstd`, `gzip` or empty.
+/// The maps that choose by `Accept-Encoding` among the encodings whose letters are in `$frontdesk_has`. The
+/// result is `$frontdesk_encoding`: `br`, `zstd`, `gzip` or empty.
 pub(super) fn encoding_maps() -> Vec<NginxMap> {
     let source = "$http_accept_encoding";
     let mut maps = vec![

@@ -19,12 +19,12 @@ use crate::web::trusted_proxies::{
 };
 use crate::web::{ForwardedHeader, WebOptions};
 
-/// Escapes dollars, so that the text contains no variables.
+/// Escapes dollar signs, so that nginx finds no variables in the text.
 fn escape_variables(text: &str) -> String {
     text.replace('$', "${frontdesk_dollar}")
 }
 
-/// Quotes a word without variables.
+/// Quotes a text for nginx, so that it contains no variables.
 fn quote_literal(text: &str) -> String {
     quote(&escape_variables(text))
 }
@@ -78,6 +78,7 @@ struct FileTable {
 }
 
 impl FileTable {
+    /// A table without files, whose default Cache-Control is the most frequent one.
     fn new(layout: &ExportLayout) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for stored in layout.places().flat_map(UrlContent::stored) {
@@ -139,7 +140,7 @@ impl FileTable {
     }
 }
 
-/// `http.conf`, for the block `http { }`.
+/// Renders `http.conf`, for the block `http { }`.
 pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], options: &WebOptions) -> String {
     let mut maps = site_maps(layout);
     maps.extend(negotiation::media_maps());
@@ -243,11 +244,12 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     ]
 }
 
+/// The body of a response as text.
 fn body_text(reply: &RecordedResponse) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
-/// The values of a header, by response. By default, the header of the file is sent.
+/// The map from the kind of response to the value of a header. By default, the header of the file is sent.
 fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     fn not_acceptable(place: &UrlContent) -> Option<&RecordedResponse> {
         match place {
@@ -282,7 +284,7 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     map
 }
 
-/// Returns the first response of a kind. All responses of that kind have the same headers.
+/// Returns the first response that `of` finds at a URL. All responses of that kind have the same headers.
 fn first_response<'a>(
     layout: &'a ExportLayout,
     of: impl Fn(&'a UrlContent) -> Option<&'a RecordedResponse>,
@@ -290,7 +292,7 @@ fn first_response<'a>(
     layout.urls.iter().find_map(|(_, place)| of(place))
 }
 
-/// `server.conf`, for a block `server { }`.
+/// Renders `server.conf`, for a block `server { }`.
 pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
     let headers: Vec<String> = layout
         .common
@@ -325,7 +327,8 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     )
 }
 
-/// Sets or removes each header that replicas trust, so that nginx never forwards a client's value.
+/// The directives that set or remove each header that the frontdesk servers trust, so that nginx never
+/// forwards a client's value.
 fn forwarding_directives(options: &WebOptions) -> String {
     let lines = TRUSTED_HEADERS.iter().map(|name| {
         let value = match (*name, options.forwarded_header) {

@@ -8,7 +8,6 @@
 
 use std::any::Any;
 use std::io::{self, IsTerminal as _, Write};
-use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -44,7 +43,7 @@ pub(super) struct ServerLog {
 }
 
 impl ServerLog {
-    /// Installs the log for this process, including panics.
+    /// Installs the log for this process, and logs panics.
     ///
     /// Drops events from libraries, because at lower levels they may quote requests.
     pub(super) fn start(options: config::LogOptions) -> Self {
@@ -72,18 +71,22 @@ impl ServerLog {
         let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
         let last = queue.clone();
         std::panic::set_hook(Box::new(move |panic| {
-            log_panic(panic);
+            let place = panic.location().map(ToString::to_string).unwrap_or_default();
+            let thread = std::thread::current();
+            let name = thread.name();
+            let message = describe_panic(panic.payload());
+            tracing::error!(place, thread = name.unwrap_or("(unnamed)"), "{message}");
             last.flush();
             // A panic in a worker affects one connection. Any other thread would stop doing its work, so the
             // process aborts, and the service manager restarts it without loss.
-            if !std::thread::current().name().is_some_and(|name| name.starts_with(web::WORKER)) {
+            if !name.is_some_and(|name| name.starts_with(web::WORKER)) {
                 std::process::abort();
             }
         }));
         Self { is_json, queue }
     }
 
-    /// Logs faults of the site or its configuration.
+    /// Logs faults of the site or its configuration, or prints them if the log is text.
     pub(super) fn log_faults(&self, faults: &[Fault]) {
         if !self.is_json {
             self.queue.flush();
@@ -98,8 +101,8 @@ impl ServerLog {
         }
     }
 
-    /// Logs the error that ended the server if the log is JSON. Otherwise returns the error, and the command
-    /// line prints it.
+    /// Logs the error that ended the server if the log is JSON. Otherwise returns the error for the command line
+    /// to print.
     pub(super) fn conclude(&self, result: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         let error = match result {
             Err(error) if self.is_json => error,
@@ -115,14 +118,6 @@ impl Drop for ServerLog {
     fn drop(&mut self) {
         self.queue.flush();
     }
-}
-
-/// Logs a panic with its thread and location.
-fn log_panic(panic: &PanicHookInfo<'_>) {
-    let place = panic.location().map(ToString::to_string).unwrap_or_default();
-    let thread = std::thread::current();
-    let thread = thread.name().unwrap_or("(unnamed)");
-    tracing::error!(place, thread, "{}", describe_panic(panic.payload()));
 }
 
 /// The message about a panic. Includes the panic's own message only if it is constant: a formatted one could
@@ -147,6 +142,7 @@ pub(super) struct LogQueue {
 }
 
 impl LogQueue {
+    /// Starts the thread that writes the lines of a new queue to `out`. The queue holds up to `capacity` lines.
     fn start_writer(out: impl Write + Send + 'static, capacity: usize, is_json: bool) -> Self {
         let (sender, lines) = mpsc::sync_channel(capacity);
         let lost = Arc::new(AtomicU64::new(0));
@@ -169,7 +165,7 @@ impl LogQueue {
     }
 }
 
-/// Writes queued lines in batches until all senders are gone.
+/// Writes queued lines to `out` in batches until all senders are gone. Reports how many lines were lost.
 fn write_lines(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU64, is_json: bool) {
     let mut reported = 0;
     let mut pending = Vec::new();
@@ -199,7 +195,7 @@ fn write_lines(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU
     }
 }
 
-/// The line that reports dropped lines.
+/// Formats the line that reports how many lines were lost.
 fn format_lost_lines(count: u64, is_json: bool, now: jiff::Timestamp) -> String {
     let message = "log lines were lost: standard error is not read fast enough";
     let now = format!("{now:.6}");

@@ -26,7 +26,7 @@ impl ServiceManager {
         })
     }
 
-    /// Parses a path, or `@` and an abstract name.
+    /// Opens a socket for messages to the manager's socket: a path, or `@` and an abstract name.
     fn connect(name: &OsStr) -> io::Result<Self> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -46,7 +46,8 @@ impl ServiceManager {
 
     /// Reports that the server is serving requests. `systemctl status` shows `status`.
     pub(super) fn notify_ready(&self, status: &str) {
-        self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
+        // Each line is an assignment, so the status must be one line.
+        self.send(&format!("READY=1\nSTATUS={}", status.replace(['\n', '\r'], " ")));
     }
 
     /// Reports that a reload has begun. Call [`ServiceManager::notify_ready`] when it ends, even if it failed.
@@ -59,7 +60,7 @@ impl ServiceManager {
         self.send("STOPPING=1\nSTATUS=Finishing open requests");
     }
 
-    /// Ignores errors: the server works without a manager.
+    /// Sends a message to the manager. Ignores errors, because the server works without a manager.
     fn send(&self, state: &str) {
         if let Some((socket, manager)) = &self.manager {
             let _ = socket.send_to_addr(state.as_bytes(), manager);
@@ -67,12 +68,7 @@ impl ServiceManager {
     }
 }
 
-/// Joins lines, because each line is an assignment.
-fn one_line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
-}
-
-/// Microseconds of `CLOCK_MONOTONIC`, which the protocol requires.
+/// The time of `CLOCK_MONOTONIC` in microseconds, which the protocol requires.
 fn monotonic_micros() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000

@@ -98,16 +98,13 @@ impl Reloader {
                 }
             }
             retired.push(before);
-            retired.retain(|state| Arc::strong_count(state) > 1 && !self.is_served(state));
+            let served = self.desk.snapshot.load();
+            retired.retain(|state| Arc::strong_count(state) > 1 && !Arc::ptr_eq(state, &served));
+            drop(served);
             if retired.is_empty() {
                 process::release_memory();
             }
         }
-    }
-
-    /// Whether this is the snapshot that the server uses for new requests.
-    fn is_served(&self, state: &Arc<Snapshot>) -> bool {
-        Arc::ptr_eq(state, &self.desk.snapshot.load())
     }
 
     /// Compresses the served site in the background, at first quickly and then as strongly as possible.
@@ -146,7 +143,7 @@ impl Reloader {
         self.desk.snapshot.store(Arc::new(Snapshot { site, ..Snapshot::clone(&live) }));
     }
 
-    /// Reloads, and logs the result. Returns whether the site was replaced.
+    /// Reloads the site and its configuration, and logs the result. Returns whether they were replaced.
     fn reload(&mut self) -> bool {
         let began = Instant::now();
         self.notify.notify_reloading();
@@ -155,12 +152,12 @@ impl Reloader {
         let live = self.desk.snapshot.load_full();
         self.notify
             .notify_ready(&format!("{} pages at {}", live.site.page_count, self.config.pages.base_url));
-        let is_new = reloaded.is_ok();
         match reloaded {
             Ok(live) => {
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let (pages, generation) = (live.site.page_count, live.generation);
                 tracing::info!(pages, generation, took_ms, "site and configuration reloaded");
+                true
             }
             Err(faults) => {
                 for fault in &faults {
@@ -171,12 +168,12 @@ impl Reloader {
                 }
                 let count = count_faults(&faults);
                 tracing::error!("reload failed; still serving the previous site ({count})");
+                false
             }
         }
-        is_new
     }
 
-    /// Loads and serves a new snapshot. On error, changes nothing and returns the faults.
+    /// Loads the site and its configuration, and serves them. On error, changes nothing and returns the faults.
     fn try_reload(&mut self) -> Result<Arc<Snapshot>, Vec<Fault>> {
         let load = |running| {
             let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
@@ -190,7 +187,7 @@ impl Reloader {
         let waiting: Vec<String> =
             config.keys_needing_restart(&self.config).into_iter().map(str::to_owned).collect();
         let mut config = effective.with_base_url(self.address);
-        let (site, found) = site::reload_site(&self.folder, &config, &mut self.previous);
+        let (site, found) = site::load_site(&self.folder, &config, &mut self.previous);
         faults.extend(found);
         let Some(mut site) = site else { return Err(faults) };
         faults.extend(config.memory_faults(site.size()));
@@ -265,7 +262,7 @@ pub(super) fn compose_snapshot(
     }
 }
 
-/// Options of the delivery worker.
+/// The options of the delivery worker in a configuration.
 pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     WorkerOptions {
         place: config.store.url.clone(),
@@ -275,7 +272,8 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     }
 }
 
-/// Waits for a quiet period. Discards further triggers until then.
+/// Waits until nothing has triggered a reload for [`QUIET_PERIOD`], at most [`MAX_SETTLE`]. Discards triggers
+/// until then.
 fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>) {
     let began = Instant::now();
     while began.elapsed() < MAX_SETTLE {
