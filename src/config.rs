@@ -53,7 +53,6 @@ pub struct Config {
     /// The public address of the site, if configured, or derived from the first ACME domain by
     /// [`Config::with_base_url`].
     pub base_url: Option<String>,
-    /// The addresses of the HTTP listeners.
     pub listen: Vec<Address>,
     pub tls_listen: Vec<Address>,
     /// The address of the private listener, if it is enabled.
@@ -79,7 +78,6 @@ pub struct Config {
     secret_files: Vec<SecretFile>,
 }
 
-/// The format of the log on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text on a terminal, JSON elsewhere.
@@ -658,27 +656,19 @@ fn read_log_options(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions
 
 /// Reads `[content_signals]`: whether crawlers may use the content for search, for answers and for training.
 fn read_content_signals(r: &mut Reader<'_>) -> resources::ContentSignals {
+    let mut signal = |name, example, documentation| {
+        r.get(key(name).with_example(example), "", documentation, value::optional(value::parse_bool))
+    };
     resources::ContentSignals {
-        search: r.get(
-            key("content_signals.search").with_example("true"),
-            "",
+        search: signal(
+            "content_signals.search",
+            "true",
             "Your preferences for automated use of the content, which robots.txt states (Content-Signal): \
              building a search index, using pages as input for an answer, and training models. An unset key \
              states nothing. `ai_train = false` also asks crawlers that collect training data to stay away.",
-            value::optional(value::parse_bool),
         ),
-        ai_input: r.get(
-            key("content_signals.ai_input").with_example("true"),
-            "",
-            "",
-            value::optional(value::parse_bool),
-        ),
-        ai_train: r.get(
-            key("content_signals.ai_train").with_example("false"),
-            "",
-            "",
-            value::optional(value::parse_bool),
-        ),
+        ai_input: signal("content_signals.ai_input", "true", ""),
+        ai_train: signal("content_signals.ai_train", "false", ""),
     }
 }
 

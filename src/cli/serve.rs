@@ -223,11 +223,8 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     Ok(sockets)
 }
 
-/// The bound addresses.
 struct ListeningAddresses {
-    /// The URLs of the public listeners.
     public: Vec<String>,
-    /// The URL of the private listener.
     private: Option<String>,
     /// The first TCP address for links, over TLS if it is configured. `None` if all are Unix sockets.
     first: Option<SocketAddr>,

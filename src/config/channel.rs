@@ -81,7 +81,8 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
     };
     let username = r.get(key("username").with_example("\"desk@example.com\""), "", "", value::parse_line);
     let password = key("password").with_example("\"secret\"").secret();
-    let password = r.get(password, "", "better in the environment", value::optional(parse_password));
+    let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("a text")?.to_owned());
+    let password = r.get(password, "", "better in the environment", value::optional(any_text));
     let addresses = read_mail_addresses(r, defaults.email, defaults.title);
     let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
         .map(|(_, roots)| roots);
@@ -247,10 +248,6 @@ fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let expected = || "a key \"whsec_…\", or a list of two while it is being changed".to_owned();
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));
     raw.items().ok_or_else(expected)?.into_iter().map(key).collect()
-}
-
-fn parse_password(raw: &Raw) -> ParseResult<String> {
-    Ok(raw.as_text().ok_or("a text")?.to_owned())
 }
 
 fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {

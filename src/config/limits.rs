@@ -9,12 +9,9 @@ use crate::forms::MAX_BODY_BYTES;
 use crate::limits::rate_limiter;
 use crate::limits::{self, Quota};
 
-/// The values of `[limits]`.
 #[derive(Debug, Clone)]
 pub struct LimitValues {
-    /// Request quotas of the forms.
     pub requests: limits::LimitOptions,
-    /// Daily byte budgets of the forms.
     pub bytes: limits::ByteOptions,
     /// The Redis server that shares the counts; `None` if this server counts alone.
     pub shared: Option<rate_limiter::RedisOptions>,

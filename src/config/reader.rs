@@ -14,10 +14,8 @@ use crate::fault::{Fault, closest};
 
 /// The configuration file's name in the site's folder.
 pub const FILE_NAME: &str = "frontdesk.toml";
-
 /// Prefix of every environment variable that sets a key.
 const PREFIX: &str = "FRONTDESK_";
-
 /// Maximum length of a channel's name, in characters.
 const MAX_NAME: usize = 32;
 
@@ -89,11 +87,9 @@ impl ConfigKey {
 /// A command-line flag that sets a key.
 #[derive(Debug, Clone)]
 pub struct Flag {
-    /// The key that it sets.
     pub key: &'static str,
     /// The flag as typed, such as `--listen`.
     pub name: &'static str,
-    /// The value as typed.
     pub value: String,
 }
 
@@ -102,11 +98,8 @@ pub struct Flag {
 pub enum ValueOrigin {
     /// No flag, variable or line sets the key.
     Default,
-    /// This line of the file.
     File(usize),
-    /// This environment variable.
     Environment(String),
-    /// This flag.
     Flag(&'static str),
 }
 
@@ -136,11 +129,9 @@ impl fmt::Display for ValueOrigin {
 /// A key with its effective value.
 #[derive(Clone)]
 pub struct Setting {
-    /// The declaration of the key.
     pub key: ConfigKey,
     /// The value in TOML, with secrets hidden: passwords, keys and the URLs of webhooks.
     pub value: String,
-    /// Where the value comes from.
     pub origin: ValueOrigin,
     pub(super) raw: Raw,
 }
@@ -174,7 +165,6 @@ impl fmt::Debug for Setting {
 pub(super) struct Reader<'a> {
     /// The file's values and tables by dotted name, with their lines.
     entries: BTreeMap<String, (Raw, usize)>,
-    /// `FRONTDESK_…` variables.
     environment: BTreeMap<String, String>,
     flags: &'a [Flag],
     /// The settings of the running server, which supply the values of keys that need a restart.
@@ -185,7 +175,6 @@ pub(super) struct Reader<'a> {
     /// The keys whose secrets are in files. The configuration file has the path `None`; the environment names
     /// the others.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
-    /// Keys with unusable values.
     unusable: Vec<String>,
     faults: Vec<Fault>,
 }

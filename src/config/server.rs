@@ -10,14 +10,10 @@ use crate::web::{self, Address, ForwardedHeader};
 
 /// Minimum value of `server.max_memory`, in bytes.
 const MIN_MEMORY: u64 = 64 << 20;
-
 /// Maximum value of `server.max_memory`, in bytes: 1024 TiB, more than any machine has.
 const MAX_MEMORY: u64 = 1 << 50;
-
 /// Maximum number of connections, far more than one machine can hold.
 const MAX_CONNECTIONS: i64 = 10_000_000;
-
-/// Maximum number of worker threads.
 const MAX_WORKERS: i64 = 1024;
 
 /// The valid range of a timeout: from this many seconds to an hour.

@@ -6,7 +6,6 @@ use super::reader::Setting;
 
 /// The maximum width of comments, in columns.
 const WIDTH: usize = 118;
-
 /// The column of the comments beside the keys of channels.
 const CHANNEL_COMMENTS: usize = 45;
 

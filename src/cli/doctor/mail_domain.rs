@@ -6,7 +6,6 @@ use super::dns::Resolver;
 const USUAL_SELECTORS: [&str; 12] =
     ["default", "mail", "dkim", "google", "selector1", "selector2", "k1", "k2", "s1", "s2", "smtp", "key1"];
 
-/// The result of one check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CheckResult {
     /// No problem, with a description of the finding.

@@ -20,14 +20,12 @@ use crate::pages::file::fingerprint;
 pub(super) const MANIFEST: &str = "manifest.json";
 /// Identifies a manifest that this command wrote.
 pub(super) const GENERATOR: &str = "frontdesk export";
-/// The version of the manifest's format.
 pub(super) const FORMAT: u32 = 1;
 /// Members of the manifest.
 pub(super) const FILES: &str = "files";
 pub(super) const BYTES: &str = "bytes";
 pub(super) const BLAKE3: &str = "blake3";
 
-/// The output folder of an export.
 #[derive(Debug)]
 pub(super) struct ExportFolder {
     /// Absolute and without symbolic links. May not exist yet.
@@ -39,7 +37,6 @@ pub(super) struct ExportFolder {
 enum ExistingContent {
     Nothing,
     Empty,
-    /// The files of an earlier export.
     Export(BTreeSet<String>),
 }
 

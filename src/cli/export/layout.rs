@@ -11,10 +11,8 @@ use crate::web::describe::{Description, EncodedResponses, RecordedResponse, UrlR
 
 /// The longest name of a file or folder that every common file system accepts, in bytes.
 const MAX_NAME: usize = 255;
-
 /// The folder for bodies whose URL cannot be a file name.
 const ASIDE: &str = "frontdesk-files";
-
 /// Names with a special meaning for static hosts.
 const RESERVED: [&str; 2] = ["_headers", "_redirects"];
 
@@ -38,7 +36,6 @@ impl StoredRepresentation {
     }
 }
 
-/// The response at a URL.
 #[derive(Debug)]
 pub(super) enum UrlContent {
     Page { html: StoredRepresentation, markdown: StoredRepresentation, neither: RecordedResponse },
@@ -138,7 +135,6 @@ impl ExportLayout {
     }
 }
 
-/// The claimed file names.
 #[derive(Debug, Default)]
 struct FileNames {
     files: BTreeMap<String, String>,

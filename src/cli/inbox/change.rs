@@ -97,11 +97,8 @@ fn explain_nothing_to_retry(
 }
 
 fn describe_retried(count: usize) -> String {
-    let verb = plural(count, "is", "are");
-    format!(
-        "{} {verb} due now and will be attempted as soon as the server is running",
-        counted(count, "delivery")
-    )
+    let (deliveries, are) = (counted(count, "delivery"), plural(count, "is", "are"));
+    format!("{deliveries} {are} due now and will be attempted as soon as the server is running")
 }
 
 /// Holds each submission's deliveries that have not started yet.

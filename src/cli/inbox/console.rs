@@ -19,13 +19,11 @@ const DEFAULT_WIDTH: usize = 100;
 /// The streams and the environment of a command.
 pub(super) struct Console<'a> {
     pub(super) now: Timestamp,
-    /// The inbox's database.
     pub(super) place: &'a DatabaseUrl,
     /// The open inbox; `None` if nothing has been received yet.
     pub(super) inbox: Option<Rc<InboxReader>>,
     /// The space to keep free on the inbox's file system.
     pub(super) min_free: MinFree,
-    /// The configured channels.
     pub(super) channels: &'a [Route],
     /// The width of tables, in columns.
     pub(super) width: usize,

@@ -11,7 +11,6 @@ use super::width::{columns, pad, shorten};
 use crate::forms::text::visible;
 use crate::submission::{Screening, Status, Submission};
 
-/// The gap between two columns.
 pub(super) const GAP: &str = "  ";
 /// Shown instead of the fields of a sealed submission.
 pub(super) const SEALED: &str = "(sealed: --identity FILE opens it)";
@@ -24,7 +23,6 @@ const MIN_DETAILS: usize = 10;
 /// Minimum width of the e-mail addresses, in columns of the terminal.
 const MIN_EMAIL: usize = 16;
 
-/// The titles of the columns.
 const TITLES: [&str; 6] = ["ID", "RECEIVED (UTC)", "FORM", "STATUS", "E-MAIL", "DETAILS"];
 
 struct TableRow {

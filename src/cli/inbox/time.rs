@@ -4,7 +4,6 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// A time in an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeArgument {
     At(Timestamp),

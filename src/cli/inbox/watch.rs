@@ -27,7 +27,6 @@ const POLL_MISSING: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct InboxWatch {
     form: Option<String>,
-    /// The newest submission so far.
     newest: Option<Uuid>,
     /// Recent submissions: with several servers, a submission with an earlier id may be committed later.
     seen: HashSet<Uuid>,

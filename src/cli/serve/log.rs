@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -28,10 +27,8 @@ use crate::web;
 /// Maximum number of lines in the queue. Most lines have about 200 bytes, so a full queue needs less than
 /// 2 MB.
 const MAX_QUEUED: usize = 8192;
-
 /// Lines are joined into writes of up to this many bytes, the default capacity of a pipe.
 const MAX_WRITE: usize = 64 * 1024;
-
 /// How long a flush waits for the queue to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -59,7 +56,7 @@ impl ServerLog {
             .with_target("frontdesk", LevelFilter::from_level(options.level))
             .with_target(web::ACCESS_LOG_TARGET, LevelFilter::INFO);
         let layer = tracing_subscriber::fmt::layer()
-            .with_writer(queue.clone())
+            .with_writer(Arc::new(queue.clone()))
             .with_target(false)
             .log_internal_errors(false);
         let layer = if is_json {
@@ -137,7 +134,6 @@ enum LogMessage {
 #[derive(Debug, Clone)]
 pub(super) struct LogQueue {
     sender: SyncSender<LogMessage>,
-    /// The number of dropped lines.
     pub(super) lost: Arc<AtomicU64>,
 }
 
@@ -205,14 +201,6 @@ fn format_lost_lines(count: u64, is_json: bool, now: jiff::Timestamp) -> String 
         )
     } else {
         format!("{now}  WARN {message} count={count}\n")
-    }
-}
-
-impl<'a> MakeWriter<'a> for LogQueue {
-    type Writer = &'a Self;
-
-    fn make_writer(&'a self) -> Self::Writer {
-        self
     }
 }
 

@@ -74,21 +74,18 @@ pub(super) fn release_memory() {
     };
 }
 
-/// Puts the calling thread into the idle scheduling class (sched(7)). If the system does not allow it, the
-/// thread keeps its priority.
-#[cfg(target_os = "linux")]
+/// Puts the calling thread into the idle scheduling class (sched(7)). If the system does not allow it, or has
+/// no such class for a single thread, the thread keeps its priority.
 pub(super) fn enter_idle_class() {
-    // SAFETY: all fields are integers, and this class requires 0.
-    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0 it affects
-    // the calling thread alone. The C library's own function does not do that everywhere.
-    let _ =
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: all fields are integers, and this class requires 0.
+        let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+        // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0 it affects
+        // the calling thread alone. The C library's own function does not do that everywhere.
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters) };
+    }
 }
-
-/// Does nothing: other systems have no idle class for a single thread.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn enter_idle_class() {}
 
 #[cfg(test)]
 mod tests {

@@ -28,11 +28,9 @@ use crate::web::{AppState, Snapshot};
 
 /// How long a folder must be unchanged before it is read. Editors and copies change files in several steps.
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
-
 /// Maximum wait for a quiet period: some folders change continuously.
 const MAX_SETTLE: Duration = Duration::from_secs(5);
 
-/// The trigger of a reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReloadReason {
     Signal,
@@ -45,10 +43,8 @@ pub(super) enum ReloadReason {
 /// Bytes of bodies that are compressed before a new site is served. Less than at the start, because unchanged
 /// bodies keep their encodings, and an edit should be visible at once.
 const COMPRESSED_AT_RELOAD: usize = 128 << 10;
-
 /// How often replaced sites are checked for requests that still use them.
 const RETIREMENT_CHECK: Duration = Duration::from_secs(1);
-
 /// How often free memory is returned to the system.
 const RELEASE_INTERVAL: Duration = Duration::from_mins(1);
 
@@ -61,7 +57,6 @@ pub(super) struct Reloader {
     pub(super) desk: Arc<AppState>,
     pub(super) worker: Arc<DeliveryWorker>,
     pub(super) notify: Arc<ServiceManager>,
-    /// The configuration of the running server.
     pub(super) config: Config,
     /// Results of the last load, for unchanged files.
     pub(super) previous: LoadCache,
@@ -100,7 +95,6 @@ impl Reloader {
             retired.push(before);
             let served = self.desk.snapshot.load();
             retired.retain(|state| Arc::strong_count(state) > 1 && !Arc::ptr_eq(state, &served));
-            drop(served);
             if retired.is_empty() {
                 process::release_memory();
             }
