@@ -23,6 +23,7 @@ use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
+use self::output::{ERROR, write_error};
 use self::site::{ConfigOverrides, InboxLocation};
 
 /// A company's front desk on the web: serves the website to people and agents, and keeps every form
@@ -152,7 +153,8 @@ pub fn main() -> ExitCode {
         // The reader of standard output has closed it, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = output::print_error(&error);
+            let label = format!("{ERROR}error:{ERROR:#}");
+            let _ = write_error(&label, &error, &mut anstream::stderr().lock());
             ExitCode::FAILURE
         }
     }

@@ -101,8 +101,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the absolute path of the folder in which nginx finds the pages. Fails if nginx.conf cannot contain
-/// it.
+/// Returns the absolute path at which nginx finds the pages. Fails if nginx.conf cannot contain it.
 fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
     let root = match &options.root {
         Some(root) => std::path::absolute(root).with_context(|| format!("cannot find {}", root.display()))?,

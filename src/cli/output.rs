@@ -44,11 +44,6 @@ pub(super) fn hint(error: &anyhow::Error) -> Option<&str> {
     error.downcast_ref::<HintedError>().map(|hinted| hinted.hint.as_str())
 }
 
-/// Prints a command's error to standard error.
-pub(super) fn print_error(error: &anyhow::Error) -> io::Result<()> {
-    write_error(&format!("{ERROR}error:{ERROR:#}"), error, &mut anstream::stderr().lock())
-}
-
 /// Writes an error after `label`, with its causes and its hint.
 pub(super) fn write_error(label: &str, error: &anyhow::Error, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{label} {error}")?;

@@ -135,11 +135,9 @@ fn serve(
 /// Creates the data folder if the inbox is in PostgreSQL; for SQLite the store has created it. A running
 /// server never creates the folder: if it disappears, its file system may be unmounted.
 fn create_data_folder(config: &Config) {
-    let created = match config.store.url.file() {
-        Some(_) => Ok(()),
-        None => DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir),
-    };
-    if let Err(error) = created {
+    if config.store.url.file().is_none()
+        && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir)
+    {
         tracing::warn!(%error, "cannot create the data folder {}", config.data_dir.display());
     }
 }

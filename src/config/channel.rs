@@ -87,8 +87,10 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
     let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
         .map(|(_, roots)| roots);
     r.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
+    let is_this_machine = host.eq_ignore_ascii_case("localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     r.refuse_if(
-        tls == SmtpTls::None && !host.is_empty() && !is_loopback(&host),
+        tls == SmtpTls::None && !host.is_empty() && !is_this_machine,
         "tls",
         "may be \"none\" only where `host` is this machine (\"localhost\", \"127.0.0.1\", \"::1\")",
     );
@@ -176,8 +178,8 @@ fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Optio
     addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()
 }
 
-/// Reads the PEM file that the key `name` sets, with the certificates of a private authority. Also returns its
-/// bytes, because the Redis client parses them itself. `None` if the key is empty or the file is unusable.
+/// Reads the PEM file that the key `name` sets: the certificates of a private authority. Returns its bytes as
+/// well, because the Redis client parses them itself. `None` if the key is empty or the file is unusable.
 pub(super) fn read_pem(
     r: &mut Reader<'_>,
     name: &'static str,
@@ -232,11 +234,6 @@ fn parse_host(raw: &Raw) -> ParseResult<String> {
     } else {
         Err("a name such as \"smtp.example.com\", or an address".to_owned())
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn parse_webhook_url(raw: &Raw) -> ParseResult<Url> {

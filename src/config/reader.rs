@@ -245,8 +245,8 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Finds the value of a key with the highest precedence: flag, environment, file named by the environment,
-    /// configuration file. `None` if none of them sets the key.
+    /// Finds the value of a key: in the flags, the environment, a file that the environment names, or else the
+    /// configuration file. `None` if the key is not set.
     fn find_value(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
         // Removed even if another origin takes precedence: `finish` reports the remaining entries as unknown.
         let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));
@@ -324,8 +324,8 @@ impl<'a> Reader<'a> {
         names
     }
 
-    /// Records that a file holds a secret if this value from it is one, even if another value overrides it: the
-    /// file still exposes the secret.
+    /// Records that `file` holds a secret if the value found in it is secret. Another value may override that
+    /// one, but the file still exposes it.
     fn record_secret(&mut self, file: Option<PathBuf>, key: &ConfigKey, found: Option<&(Raw, ValueOrigin)>) {
         if found.is_some_and(|(raw, _)| key.holds_secret(raw)) {
             self.secrets.entry(file).or_default().push(key.name.to_string());
@@ -434,8 +434,8 @@ fn default_value(text: &str) -> Raw {
 /// Lists of tables whose keys are read one by one; see [`Reader::tables`].
 const LISTS: [&str; 1] = ["channel"];
 
-/// Calls `found` with the dotted name, the value and the position of every value in a TOML table. A list of
-/// tables is one value; the values in the tables of [`LISTS`] are visited as well.
+/// Calls `found` with the dotted name, value and position of every entry of a TOML table. A list of tables is
+/// one value; the entries of the tables in [`LISTS`] are visited as well.
 fn collect_values(prefix: &str, table: &DeTable<'_>, found: &mut impl FnMut(String, Raw, Range<usize>)) {
     for (key, value) in table {
         let name =

@@ -161,8 +161,7 @@ pub(super) fn parse_text<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> O
     raw.as_text().and_then(parse).ok_or_else(|| expected.to_owned())
 }
 
-/// Parses the items of a list with `parse`. The error for any other value is `expected`, which describes valid
-/// lists.
+/// Parses the items of a list with `parse`. The error for any other value is `expected`.
 pub(super) fn parse_items<T>(
     raw: &Raw,
     expected: &str,
@@ -292,8 +291,7 @@ pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>>
     })
 }
 
-/// Returns a parser of memory limits in bytes: a size in a range, "auto", which depends on the machine, or
-/// "off", which is `None`.
+/// Returns a parser of memory limits in bytes: a size, "auto" (by the machine's memory), or "off" (`None`).
 pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<Option<u64>> {
     let bytes = bytes(range);
     move |raw| match raw.as_text() {

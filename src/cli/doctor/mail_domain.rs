@@ -16,8 +16,7 @@ pub(super) enum CheckResult {
     Unknown(String),
 }
 
-/// Checks the SPF, DKIM and DMARC records of a domain. Without a selector, looks for a DKIM key under
-/// [`USUAL_SELECTORS`].
+/// Checks SPF, DKIM and DMARC of a domain. Without a selector, tries [`USUAL_SELECTORS`] for the DKIM key.
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,

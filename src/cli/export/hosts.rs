@@ -3,7 +3,8 @@
 use super::layout::{ExportLayout, UrlContent};
 use crate::pages::path;
 
-/// Renders `_headers`: the headers of each URL. Hosts join the values of a header from two matching rules, so each header is in one rule.
+/// Renders `_headers`: the headers of each URL. Hosts join the values of a header from two matching rules, so
+/// each header is in one rule.
 pub(super) fn headers(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n/*\n");
     write_headers(&mut text, &layout.common);
@@ -32,8 +33,7 @@ pub(super) fn redirects(layout: &ExportLayout) -> String {
     text
 }
 
-/// Encodes a path for `_headers`: also `*`, which would match any text, and `:`, which would begin a
-/// placeholder.
+/// Encodes a path for `_headers`, including `*` and `:`, which would begin patterns.
 fn url_pattern(path: &str) -> String {
     path::encode(path).replace('*', "%2A").replace(':', "%3A")
 }

@@ -173,8 +173,7 @@ impl FileNames {
             && above.all(|folder| !self.files.contains_key(folder) && !RESERVED.contains(&folder))
     }
 
-    /// Assigns file names to the encodings of a representation: preferably `wanted` for the uncompressed body,
-    /// and that name plus an extension for each encoding.
+    /// Assigns a file name to each encoding of a representation: preferably `wanted`, plus an extension.
     fn store(&mut self, of: EncodedResponses, wanted: &str) -> StoredRepresentation {
         let identity = self.claim(wanted, &of.identity().body);
         let coded = of.0.into_iter().map(|(encoding, reply)| {

@@ -327,8 +327,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     )
 }
 
-/// The directives that set or remove each header that the frontdesk servers trust, so that nginx never
-/// forwards a client's value.
+/// The directives that replace or remove each header that replicas trust, so that clients cannot set it.
 fn forwarding_directives(options: &WebOptions) -> String {
     let lines = TRUSTED_HEADERS.iter().map(|name| {
         let value = match (*name, options.forwarded_header) {

@@ -230,7 +230,25 @@ fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<Exit
     if erased.submissions == 0 {
         writeln!(console.out, "nothing")?;
     } else {
-        print_removed(erased, console)?;
+        for (count, noun) in [
+            (erased.submissions, "submission"),
+            (erased.deliveries, "delivery"),
+            (erased.attempts, "attempt"),
+        ] {
+            writeln!(console.out, "{} removed", counted(count, noun))?;
+        }
+        console.out.flush()?;
+        if erased.delivered > 0 {
+            let had = match erased.delivered {
+                1 => "1 delivery had arrived: a copy is".to_owned(),
+                n => format!("{n} deliveries had arrived: copies are"),
+            };
+            writeln!(
+                console.err,
+                "warning: {had} in a mailbox or another system, which this command cannot reach."
+            )?;
+        }
+        writeln!(console.err, "warning: earlier backups still contain what was removed.")?;
     }
     let Some(file) = console.place.file() else {
         if erased.submissions > 0 {
@@ -258,25 +276,4 @@ fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<Exit
         )?;
     }
     Ok(exit_code(erased.is_wiped))
-}
-
-/// Prints the numbers of removed items, and warns of copies at receivers and in backups.
-fn print_removed(erased: &Erased, console: &mut Console<'_>) -> io::Result<()> {
-    for (count, noun) in
-        [(erased.submissions, "submission"), (erased.deliveries, "delivery"), (erased.attempts, "attempt")]
-    {
-        writeln!(console.out, "{} removed", counted(count, noun))?;
-    }
-    console.out.flush()?;
-    if erased.delivered > 0 {
-        let had = match erased.delivered {
-            1 => "1 delivery had arrived: a copy is".to_owned(),
-            n => format!("{n} deliveries had arrived: copies are"),
-        };
-        writeln!(
-            console.err,
-            "warning: {had} in a mailbox or another system, which this command cannot reach."
-        )?;
-    }
-    writeln!(console.err, "warning: earlier backups still contain what was removed.")
 }

@@ -178,8 +178,7 @@ impl<'a> SelectedSubmissions<'a> {
     }
 }
 
-/// Decrypts a sealed submission if an identity is given. If the identity does not open it, prints an error to
-/// `err` and returns false.
+/// Decrypts a sealed submission if an identity is given. If that fails, prints an error and returns false.
 pub(super) fn decrypt_with(
     identity: Option<&AgeIdentity>,
     submission: &mut Submission,
@@ -244,8 +243,8 @@ pub(super) fn find(
     })
 }
 
-/// Finds submissions by ids or prefixes, without duplicates. Also returns how many ids match no submission, or
-/// several, and prints an error for each of these.
+/// Finds submissions by ids or prefixes, without duplicates. Prints an error for each id that matches none or
+/// several, and also returns the number of these.
 pub(super) fn find_all(
     ids: &[String],
     console: &mut Console<'_>,

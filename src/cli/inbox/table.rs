@@ -75,8 +75,7 @@ fn table_row(submission: &Submission, width: usize) -> TableRow {
     TableRow { cells, status: Some(submission.status) }
 }
 
-/// Joins marks for repeats, holds and agents with all fields except the address, each cut to `width`
-/// characters.
+/// Joins marks for repeats, holds and agents with all fields except the address, cut to `width` characters.
 fn details(submission: &Submission, width: usize) -> String {
     let mut details = Vec::new();
     if submission.repeats > 0 {

@@ -98,8 +98,7 @@ impl ServerLog {
         }
     }
 
-    /// Logs the error that ended the server if the log is JSON. Otherwise returns the error for the command line
-    /// to print.
+    /// Logs the error that ended the server if the log is JSON. Otherwise returns it for printing.
     pub(super) fn conclude(&self, result: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         let error = match result {
             Err(error) if self.is_json => error,
@@ -138,7 +137,7 @@ pub(super) struct LogQueue {
 }
 
 impl LogQueue {
-    /// Starts the thread that writes the lines of a new queue to `out`. The queue holds up to `capacity` lines.
+    /// Creates a queue of up to `capacity` lines, and starts the thread that writes them to `out`.
     fn start_writer(out: impl Write + Send + 'static, capacity: usize, is_json: bool) -> Self {
         let (sender, lines) = mpsc::sync_channel(capacity);
         let lost = Arc::new(AtomicU64::new(0));

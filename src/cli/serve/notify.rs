@@ -50,7 +50,7 @@ impl ServiceManager {
         self.send(&format!("READY=1\nSTATUS={}", status.replace(['\n', '\r'], " ")));
     }
 
-    /// Reports that a reload has begun. Call [`ServiceManager::notify_ready`] when it ends, even if it failed.
+    /// Reports that a reload has begun. Call [`Self::notify_ready`] when it ends, even if it failed.
     pub(super) fn notify_reloading(&self) {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading the site", monotonic_micros()));
     }

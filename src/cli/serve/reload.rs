@@ -167,7 +167,7 @@ impl Reloader {
         }
     }
 
-    /// Loads the site and its configuration, and serves them. On error, changes nothing and returns the faults.
+    /// Loads and serves the site and its configuration. On error, changes nothing and returns the faults.
     fn try_reload(&mut self) -> Result<Arc<Snapshot>, Vec<Fault>> {
         let load = |running| {
             let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
@@ -266,8 +266,7 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     }
 }
 
-/// Waits until nothing has triggered a reload for [`QUIET_PERIOD`], at most [`MAX_SETTLE`]. Discards triggers
-/// until then.
+/// Discards triggers of reloads until there were none for [`QUIET_PERIOD`], or [`MAX_SETTLE`] has passed.
 fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>) {
     let began = Instant::now();
     while began.elapsed() < MAX_SETTLE {
