@@ -54,7 +54,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
             let names: Vec<&str> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
             bail!("there is no channel `{name}`; configured channels: {}", names.join(", "));
         }
-        None if channels.is_empty() => report.add_note(
+        None if channels.is_empty() => report.print_note(
             "channels",
             "none is configured: submissions stay in the inbox, and no message is sent",
         )?,
@@ -65,7 +65,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
         let began = Instant::now();
         let outcome = runtime.block_on(send_test(channel));
         let finding = describe_outcome(&channel.kind, &outcome, began.elapsed());
-        report.add_finding(&format!("channel {}", channel.name), finding)?;
+        report.print_result(&format!("channel {}", channel.name), finding)?;
     }
     // Mail servers check the records of the sender's domain.
     let senders = channels.iter().filter_map(|channel| match &channel.kind {
@@ -77,9 +77,9 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     for domain in senders {
         match &resolver {
             _ if domain.starts_with('[') => {
-                report.add_note(domain, "an IP address has no records to check")?
+                report.print_note(domain, "an IP address has no records to check")?;
             }
-            None => report.add_note(
+            None => report.print_note(
                 domain,
                 "no name server is configured here: SPF, DKIM and DMARC were not checked",
             )?,
@@ -87,18 +87,18 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
                 for (record, finding) in
                     mail_domain::check_records(resolver, domain, options.dkim_selector.as_deref())
                 {
-                    report.add_finding(&format!("{domain} {record}"), finding)?;
+                    report.print_result(&format!("{domain} {record}"), finding)?;
                 }
             }
         }
     }
     if let Some(shared) = &config.limits.shared {
-        report.add_finding("limits.shared_url", check_shared_limits(shared))?;
+        report.print_result("limits.shared_url", check_shared_limits(shared))?;
         // This secret protects the hashed addresses on the Redis server.
         let secret = shared.describe_hash_secret();
         let finding =
             secret.map_or_else(|why| CheckResult::Bad(why.into()), |how| CheckResult::Good(how.into()));
-        report.add_finding("limits.shared_secret", finding)?;
+        report.print_result("limits.shared_secret", finding)?;
     }
     report_inbox(&mut report, config)?;
     report.out.flush()?;
@@ -144,24 +144,24 @@ fn check_shared_limits(shared: &rate_limiter::RedisOptions) -> CheckResult {
 fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyhow::Result<()> {
     let digest = match InboxReader::open(&config.store.url) {
         Ok(inbox) => Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?,
-        Err(StoreError::Missing(_)) => return report.add_note("inbox", "nothing has been received yet"),
-        Err(error) => return report.add_finding("inbox", CheckResult::Bad(error.to_string())),
+        Err(StoreError::Missing(_)) => return report.print_note("inbox", "nothing has been received yet"),
+        Err(error) => return report.print_result("inbox", CheckResult::Bad(error.to_string())),
     };
     let is_known = |name: &str| config.store.channels.iter().any(|channel| channel.name == name);
     for channel in digest.channels.iter().filter(|channel| !is_known(&channel.name)) {
         let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
         if waiting > 0 {
             let name = &channel.name;
-            report.add_finding("inbox", CheckResult::Bad(format!(
+            report.print_result("inbox", CheckResult::Bad(format!(
                 "{waiting} deliveries are waiting for the channel {name}, which is no longer configured: they resume once a channel has that name again"
             )))?;
         }
     }
     if digest.is_empty() {
-        return report.add_finding("inbox", CheckResult::Good("nothing needs your attention".to_owned()));
+        return report.print_result("inbox", CheckResult::Good("nothing needs your attention".to_owned()));
     }
     for line in digest.lines() {
-        report.add_finding("inbox", CheckResult::Bad(line))?;
+        report.print_result("inbox", CheckResult::Bad(line))?;
     }
     Ok(())
 }
@@ -173,12 +173,12 @@ struct DoctorReport<W> {
 
 impl<W: Write> DoctorReport<W> {
     /// Prints a note, such as a check that was not possible.
-    fn add_note(&mut self, what: &str, words: &str) -> anyhow::Result<()> {
-        self.add_finding(what, CheckResult::Unknown(words.to_owned()))
+    fn print_note(&mut self, what: &str, words: &str) -> anyhow::Result<()> {
+        self.print_result(what, CheckResult::Unknown(words.to_owned()))
     }
 
     /// Prints the result of a check, and counts problems.
-    fn add_finding(&mut self, what: &str, finding: CheckResult) -> anyhow::Result<()> {
+    fn print_result(&mut self, what: &str, finding: CheckResult) -> anyhow::Result<()> {
         let (word, style, text) = match finding {
             CheckResult::Good(text) => ("ok", GOOD, text),
             CheckResult::Unknown(text) => ("note", DIM, text),

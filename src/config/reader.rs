@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Finds the value of a key: in the flags, the environment, a file that the environment names, or else the
+    /// Finds the value of a key in the flags, the environment, a file that the environment names, or else the
     /// configuration file. `None` if the key is not set.
     fn find_value(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
         // Removed even if another origin takes precedence: `finish` reports the remaining entries as unknown.
