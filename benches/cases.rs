@@ -109,9 +109,9 @@ fn validation(form: &'static Form, body: &'static str) -> Run {
 fn screening(form: &'static Form, body: &'static str) -> Run {
     let ParsedForm { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("it is acceptable");
     let (signals, options) = (RequestSignals::default(), screening::ScreeningOptions::default());
-    assert!(!screen(&TokenizedText::of(&entry), &extras, &signals, &options).hold);
+    assert!(!screen(&TokenizedText::new(&entry), &extras, &signals, &options).hold);
     Box::new(move || {
-        black_box(screen(&TokenizedText::of(black_box(&entry)), &extras, &signals, &options));
+        black_box(screen(&TokenizedText::new(black_box(&entry)), &extras, &signals, &options));
     })
 }
 

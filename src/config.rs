@@ -270,7 +270,7 @@ impl Config {
         web.channels = store.channels.iter().map(|channel| channel.name.clone()).collect();
         for form in &web.confirmed_forms {
             r.refuse_if(
-                !store.channels.iter().any(|channel| channel.takes(form)),
+                !store.channels.iter().any(|channel| channel.accepts(form)),
                 &format!("forms.{form}.accept"),
                 "is \"delivered\", but no `[[channel]]` accepts this form",
             );

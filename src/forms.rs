@@ -117,7 +117,7 @@ pub struct Form {
 }
 
 impl Form {
-    pub fn named(name: &str) -> Option<&'static Form> {
+    pub fn from_name(name: &str) -> Option<&'static Form> {
         FORMS.into_iter().find(|form| form.name == name)
     }
 
@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn a_form_is_found_by_its_name() {
-        assert_eq!(Form::named("contact"), Some(&CONTACT));
-        assert_eq!(Form::named("Contact"), None);
+        assert_eq!(Form::from_name("contact"), Some(&CONTACT));
+        assert_eq!(Form::from_name("Contact"), None);
     }
 
     /// Compares the three character classes of a pattern `^[…]*[^…][^…]*$` with predicates.

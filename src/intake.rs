@@ -97,7 +97,7 @@ impl Arrival {
         let fields = serde_json::to_string(&entry)
             .map_err(|_| StoreError::Damaged("an entry cannot be serialized"))?;
         let form = entry.form().name;
-        let channels = channels.iter().filter(|channel| channel.takes(form)).count();
+        let channels = channels.iter().filter(|channel| channel.accepts(form)).count();
         let encrypt =
             |recipient: &Recipient| recipient.encrypt(fields.as_bytes()).map_err(|_| StoreError::NotSealed);
         let sealed = options.recipient.as_ref().filter(|_| channels == 0).map(encrypt).transpose()?;

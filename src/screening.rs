@@ -25,7 +25,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use content::{Findings, SignalFinding, full_if};
+use content::{Findings, SignalFinding, full_strength_if};
 pub use domains::{Domains, NotADomain};
 pub use origin::Origin;
 pub use repeats::Repeats;
@@ -125,9 +125,9 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Returns the window with the greatest share used. Each window is a pair of remaining requests and
-    /// quota. Without windows, nothing is used.
-    pub fn of(windows: impl IntoIterator<Item = (u32, u32)>) -> Rate {
+    /// The rate of the rate-limit window with the greatest share used. Each window is a pair of remaining
+    /// requests and quota. Without windows, nothing is used.
+    pub fn most_used(windows: impl IntoIterator<Item = (u32, u32)>) -> Rate {
         let rates = windows
             .into_iter()
             .map(|(remaining, quota)| Rate { used: quota.saturating_sub(remaining), quota });
@@ -163,8 +163,8 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// Returns the earlier verdict if there is one. Otherwise screens the submission, and counts its source
-    /// among the senders of the message; `source` is the argument of [`Repeats::observe`].
+    /// Returns the earlier verdict if there is one. Otherwise screens the submission, and records that
+    /// `source`, an address or a keyed hash of it, sent the message.
     pub fn judge(
         &self,
         entry: &Entry,
@@ -178,7 +178,7 @@ impl Evidence {
             Evidence::Facts(facts) => facts,
             Evidence::Verdict(verdict) => return verdict.clone(),
         };
-        let text = TokenizedText::of(entry);
+        let text = TokenizedText::new(entry);
         let signals = RequestSignals {
             rate: facts.rate,
             repeats: repeats.observe(&text, source, now),
@@ -189,7 +189,8 @@ impl Evidence {
     }
 }
 
-/// Scores a submission. The same arguments always give the same verdict.
+/// Scores a submission: sums the points of all signals, and compares the sum with the thresholds. The same
+/// arguments always give the same verdict.
 pub fn screen(
     text: &TokenizedText<'_>,
     extras: &Extras,
@@ -198,20 +199,22 @@ pub fn screen(
 ) -> ScreeningVerdict {
     let mut findings = Findings::default();
     if options.enabled {
-        request_findings(text.entry, extras, signals, &mut findings);
-        sender(text.entry, options, &mut findings);
-        content::find_signals(text, &options.blocked, &mut findings);
+        find_request_signals(text.entry, extras, signals, &mut findings);
+        find_sender_signals(text.entry, options, &mut findings);
+        content::find_text_signals(text, &options.blocked, &mut findings);
     }
-    verdict(findings, options)
+    score_findings(findings, options)
 }
 
 /// Converts findings to points, and compares their sum with the thresholds.
-fn verdict(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
+fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
     let reason = |SignalFinding { signal, percent, detail }| {
         let points = match signal.default_points() {
             None => threshold,
-            Some(_) => share(options.points.get(signal), percent),
+            // The result fits: `percent` is at most 100.
+            Some(_) => u32::try_from(u64::from(options.points.get(signal)) * u64::from(percent) / 100)
+                .unwrap_or(u32::MAX),
         };
         (points > 0).then_some(ScreeningReason { signal, points, detail })
     };
@@ -226,13 +229,13 @@ fn verdict(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     ScreeningVerdict { score, reasons, hold, suspicious, threshold }
 }
 
-/// This percentage of the points.
-fn share(points: u32, percent: u32) -> u32 {
-    u32::try_from(u64::from(points) * u64::from(percent) / 100).unwrap_or(points)
-}
-
-/// Adds the signals of the request.
-fn request_findings(entry: &Entry, extras: &Extras, signals: &RequestSignals<'_>, findings: &mut Findings) {
+/// Adds the signals of the request: rate, repeats, hidden field, time to fill in and origin.
+fn find_request_signals(
+    entry: &Entry,
+    extras: &Extras,
+    signals: &RequestSignals<'_>,
+    findings: &mut Findings,
+) {
     // The points grow from zero at half of the quota to the maximum at the full quota.
     let rate = signals.rate;
     findings.add(Signal::Rate, rate.percent().saturating_sub(50) * 2, || {
@@ -247,7 +250,7 @@ fn request_findings(entry: &Entry, extras: &Extras, signals: &RequestSignals<'_>
         _ => 100,
     };
     findings.add(Signal::Repeated, percent, || format!("same message from {repeats} or more other senders"));
-    findings.add(Signal::Honeypot, full_if(extras.honeypot), || "hidden field filled in");
+    findings.add(Signal::Honeypot, full_strength_if(extras.honeypot), || "hidden field filled in");
     if signals.agent.is_some() {
         return;
     }
@@ -270,14 +273,16 @@ fn request_findings(entry: &Entry, extras: &Extras, signals: &RequestSignals<'_>
 }
 
 /// Adds the signals of the domain in the visitor's e-mail address.
-fn sender(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
+fn find_sender_signals(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
     let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
     let domain = mailbox.domain();
     let name = || domain.to_ascii_lowercase();
-    findings.add(Signal::Listed, full_if(options.blocked.lists(domain)), || {
+    findings.add(Signal::Listed, full_strength_if(options.blocked.lists(domain)), || {
         format!("address at {}, which is blocked", name())
     });
-    findings.add(Signal::Disposable, full_if(domains::is_disposable(domain, &options.disposable)), || {
-        format!("throw-away address at {}", name())
-    });
+    findings.add(
+        Signal::Disposable,
+        full_strength_if(domains::is_disposable(domain, &options.disposable)),
+        || format!("throw-away address at {}", name()),
+    );
 }

@@ -16,7 +16,8 @@ macro_rules! named_enum {
                 match self { $($enum::$value => $name),+ }
             }
 
-            pub fn named(name: &str) -> Option<$enum> {
+            /// The value with this name, if there is one.
+            pub fn from_name(name: &str) -> Option<$enum> {
                 $enum::ALL.into_iter().find(|value| value.name() == name)
             }
         }
@@ -104,7 +105,7 @@ impl Submission {
     }
 }
 
-/// Parses a JSON object of texts, as [`Submission::fields_json`] formats it. An error states the problem.
+/// Parses a JSON object whose values are strings into names and values. An error states the problem.
 pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'static str> {
     let fields: Map<String, Value> =
         serde_json::from_slice(json).map_err(|_| "fields are not a JSON object")?;

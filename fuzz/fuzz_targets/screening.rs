@@ -22,27 +22,27 @@ fuzz_target!(|input: &str| {
         time_to_fill: (bits & 2 > 0).then(|| Duration::from_millis(bits as u64)),
     };
     let signals = RequestSignals {
-        rate: Rate::of([(30, 30), (300 - u32::try_from(bits % 300).unwrap_or_default(), 300)]),
+        rate: Rate::most_used([(30, 30), (300 - u32::try_from(bits % 300).unwrap_or_default(), 300)]),
         repeats: u32::try_from(bits % 7).unwrap_or_default(),
-        origin: Origin::of(Some(name), None, &["https://www.example.com"]),
+        origin: Origin::classify(Some(name), None, &["https://www.example.com"]),
         agent: None,
     };
-    let verdict = screen(&TokenizedText::of(&parsed.entry), &extras, &signals, &options);
+    let verdict = screen(&TokenizedText::new(&parsed.entry), &extras, &signals, &options);
     assert_eq!(
         verdict,
-        screen(&TokenizedText::of(&parsed.entry), &extras, &signals, &options),
+        screen(&TokenizedText::new(&parsed.entry), &extras, &signals, &options),
         "the same verdict each time"
     );
     check(&verdict);
     assert_eq!(verdict.reasons.iter().any(|reason| reason.signal == Signal::Honeypot), extras.honeypot);
 
     let plain =
-        screen(&TokenizedText::of(&parsed.entry), &Extras::default(), &RequestSignals::default(), &options);
+        screen(&TokenizedText::new(&parsed.entry), &Extras::default(), &RequestSignals::default(), &options);
     assert!(plain.score <= verdict.score, "signals of the request never lower the score");
     let linked = json!({"name": name, "email": "ada@example.com", "message": format!("{message} https://www.example.com/a")});
     if let Ok(linked) = parse_with_extras(&CONTACT, linked.to_string().as_bytes()) {
         let linked = screen(
-            &TokenizedText::of(&linked.entry),
+            &TokenizedText::new(&linked.entry),
             &Extras::default(),
             &RequestSignals::default(),
             &options,
@@ -61,6 +61,6 @@ fn check(verdict: &ScreeningVerdict) {
     assert!(!verdict.because().contains(char::is_control), "one line");
     for reason in &verdict.reasons {
         assert!(reason.points > 0 && !reason.detail.is_empty());
-        assert_eq!(Signal::named(reason.signal.name()), Some(reason.signal));
+        assert_eq!(Signal::from_name(reason.signal.name()), Some(reason.signal));
     }
 }

@@ -45,17 +45,17 @@ impl<'a> Mailbox<'a> {
     }
 }
 
-/// `Dot-string = Atom *("." Atom)`
+/// Whether the text is a `Dot-string = Atom *("." Atom)`
 fn is_dot_string(text: &str) -> bool {
     text.split('.').all(|atom| !atom.is_empty() && atom.bytes().all(is_atext))
 }
 
-/// `atext` of RFC 5322 §3.2.3.
+/// Whether the byte is `atext` of RFC 5322 §3.2.3: allowed in an unquoted local part, besides dots.
 fn is_atext(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&b)
 }
 
-/// `Quoted-string = DQUOTE *( qtextSMTP / quoted-pairSMTP ) DQUOTE`
+/// Whether the text is a `Quoted-string = DQUOTE *( qtextSMTP / quoted-pairSMTP ) DQUOTE`
 fn is_quoted_string(text: &str) -> bool {
     let Some(content) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return false;
@@ -127,7 +127,7 @@ fn is_ipv6(text: &str) -> bool {
     }
 }
 
-/// Counts the groups of one to four hexadecimal digits. `None` if the text contains anything else.
+/// Counts the groups of one to four hexadecimal digits between colons. `None` if a group is anything else.
 fn count_groups(text: &str) -> Option<usize> {
     let is_group =
         |group: &str| (1..=4).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_hexdigit());

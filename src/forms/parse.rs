@@ -88,7 +88,7 @@ pub struct ParsedForm {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The body is empty or consists of white space.
-    #[error("The body must be a JSON object with {}, but is empty.", required_fields(.0))]
+    #[error("The body must be a JSON object with {}, but is empty.", list_required_fields(.0))]
     Empty(&'static Form),
     /// The position of the first invalid byte, counted from 1.
     #[error("The body must be JSON in UTF-8, but its byte {0} is not UTF-8.")]
@@ -97,7 +97,7 @@ pub enum Rejection {
     #[error("The body must be JSON, but is not: {0}.")]
     NotJson(String),
     /// The type of the JSON value.
-    #[error("The body must be a JSON object with {}, not {}.", required_fields(.0), .1)]
+    #[error("The body must be a JSON object with {}, not {}.", list_required_fields(.0), .1)]
     NotAnObject(&'static Form, &'static str),
     #[error("{}.", .0.iter().map(InvalidField::to_string).collect::<Vec<_>>().join("; "))]
     Fields(Vec<InvalidField>),
@@ -131,14 +131,14 @@ pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
 /// Like [`parse`], but also returns the members for screening.
 pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm, Rejection> {
     let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
-    let (members, extras) = read_object(form, text)?;
+    let (members, extras) = read_members(form, text)?;
     let shape = choose_shape(form, &members);
     let entry = check_fields(form, shape, members)?;
     Ok(ParsedForm { entry, extras })
 }
 
 /// Reads the known members of the JSON object.
-fn read_object(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
+fn read_members(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let first = text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
     let members = match first {
@@ -148,10 +148,12 @@ fn read_object(form: &'static Form, text: &str) -> Result<(Members, Extras), Rej
             IgnoredAny::deserialize(&mut reader).map(|_| Err(Rejection::NotAnObject(form, json_type(b))))
         }
     };
-    members.and_then(|members| reader.end().map(|()| members)).unwrap_or_else(|error| Err(not_json(&error)))
+    members
+        .and_then(|members| reader.end().map(|()| members))
+        .unwrap_or_else(|error| Err(syntax_rejection(&error)))
 }
 
-/// The type of a JSON value, from its first byte.
+/// Names the type of a JSON value other than an object, from its first byte.
 fn json_type(first: u8) -> &'static str {
     match first {
         b'[' => "an array",
@@ -162,9 +164,10 @@ fn json_type(first: u8) -> &'static str {
     }
 }
 
-/// Syntax errors of serde_json consist of fixed phrases, line and column. Data errors may quote the input, so
-/// this replaces their text. They are not expected, because this module's [`Visitor`]s accept every type.
-fn not_json(error: &serde_json::Error) -> Rejection {
+/// Converts a JSON error into a rejection that does not quote the input. Syntax errors of serde_json consist
+/// of fixed phrases, line and column. Data errors may quote the input, so this function replaces their text.
+/// They are not expected, because this module's [`Visitor`]s accept every type.
+fn syntax_rejection(error: &serde_json::Error) -> Rejection {
     Rejection::NotJson(if error.is_data() {
         format!("unexpected data at line {} column {}", error.line(), error.column())
     } else {
@@ -172,8 +175,8 @@ fn not_json(error: &serde_json::Error) -> Rejection {
     })
 }
 
-/// Chooses the second shape if the body has a member that exists only in that shape, and no member that
-/// exists only in the first.
+/// Chooses which of the form's two lists of fields a body is checked against: the second if the body has a
+/// member that exists only in the second, and no member that exists only in the first.
 fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     let Some(alternative) = form.alternative else { return form.fields };
     let is_sent = |shape: &[Field], other: &[Field]| {
@@ -189,7 +192,7 @@ fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     }
 }
 
-/// Checks the fields of a shape, and collects the problems of all fields.
+/// Builds an entry from the fields of a shape, or collects the problems of all fields.
 fn check_fields(
     form: &'static Form,
     shape: &'static [Field],
@@ -208,7 +211,7 @@ fn check_fields(
     if faults.is_empty() { Ok(Entry { form, fields }) } else { Err(Rejection::Fields(faults)) }
 }
 
-/// Returns a field's text, or `None` if it is absent or empty.
+/// Checks the value of a field. Returns its text, `None` if it is absent or empty, or its problems.
 fn check_field(field: &'static Field, given: Option<MemberValue>) -> Result<Option<String>, Vec<Problem>> {
     let text = match given {
         Some(MemberValue::Text(text)) => text,
@@ -351,7 +354,7 @@ impl fmt::Display for InvalidField {
             }
             Problem::NotAString(found) => format!("must be a string, not {found}"),
             Problem::TooLong(chars) => {
-                let (most, chars) = (thousands(*max_chars), thousands(*chars));
+                let (most, chars) = (group_thousands(*max_chars), group_thousands(*chars));
                 format!("must have at most {most} characters (it has {chars})")
             }
             Problem::NotAnAddress => format!("must be an e-mail address such as {example}"),
@@ -365,8 +368,8 @@ impl fmt::Display for InvalidField {
     }
 }
 
-/// "`name`, `email` and `message`"
-fn required_fields(form: &Form) -> String {
+/// Lists the names of the required fields as text: "`name`, `email` and `message`".
+fn list_required_fields(form: &Form) -> String {
     let required = form.fields.iter().filter(|field| field.required);
     let names: Vec<String> = required.map(|field| format!("`{}`", field.name)).collect();
     match names.split_last() {
@@ -375,11 +378,11 @@ fn required_fields(form: &Form) -> String {
     }
 }
 
-/// `20000` as "20,000".
-fn thousands(number: usize) -> String {
+/// Formats a number with commas between groups of three digits: "20,000".
+fn group_thousands(number: usize) -> String {
     match (number / 1000, number % 1000) {
         (0, rest) => rest.to_string(),
-        (thousand, rest) => format!("{},{rest:03}", thousands(thousand)),
+        (thousand, rest) => format!("{},{rest:03}", group_thousands(thousand)),
     }
 }
 

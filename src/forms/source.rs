@@ -41,6 +41,7 @@ impl Source {
         }
     }
 
+    /// The network of the source: an IPv4 /24 or an IPv6 /48.
     pub fn network(mut self) -> SourceNetwork {
         match &mut self {
             Source::V4(octets) => octets[3] = 0,

@@ -5,15 +5,16 @@ use std::fmt::Write as _;
 
 /// Returns the text on one line, with line breaks replaced by `⏎` and unsafe characters by `\u{…}`.
 pub fn visible(text: &str) -> String {
-    show(text, '⏎', false)
+    replace_unsafe(text, '⏎', false)
 }
 
 /// Like [`visible`], but keeps lines and tabs. Replaces each line break by a line feed.
 pub fn visible_lines(text: &str) -> String {
-    show(text, '\n', true)
+    replace_unsafe(text, '\n', true)
 }
 
-fn show(text: &str, line_feed: char, keep_tabs: bool) -> String {
+/// Replaces each line break by `line_feed`, and unsafe characters by `\u{…}`.
+fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {

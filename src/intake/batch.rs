@@ -164,7 +164,7 @@ impl Screened {
     ) -> Result<Screened, StoreError> {
         let evidence: Evidence = serde_json::from_str(row.evidence()?)
             .map_err(|_| StoreError::Damaged("a submission's evidence is not valid JSON"))?;
-        let form = Form::named(row.form()?);
+        let form = Form::from_name(row.form()?);
         let verdict = match (evidence, form) {
             (Evidence::Verdict(verdict), _) => verdict,
             (evidence, Some(form)) => {

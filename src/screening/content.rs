@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::domains::{Domains, is_line_of};
-use super::lexicon::{Weights, Words, words};
+use super::domains::{Domains, sorted_lines_contain};
+use super::lexicon::{Weights, Words, split_words};
 use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::forms::parse::Entry;
 use crate::submission::verdict::Signal;
@@ -26,7 +26,7 @@ const MESSENGERS: [&str; 7] =
     ["api.whatsapp.com", "chat.whatsapp.com", "m.me", "t.me", "telegram.me", "viber.click", "wa.me"];
 
 static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
-    let hash = |name| words(name).first().map(|word| word.hash).unwrap_or_default();
+    let hash = |name| split_words(name).first().map(|word| word.hash).unwrap_or_default();
     ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(hash)
 });
 
@@ -51,17 +51,18 @@ impl Findings {
     }
 }
 
-/// The full strength in percent if a signal is present, otherwise 0.
-pub(super) fn full_if(is_present: bool) -> u32 {
+/// The strength of a signal that is either present (100 percent) or absent (0).
+pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
-/// Adds the signals of the text to `findings`.
-pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
+/// Adds the signals of the text to `findings`: links, words of mass offers, disguised words, capitals and
+/// names.
+pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
     let entry = text.entry;
-    let scan = TextScan::new(text, blocked);
+    let scan = TextScan::run(text, blocked);
     let TextScan { links, words, .. } = scan;
-    findings.add(Signal::Links, link_percent(links, words), || {
+    findings.add(Signal::Links, link_strength(links, words), || {
         format!("{links} link{} beside {words} words", if links == 1 { "" } else { "s" })
     });
     if let Some(domain) = &scan.shortener {
@@ -75,12 +76,12 @@ pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings
     let offer = scan.offer.score();
     let is_offer = offer >= LEAST_OFFER;
     findings.add(Signal::Offer, if is_offer { offer * 13 } else { 0 }, || {
-        format!("words of mass offers: {}", scan.offer.named())
+        format!("words of mass offers: {}", scan.offer.describe_topics())
     });
-    let lure = if scan.offer.money() >= 2 { 100 } else { 50 * u32::from(is_offer) };
+    let lure = if scan.offer.money_weight() >= 2 { 100 } else { 50 * u32::from(is_offer) };
     let lure = if scan.messenger { lure } else { 0 };
     findings.add(Signal::Lure, lure, || "asks to continue in a messenger");
-    if entry.get("message").is_some_and(is_random) {
+    if entry.get("message").is_some_and(is_random_letters) {
         findings.add(Signal::Disguise, 100, || "only random letters");
     } else {
         let disguises = scan.disguises();
@@ -89,14 +90,14 @@ pub(super) fn find_signals(text: &TokenizedText<'_>, blocked: &Domains, findings
         });
     }
     let is_loud = scan.upper >= LOUD && scan.upper >= 2 * scan.lower;
-    findings.add(Signal::Shouting, full_if(is_loud), || "written in capitals");
-    let (percent, detail) = name_finding(entry);
+    findings.add(Signal::Shouting, full_strength_if(is_loud), || "written in capitals");
+    let (percent, detail) = find_name_signal(entry);
     findings.add(Signal::Name, percent, || detail);
 }
 
 /// The strength of [`Signal::Links`], in percent. Genuine reports also contain links, but with more words
 /// around them.
-fn link_percent(links: usize, words: usize) -> u32 {
+fn link_strength(links: usize, words: usize) -> u32 {
     if links == 0 {
         return 0;
     }
@@ -125,10 +126,11 @@ struct TextScan {
 }
 
 impl TextScan {
-    fn new(text: &TokenizedText<'_>, blocked: &Domains) -> TextScan {
+    /// Counts the features of a text in one pass over its tokens.
+    fn run(text: &TokenizedText<'_>, blocked: &Domains) -> TextScan {
         let mut scan = TextScan::default();
         let messengers = &*MESSENGER_NAMES;
-        let mut words = Words::with_room_for(text.tokens.len());
+        let mut words = Words::with_capacity(text.tokens.len());
         for token in &text.tokens {
             match token {
                 Token::Word(word) => {
@@ -141,24 +143,26 @@ impl TextScan {
                     scan.messenger |= messengers.contains(&word.hash);
                     words.push(*word);
                 }
-                Token::Link(link) => scan.add_link(*link, blocked),
+                Token::Link(link) => scan.count_link(*link, blocked),
                 Token::Break => words.end_sentence(),
             }
         }
         // One word with digits may be a model number; three words count as one disguise.
         scan.disguised = words.disguised + words.doubtful / 3;
-        scan.offer = words.weigh();
+        scan.offer = words.weigh_phrases();
         scan
     }
 
-    fn add_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
+    /// Counts a link and its markup, and checks its domain against the shorteners, messengers and blocked
+    /// domains.
+    fn count_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
         self.links += 1;
         self.markup += match markup {
             None => 0,
             Some(Markup::Html) => 1,
             Some(Markup::Forum) => 2,
         };
-        if self.shortener.is_none() && is_line_of(SHORTENERS, domain) {
+        if self.shortener.is_none() && sorted_lines_contain(SHORTENERS, domain) {
             self.shortener = Some(domain.to_ascii_lowercase());
         }
         self.messenger |= MESSENGERS.iter().any(|known| known.eq_ignore_ascii_case(domain));
@@ -174,7 +178,7 @@ impl TextScan {
 }
 
 /// The strength, in percent, and the description of the strongest signal in the name fields.
-fn name_finding(entry: &Entry) -> (u32, &'static str) {
+fn find_name_signal(entry: &Entry) -> (u32, &'static str) {
     let names = ["name", "firstname", "lastname"].map(|field| entry.get(field));
     let any_name = |is_odd: fn(&str) -> bool| names.iter().flatten().any(|name| is_odd(name));
     let same = |a: Option<&str>, b: Option<&str>| a.is_some() && a.map(str::trim) == b.map(str::trim);
@@ -190,18 +194,19 @@ fn name_finding(entry: &Entry) -> (u32, &'static str) {
     }
 }
 
-fn has_link(name: &str) -> bool {
-    Tokenizer::new(name).any(|token| matches!(token, Token::Link(_)))
+fn has_link(text: &str) -> bool {
+    Tokenizer::new(text).any(|token| matches!(token, Token::Link(_)))
 }
 
 /// Whether every word of a text, apart from links, consists of random letters.
-fn is_random(text: &str) -> bool {
+fn is_random_letters(text: &str) -> bool {
     let mut words = text.split_whitespace().filter(|word| !has_link(word)).peekable();
     words.peek().is_some() && words.all(is_gibberish)
 }
 
-/// Whether fewer than one in seven letters of an ASCII word are vowels, or capitals follow small letters at
-/// least three times. Slavic and Germanic names have long runs of consonants, but not that long.
+/// Whether a word looks like random letters: at least nine ASCII letters, of which fewer than one in seven
+/// are vowels, or capitals follow small letters at least three times. Slavic and Germanic names have long
+/// runs of consonants, but not that long.
 fn is_gibberish(word: &str) -> bool {
     if word.len() < LONG || !word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return false;
@@ -231,7 +236,7 @@ mod tests {
             ("Hello", false),
             ("Rechtsschutzversicherung", false),
         ] {
-            assert_eq!(is_random(text), expected, "{text}");
+            assert_eq!(is_random_letters(text), expected, "{text}");
         }
     }
 
@@ -298,6 +303,6 @@ mod tests {
             body["message"] = json!("Hello");
         }
         let entry = parse(&CONTACT, body.to_string().as_bytes()).unwrap();
-        assert_eq!(name_finding(&entry).0, percent, "{names}");
+        assert_eq!(find_name_signal(&entry).0, percent, "{names}");
     }
 }

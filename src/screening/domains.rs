@@ -9,11 +9,11 @@ const BUILT_IN: &str = include_str!("disposable.txt");
 /// Whether a domain offers disposable addresses: the domain or a parent domain is on the built-in list or
 /// among the operator's additions, and is not one of the operator's exceptions.
 pub(super) fn is_disposable(domain: &str, own: &Domains) -> bool {
-    let is_built_in = |name: &str| SIEVE.may_hold(name) && is_line_of(BUILT_IN, name);
-    !own.excepts(domain) && (own.lists(domain) || parents(domain).any(is_built_in))
+    let is_built_in = |name: &str| SIEVE.may_contain(name) && sorted_lines_contain(BUILT_IN, name);
+    !own.is_excepted(domain) && (own.lists(domain) || domain_and_parents(domain).any(is_built_in))
 }
 
-static SIEVE: LazyLock<Sieve> = LazyLock::new(|| Sieve::of(BUILT_IN));
+static SIEVE: LazyLock<Sieve> = LazyLock::new(|| Sieve::from_lines(BUILT_IN));
 
 /// A Bloom filter over a list's lines, of 16 KiB. It rules out most names without a search.
 struct Sieve(Vec<u64>);
@@ -23,23 +23,24 @@ impl Sieve {
     /// one in twelve unlisted names needs a search.
     const BITS: u32 = 17;
 
-    fn of(text: &str) -> Sieve {
+    /// Builds the filter from the lines of a text.
+    fn from_lines(text: &str) -> Sieve {
         let mut sieve = Sieve(vec![0; 1 << (Sieve::BITS - u64::BITS.ilog2())]);
         for line in text.lines() {
-            let (word, bit) = Sieve::place(line);
+            let (word, bit) = Sieve::bit_position(line);
             sieve.0[word] |= bit;
         }
         sieve
     }
 
     /// Whether the list may contain a name. Always true for a line of the list, ignoring case.
-    fn may_hold(&self, name: &str) -> bool {
-        let (word, bit) = Sieve::place(name);
+    fn may_contain(&self, name: &str) -> bool {
+        let (word, bit) = Sieve::bit_position(name);
         self.0[word] & bit > 0
     }
 
-    /// The word and the bit of a name in the filter.
-    fn place(name: &str) -> (usize, u64) {
+    /// The position of a name's bit in the filter: the index of its 64-bit word, and a mask of the bit.
+    fn bit_position(name: &str) -> (usize, u64) {
         let mix = |hash: u64, byte: u8| {
             (hash ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
         };
@@ -50,7 +51,7 @@ impl Sieve {
 }
 
 /// The domain and its parent domains with at least two labels.
-fn parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
+fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
     std::iter::successors(Some(domain.trim_end_matches('.')), |name: &&'a str| {
         let (_, parent) = name.split_once('.')?;
         parent.contains('.').then_some(parent)
@@ -58,7 +59,7 @@ fn parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 /// Searches sorted lower-case lines for a name, ignoring case.
-pub(super) fn is_line_of(text: &str, name: &str) -> bool {
+pub(super) fn sorted_lines_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
     // If the name is listed, its line begins between `low` and `high`. Both are beginnings of lines.
@@ -66,7 +67,7 @@ pub(super) fn is_line_of(text: &str, name: &str) -> bool {
         let middle = low + (high - low) / 2;
         let start = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);
         let end = bytes[start..].iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| start + at);
-        match compare(&bytes[start..end], name.as_bytes()) {
+        match compare_ignoring_case(&bytes[start..end], name.as_bytes()) {
             Ordering::Equal => return true,
             Ordering::Less => low = end + 1,
             Ordering::Greater => high = start,
@@ -75,8 +76,8 @@ pub(super) fn is_line_of(text: &str, name: &str) -> bool {
     false
 }
 
-/// Compares a line in lower case with a name in any case.
-fn compare(line: &[u8], name: &[u8]) -> Ordering {
+/// Compares a line in lower case with a name in any case, byte by byte.
+fn compare_ignoring_case(line: &[u8], name: &[u8]) -> Ordering {
     line.iter().copied().cmp(name.iter().map(u8::to_ascii_lowercase))
 }
 
@@ -122,18 +123,20 @@ impl Domains {
 
     /// Whether the domain or a parent domain is listed, and neither is an exception.
     pub fn lists(&self, domain: &str) -> bool {
-        !self.listed.is_empty() && !self.excepts(domain) && holds(&self.listed, domain)
+        !self.listed.is_empty() && !self.is_excepted(domain) && contains_domain(&self.listed, domain)
     }
 
-    fn excepts(&self, domain: &str) -> bool {
-        !self.excepted.is_empty() && holds(&self.excepted, domain)
+    /// Whether the operator excepted the domain or a parent domain from the list.
+    fn is_excepted(&self, domain: &str) -> bool {
+        !self.excepted.is_empty() && contains_domain(&self.excepted, domain)
     }
 }
 
 /// Whether a sorted list contains the domain or a parent domain.
-fn holds(sorted: &[String], domain: &str) -> bool {
-    parents(domain)
-        .any(|name| sorted.binary_search_by(|line| compare(line.as_bytes(), name.as_bytes())).is_ok())
+fn contains_domain(sorted: &[String], domain: &str) -> bool {
+    domain_and_parents(domain).any(|name| {
+        sorted.binary_search_by(|line| compare_ignoring_case(line.as_bytes(), name.as_bytes())).is_ok()
+    })
 }
 
 #[cfg(test)]
@@ -145,19 +148,25 @@ mod tests {
         let names: Vec<&str> = BUILT_IN.lines().filter(|line| !line.starts_with('#')).collect();
         assert!(names.len() > 5000, "{}", names.len());
         assert!(names.is_sorted() && BUILT_IN.ends_with('\n'));
-        assert!(names.iter().all(|name| is_line_of(BUILT_IN, name)));
-        assert!(names.iter().all(|name| !is_line_of(BUILT_IN, &name[1..]) || names.contains(&&name[1..])));
+        assert!(names.iter().all(|name| sorted_lines_contain(BUILT_IN, name)));
+        assert!(
+            names
+                .iter()
+                .all(|name| !sorted_lines_contain(BUILT_IN, &name[1..]) || names.contains(&&name[1..]))
+        );
         let said = BUILT_IN.lines().filter(|line| line.starts_with('#')).any(|line| line.contains("CC0"));
         assert!(said, "the comments of the list name its licence");
     }
 
     #[test]
     fn the_sieve_holds_every_line_and_few_other_names() {
-        let sieve = Sieve::of(BUILT_IN);
+        let sieve = Sieve::from_lines(BUILT_IN);
         assert!(
-            BUILT_IN.lines().all(|line| sieve.may_hold(line) && sieve.may_hold(&line.to_ascii_uppercase()))
+            BUILT_IN
+                .lines()
+                .all(|line| sieve.may_contain(line) && sieve.may_contain(&line.to_ascii_uppercase()))
         );
-        let others = (0..10_000).filter(|n| sieve.may_hold(&format!("host-{n}.example.com"))).count();
+        let others = (0..10_000).filter(|n| sieve.may_contain(&format!("host-{n}.example.com"))).count();
         assert!(others < 1200, "{others}");
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use super::text::{Token, Tokenizer, Word, mix};
+use super::text::{Token, Tokenizer, Word, extend_hash};
 
 /// Maximum weight of one topic.
 const MOST_OF_A_TOPIC: u32 = 10;
@@ -67,7 +67,7 @@ struct Phrase {
 #[derive(Clone, Copy)]
 struct Lead {
     phrase: u16,
-    /// A bit mask of the second step's token ([`near`]), which rules out most phrases without comparing
+    /// A bit mask of the second step's token ([`id_mask`]), which rules out most phrases without comparing
     /// steps.
     near: u64,
 }
@@ -85,11 +85,11 @@ struct Lexicon {
     any_number: Id,
 }
 
-static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(include_str!("lexicon.txt")));
+static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::parse(include_str!("lexicon.txt")));
 
 impl Lexicon {
     /// Parses `lexicon.txt`. Skips lines that are not valid.
-    fn read(text: &str) -> Lexicon {
+    fn parse(text: &str) -> Lexicon {
         let mut lexicon = Lexicon {
             table: vec![(0, UNKNOWN); SLOTS],
             phrases: Vec::new(),
@@ -97,7 +97,7 @@ impl Lexicon {
             telling: vec![false],
             any_number: UNKNOWN,
         };
-        lexicon.any_number = lexicon.number(mix(0, '0'));
+        lexicon.any_number = lexicon.find_or_add(extend_hash(0, '0'));
         let mut topic = None;
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default().trim();
@@ -108,13 +108,14 @@ impl Lexicon {
             }
             let (Some(topic), Some((weight, phrase))) = (topic, line.split_once(' ')) else { continue };
             let Ok(weight) = weight.parse() else { continue };
-            lexicon.add(topic, weight, phrase);
+            lexicon.add_phrase(topic, weight, phrase);
         }
         lexicon
     }
 
-    /// Parses and adds a phrase.
-    fn add(&mut self, topic: Option<usize>, weight: u32, phrase: &str) {
+    /// Parses a phrase of the lexicon, and adds it to a topic, or to the words of enquiries if `topic` is
+    /// `None`.
+    fn add_phrase(&mut self, topic: Option<usize>, weight: u32, phrase: &str) {
         let mut steps: Vec<Step> = Vec::new();
         let mut gap = false;
         for part in phrase.split_whitespace() {
@@ -123,19 +124,19 @@ impl Lexicon {
                 continue;
             }
             if part.contains('|') {
-                let firsts = part.split('|').filter_map(|word| words(word).first().copied());
-                let words = firsts.map(|word| self.id(word)).collect();
+                let firsts = part.split('|').filter_map(|word| split_words(word).first().copied());
+                let words = firsts.map(|word| self.id_of_word(word)).collect();
                 steps.push(Step { gap, words });
             } else {
-                for (at, word) in words(part).into_iter().enumerate() {
-                    steps.push(Step { gap: gap && at == 0, words: vec![self.id(word)] });
+                for (at, word) in split_words(part).into_iter().enumerate() {
+                    steps.push(Step { gap: gap && at == 0, words: vec![self.id_of_word(word)] });
                 }
             }
             gap = false;
         }
         let number = u16::try_from(self.phrases.len()).unwrap_or(u16::MAX);
         if let Some(step) = steps.first() {
-            let near = steps.get(1).map_or(ALWAYS_NEAR, |step| near(0, &step.words));
+            let near = steps.get(1).map_or(ALWAYS_NEAR, |step| id_mask(0, &step.words));
             for id in step.words.clone() {
                 self.first[usize::from(id)].push(Lead { phrase: number, near });
                 self.telling[usize::from(id)] |= steps.len() == 1 && weight >= 3 && topic.is_some();
@@ -144,44 +145,45 @@ impl Lexicon {
         self.phrases.push(Phrase { topic, weight, steps });
     }
 
-    /// The slot that contains the hash, or else the first free slot for it.
-    fn slot(&self, hash: u64) -> usize {
-        let (place, tag) = split(hash);
+    /// The index of the slot that contains the hash of a word, or else of the first free slot for it.
+    fn find_slot(&self, hash: u64) -> usize {
+        let (place, tag) = split_hash(hash);
         let fits = |at: &usize| matches!(self.table[*at], (known, id) if id == UNKNOWN || known == tag);
         (place..SLOTS).chain(0..place).find(fits).unwrap_or(place)
     }
 
-    /// The number of a word. Adds a new word.
-    fn number(&mut self, hash: u64) -> Id {
-        let slot = self.slot(hash);
+    /// The number of the word with this hash. Adds the word if it is new.
+    fn find_or_add(&mut self, hash: u64) -> Id {
+        let slot = self.find_slot(hash);
         if self.table[slot].1 == UNKNOWN {
             let id = Id::try_from(self.first.len()).unwrap_or(BREAK);
-            self.table[slot] = (split(hash).1, id);
+            self.table[slot] = (split_hash(hash).1, id);
             self.first.push(Vec::new());
             self.telling.push(false);
         }
         self.table[slot].1
     }
 
-    fn id(&mut self, word: Word) -> Id {
-        if word.is_number() { self.any_number } else { self.number(word.hash) }
+    /// The number of a word, which is added if it is new. All words of digits share one number.
+    fn id_of_word(&mut self, word: Word) -> Id {
+        if word.is_number() { self.any_number } else { self.find_or_add(word.hash) }
     }
 
-    /// The number of a word; [`UNKNOWN`] if it is not in the lexicon.
-    fn find(&self, hash: u64) -> Id {
-        self.table[self.slot(hash)].1
+    /// The number of the word with this hash; [`UNKNOWN`] if it is not in the lexicon.
+    fn find_id(&self, hash: u64) -> Id {
+        self.table[self.find_slot(hash)].1
     }
 }
 
-/// Splits a hash into the bucket to search and the value to compare there.
-fn split(hash: u64) -> (usize, u32) {
+/// Splits a hash into the slot at which the search in the hash table begins, and the value to compare there.
+fn split_hash(hash: u64) -> (usize, u32) {
     let bytes = hash.to_be_bytes();
     let place = u16::from_be_bytes([bytes[0], bytes[1]]);
     (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
 }
 
 /// The words of a text, without links and breaks.
-pub(super) fn words(text: &str) -> Vec<Word> {
+pub(super) fn split_words(text: &str) -> Vec<Word> {
     Tokenizer::new(text)
         .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
         .collect()
@@ -201,16 +203,16 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub fn with_room_for(words: usize) -> Words {
+    pub fn with_capacity(words: usize) -> Words {
         Words { ids: Vec::with_capacity(words), ..Words::default() }
     }
 
     /// Adds a word, and recognises disguised words.
     pub fn push(&mut self, word: Word) {
         let lexicon = &*LEXICON;
-        let mut id = if word.is_number() { lexicon.any_number } else { lexicon.find(word.hash) };
+        let mut id = if word.is_number() { lexicon.any_number } else { lexicon.find_id(word.hash) };
         if word.is_disguised() {
-            let looks = lexicon.find(word.looks);
+            let looks = lexicon.find_id(word.looks);
             if lexicon.telling[usize::from(looks)] {
                 self.disguised += 1;
                 id = looks;
@@ -221,27 +223,28 @@ impl Words {
         }
         if word.letters == 1 && word.digits == 0 {
             // A word's hash is computed letter by letter.
-            let letter = ('a'..='z').find(|c| mix(0, *c) == word.hash);
-            self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| mix(self.spelled.1, c)));
+            let letter = ('a'..='z').find(|c| extend_hash(0, *c) == word.hash);
+            self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| extend_hash(self.spelled.1, c)));
         } else {
-            self.spell();
+            self.end_spelled_word();
         }
         self.ids.push(id);
     }
 
+    /// Ends the sentence: no phrase continues across this point.
     pub fn end_sentence(&mut self) {
-        self.spell();
+        self.end_spelled_word();
         if self.ids.last().is_some_and(|last| *last != BREAK) {
             self.ids.push(BREAK);
         }
     }
 
-    /// Ends a sequence of single letters. If at least five letters form a significant word, counts it as
-    /// disguised.
-    fn spell(&mut self) {
+    /// Ends a sequence of single letters such as `c a s i n o`. If at least five letters form a significant
+    /// word, counts it as disguised.
+    fn end_spelled_word(&mut self) {
         let (letters, hash) = std::mem::take(&mut self.spelled);
         if letters >= 5 {
-            let id = LEXICON.find(hash);
+            let id = LEXICON.find_id(hash);
             if LEXICON.telling[usize::from(id)] {
                 self.disguised += 1;
                 self.ids.push(id);
@@ -250,7 +253,7 @@ impl Words {
     }
 
     /// Ends the text, and returns the weights of the phrases found, by topic.
-    pub fn weigh(&mut self) -> Weights {
+    pub fn weigh_phrases(&mut self) -> Weights {
         self.end_sentence();
         let lexicon = &*LEXICON;
         let mut found = vec![false; lexicon.phrases.len()];
@@ -260,16 +263,16 @@ impl Words {
                 continue;
             }
             let following = &self.ids[at + 1..];
-            let around = near(ALWAYS_NEAR, following.iter().take(GAP + 1));
+            let around = id_mask(ALWAYS_NEAR, following.iter().take(GAP + 1));
             for lead in &lexicon.first[usize::from(*id)] {
                 if lead.near & around == 0 {
                     continue;
                 }
                 let number = usize::from(lead.phrase);
                 let phrase = &lexicon.phrases[number];
-                if !found[number] && follows(&phrase.steps[1..], following) {
+                if !found[number] && begins_with_steps(&phrase.steps[1..], following) {
                     found[number] = true;
-                    weights.add(phrase.topic, phrase.weight);
+                    weights.add_phrase(phrase.topic, phrase.weight);
                 }
             }
         }
@@ -277,24 +280,24 @@ impl Words {
     }
 }
 
-/// Adds the bits of words to a bit mask. Several words share a bit: sets of words whose masks have no common
-/// bit have no common word.
-fn near<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
+/// Adds the bit of each word to a bit mask. Several words share a bit, so masks without a common bit belong
+/// to sets without a common word.
+fn id_mask<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
     ids.into_iter().fold(bits, |bits, id| bits | 1 << (id % 64))
 }
 
 /// The bit of a step that matches any next token.
 const ALWAYS_NEAR: u64 = 1;
 
-/// Whether `ids` begin with these steps. Phrases have few steps and fewer gaps, so the work for each word of
-/// a text is bounded.
-fn follows(steps: &[Step], ids: &[Id]) -> bool {
+/// Whether `ids` begin with the steps of a phrase, without crossing the end of a sentence. Phrases have few
+/// steps and fewer gaps, so the work for each word of a text is bounded.
+fn begins_with_steps(steps: &[Step], ids: &[Id]) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
     for (at, id) in ids.iter().take(if step.gap { GAP + 1 } else { 1 }).enumerate() {
         if *id == BREAK {
             return false;
         }
-        if step.words.contains(id) && follows(rest, &ids[at + 1..]) {
+        if step.words.contains(id) && begins_with_steps(rest, &ids[at + 1..]) {
             return true;
         }
     }
@@ -309,7 +312,9 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    fn add(&mut self, topic: Option<usize>, weight: u32) {
+    /// Adds the weight of a phrase to its topic, or to the words of enquiries if `topic` is `None`, up to a
+    /// cap.
+    fn add_phrase(&mut self, topic: Option<usize>, weight: u32) {
         match topic {
             Some(topic) => self.topics[topic] = (self.topics[topic] + weight).min(MOST_OF_A_TOPIC),
             None => self.ours = (self.ours + weight).min(MOST_OF_OURS),
@@ -328,13 +333,13 @@ impl Weights {
     }
 
     /// The weight of the topics about money.
-    pub fn money(&self) -> u32 {
+    pub fn money_weight(&self) -> u32 {
         let topics = self.topics.iter().zip(TOPICS);
         topics.filter(|(_, (name, _))| MONEY.contains(name)).map(|(weight, _)| weight).sum()
     }
 
     /// The topics with their weights, in descending order: `cold pitch 4, search ranking 3`.
-    pub fn named(&self) -> String {
+    pub fn describe_topics(&self) -> String {
         let topics = self.topics.iter().zip(TOPICS).map(|(weight, (_, title))| (*weight, title));
         let mut topics: Vec<(u32, &str)> = topics.filter(|(weight, _)| *weight > 0).collect();
         topics.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
@@ -348,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_lexicon_is_a_weight_and_steps() {
-        let lexicon = Lexicon::read(
+        let lexicon = Lexicon::parse(
             "# head\n2 nowhere\n[money]\n3 casino # comment\n2 win|earn ~ e-mail now|today\n2 single\n\
              [nonsense]\n4 casino\n[pills]\ncasino alone\n1 7 day",
         );
@@ -367,7 +372,7 @@ mod tests {
             ]
         );
         assert_eq!(lexicon.phrases[3].steps[0].words, [lexicon.any_number]);
-        let id = |word: &str| usize::from(lexicon.find(words(word)[0].hash));
+        let id = |word: &str| usize::from(lexicon.find_id(split_words(word)[0].hash));
         for (word, begins) in [("casino", vec![0]), ("win", vec![1]), ("earn", vec![1]), ("now", vec![])] {
             let leads: Vec<u16> = lexicon.first[id(word)].iter().map(|lead| lead.phrase).collect();
             assert_eq!(leads, begins, "{word}");
@@ -404,16 +409,16 @@ mod tests {
             (vec![step(true, 5), step(false, 6)], vec![5, 1, 6], false),
             (vec![step(true, 5), step(true, 6)], vec![1, 5, 1, 6], true),
         ] {
-            assert_eq!(follows(&steps, &ids), expected, "{ids:?}");
+            assert_eq!(begins_with_steps(&steps, &ids), expected, "{ids:?}");
         }
     }
 
     #[test]
     fn sets_of_words_have_a_bit_in_common_where_they_have_a_word_in_common() {
-        assert_eq!(near(0, &[]), 0);
-        assert_eq!(near(ALWAYS_NEAR, &[2]), 0b101);
-        assert_eq!(near(0, &[1, 2, 2, 65]), 0b110);
-        assert_eq!(near(0, &[63, BREAK]), 1 << 63);
+        assert_eq!(id_mask(0, &[]), 0);
+        assert_eq!(id_mask(ALWAYS_NEAR, &[2]), 0b101);
+        assert_eq!(id_mask(0, &[1, 2, 2, 65]), 0b110);
+        assert_eq!(id_mask(0, &[63, BREAK]), 1 << 63);
     }
 
     #[test]
@@ -425,7 +430,7 @@ mod tests {
             ("earn lots of quick money", "quick money 7"),
             ("earn. money", ""),
         ] {
-            assert_eq!(weights(text).named(), named, "{text}");
+            assert_eq!(weights(text).describe_topics(), named, "{text}");
         }
     }
 
@@ -451,16 +456,19 @@ mod tests {
     #[test]
     fn topics_add_up_and_each_further_one_counts_one_more() {
         let mut weights = Weights::default();
-        assert_eq!((weights.score(), weights.money(), weights.named()), (0, 0, String::new()));
+        assert_eq!(
+            (weights.score(), weights.money_weight(), weights.describe_topics()),
+            (0, 0, String::new())
+        );
         weights.topics[0] = 3;
-        assert_eq!((weights.score(), weights.money()), (3, 0));
+        assert_eq!((weights.score(), weights.money_weight()), (3, 0));
         for (at, (name, _)) in TOPICS.iter().enumerate() {
             if MONEY.contains(name) {
                 weights.topics[at] = 4;
             }
         }
-        assert_eq!((weights.score(), weights.money()), (3 + 12 + 3, 12));
-        assert_eq!(weights.named(), "quick money 4, loans 4, gambling 4, cold pitch 3");
+        assert_eq!((weights.score(), weights.money_weight()), (3 + 12 + 3, 12));
+        assert_eq!(weights.describe_topics(), "quick money 4, loans 4, gambling 4, cold pitch 3");
     }
 
     #[test]
@@ -510,6 +518,6 @@ mod tests {
     }
 
     fn weights(text: &str) -> Weights {
-        read(text).weigh()
+        read(text).weigh_phrases()
     }
 }

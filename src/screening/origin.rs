@@ -22,7 +22,7 @@ pub enum Origin {
 impl Origin {
     /// Evaluates the values of `Origin` and `Sec-Fetch-Site`. `own` contains this site's names: its base URL
     /// and the value of the request's `Host`, each with or without scheme and port.
-    pub fn of(origin: Option<&str>, sec_fetch_site: Option<&str>, own: &[&str]) -> Origin {
+    pub fn classify(origin: Option<&str>, sec_fetch_site: Option<&str>, own: &[&str]) -> Origin {
         let site = sec_fetch_site.map(str::trim);
         let says = |value: &str| site.is_some_and(|site| site.eq_ignore_ascii_case(value));
         if says("cross-site") {
@@ -104,6 +104,6 @@ mod tests {
 
     fn check(origin: Option<&str>, site: Option<&str>, expected: Origin) {
         let own = ["https://www.example.com/", "127.0.0.1:8080"];
-        assert_eq!(Origin::of(origin, site, &own), expected, "{origin:?} {site:?}");
+        assert_eq!(Origin::classify(origin, site, &own), expected, "{origin:?} {site:?}");
     }
 }

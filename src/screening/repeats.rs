@@ -46,7 +46,7 @@ struct SenderSlot {
 }
 
 impl SenderSlot {
-    fn senders(&self) -> usize {
+    fn sender_count(&self) -> usize {
         self.senders.iter().filter(|sender| **sender != 0).count()
     }
 }
@@ -82,8 +82,8 @@ impl Repeats {
     /// Records a text from `source`. Returns the number of other sources that sent the same text within a
     /// day, up to `MAX_SENDERS`. `source` is an address or a keyed hash of it.
     pub fn observe(&self, text: &TokenizedText<'_>, source: impl Hash, now: Instant) -> u32 {
-        let Some(hashes) = self.sketch(text.message()) else { return 0 };
-        let sender = self.hash(&(0u8, source)).to_le_bytes();
+        let Some(hashes) = self.smallest_hashes(text.message()) else { return 0 };
+        let sender = self.key.hash_one((0u8, source)).to_le_bytes();
         let sender = u32::from_le_bytes([sender[0], sender[1], sender[2], sender[3]]).max(1);
         // Starts at 1, because 0 marks a free slot.
         let seconds = now.saturating_duration_since(self.start).as_secs().saturating_add(1);
@@ -100,7 +100,7 @@ impl Repeats {
     }
 
     /// The smallest hashes of a text's runs of words. `None` if the text is too short.
-    fn sketch(&self, text: &[Token<'_>]) -> Option<[u64; KEPT]> {
+    fn smallest_hashes(&self, text: &[Token<'_>]) -> Option<[u64; KEPT]> {
         let mut words = 0;
         let mut letters = 0;
         let mut run = [0u64; RUN];
@@ -112,35 +112,31 @@ impl Repeats {
                     letters += word.letters;
                     word.hash
                 }
-                Token::Link(link) => self.hash(&(1u8, link.domain)),
+                Token::Link(link) => self.key.hash_one((1u8, link.domain)),
                 Token::Break => continue,
             };
             run.rotate_left(1);
             run[RUN - 1] = hash;
             words += 1;
             if words >= RUN {
-                keep(&mut smallest, self.hash_of_run(run));
+                insert_smallest(&mut smallest, self.hash_run(run));
             }
         }
         (words >= MIN_WORDS && letters >= MIN_LETTERS && smallest[KEPT - 1] != u64::MAX).then_some(smallest)
     }
 
-    fn hash(&self, value: &impl Hash) -> u64 {
-        self.key.hash_one(value)
-    }
-
     /// Hashes a run of words. Multiplies pairs of words with secret keys, which is faster than
-    /// [`Repeats::hash`]. Speed matters because a text has about as many runs as words.
-    fn hash_of_run(&self, run: [u64; RUN]) -> u64 {
+    /// SipHash. Speed matters because a text has about as many runs as words.
+    fn hash_run(&self, run: [u64; RUN]) -> u64 {
         let keyed: [u64; RUN] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
-        let [first, second, third] = [0, 2, 4].map(|at| fold(keyed[at], keyed[at + 1]));
+        let [first, second, third] = [0, 2, 4].map(|at| multiply_fold(keyed[at], keyed[at + 1]));
         let (second, third) = (second.rotate_left(21), third.rotate_left(42));
-        fold(first ^ second ^ self.keys[RUN], second.wrapping_add(third) ^ self.keys[RUN + 1])
+        multiply_fold(first ^ second ^ self.keys[RUN], second.wrapping_add(third) ^ self.keys[RUN + 1])
     }
 }
 
-/// Multiplies two numbers, and combines both halves of the product.
-fn fold(a: u64, b: u64) -> u64 {
+/// Multiplies two numbers, and combines both halves of the product by exclusive or.
+fn multiply_fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     let bytes = product.to_le_bytes();
     let (low, high) = bytes.split_at(8);
@@ -148,8 +144,8 @@ fn fold(a: u64, b: u64) -> u64 {
     half(low) ^ half(high)
 }
 
-/// Adds a hash to the smallest hashes if it is one of them and not already there.
-fn keep(smallest: &mut [u64; KEPT], hash: u64) {
+/// Inserts a hash into the sorted array in place of the largest, if it is smaller and not already there.
+fn insert_smallest(smallest: &mut [u64; KEPT], hash: u64) {
     if hash >= smallest[KEPT - 1] || smallest.contains(&hash) {
         return;
     }
@@ -163,7 +159,7 @@ fn observe_hash(set: &mut [SenderSlot; WAYS], hash: u64, sender: u32, seconds: u
     let window = u32::try_from(WINDOW.as_secs()).unwrap_or(u32::MAX);
     let is_live = |place: &SenderSlot| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;
     let known = set.iter().position(|place| is_live(place) && place.hash == hash);
-    let worth = |place: &SenderSlot| if is_live(place) { (place.senders(), place.seen) } else { (0, 0) };
+    let worth = |place: &SenderSlot| if is_live(place) { (place.sender_count(), place.seen) } else { (0, 0) };
     let at = known.or_else(|| (0..WAYS).min_by_key(|at| worth(&set[*at]))).unwrap_or_default();
     let place = &mut set[at];
     if known.is_none() {
@@ -306,7 +302,7 @@ mod tests {
     fn the_smallest_hashes_are_kept_each_once() {
         let mut smallest = [u64::MAX; KEPT];
         for hash in [5, 3, 9, 1, 7, 3, 2, 8, 7] {
-            keep(&mut smallest, hash);
+            insert_smallest(&mut smallest, hash);
         }
         assert_eq!(smallest, [1, 2, 3, 5, 7]);
     }
@@ -345,7 +341,7 @@ mod tests {
         {
             assert_eq!(observe_hash(&mut set, 1, sender, 1), others, "{sender}");
         }
-        assert_eq!(set[0].senders(), MAX_SENDERS);
+        assert_eq!(set[0].sender_count(), MAX_SENDERS);
     }
 
     #[test]
@@ -359,7 +355,7 @@ mod tests {
     }
 
     fn observe(repeats: &Repeats, entry: &Entry, source: Source, now: Instant) -> u32 {
-        repeats.observe(&TokenizedText::of(entry), source, now)
+        repeats.observe(&TokenizedText::new(entry), source, now)
     }
 
     fn source(n: u8) -> Source {

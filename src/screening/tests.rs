@@ -20,7 +20,7 @@ fn a_plain_submission_of_a_program_has_no_points() {
             if body.get("company").is_some() || body.get("name").is_some() { &CONTACT } else { &WAITLIST };
         let parsed = parse_with_extras(form, body.to_string().as_bytes()).unwrap();
         let verdict = screen(
-            &TokenizedText::of(&parsed.entry),
+            &TokenizedText::new(&parsed.entry),
             &parsed.extras,
             &RequestSignals::default(),
             &ScreeningOptions::default(),
@@ -32,10 +32,10 @@ fn a_plain_submission_of_a_program_has_no_points() {
 #[test]
 fn names_of_signals_lead_back_to_them() {
     for signal in Signal::ALL {
-        assert_eq!(Signal::named(signal.name()), Some(signal));
+        assert_eq!(Signal::from_name(signal.name()), Some(signal));
         assert_eq!(Signal::ALL[signal as usize], signal);
     }
-    assert_eq!(Signal::named("none"), None);
+    assert_eq!(Signal::from_name("none"), None);
 }
 
 #[test]
@@ -43,25 +43,27 @@ fn the_rate_counts_from_half_of_the_quota_on() {
     for (remaining, quota, points) in
         [(30, 30, 0), (15, 30, 0), (14, 30, 1), (7, 30, 10), (0, 30, 20), (0, 0, 0), (50, 30, 0)]
     {
-        let rate = Rate::of([(1000, 1000), (remaining, quota)]);
+        let rate = Rate::most_used([(1000, 1000), (remaining, quota)]);
         let verdict = with_signals(&RequestSignals { rate, ..RequestSignals::default() });
         assert_eq!(verdict.score, points, "{remaining} of {quota}: {}", verdict.because());
     }
-    assert_eq!(Rate::of([]), Rate::default());
-    let verdict =
-        with_signals(&RequestSignals { rate: Rate::of([(3, 30), (290, 300)]), ..RequestSignals::default() });
+    assert_eq!(Rate::most_used([]), Rate::default());
+    let verdict = with_signals(&RequestSignals {
+        rate: Rate::most_used([(3, 30), (290, 300)]),
+        ..RequestSignals::default()
+    });
     assert_eq!(verdict.because(), "27 of the 30 requests that the source may send (16); 16 of 100 points");
 }
 
 #[test]
 fn the_rate_never_holds() {
-    let rate = Rate::of([(0, 30)]);
+    let rate = Rate::most_used([(0, 30)]);
     let message = "We sell backlinks and guest posts on a casino blog.";
     let body = json!({"name": "Ada", "email": "a@example.com", "message": message}).to_string();
     let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
     let signals = RequestSignals { rate, ..RequestSignals::default() };
     let verdict =
-        screen(&TokenizedText::of(&entry), &Extras::default(), &signals, &ScreeningOptions::default());
+        screen(&TokenizedText::new(&entry), &Extras::default(), &signals, &ScreeningOptions::default());
     assert_eq!((verdict.score, verdict.hold, verdict.suspicious), (100, false, true), "80 and 20");
 }
 
@@ -108,7 +110,7 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
     };
     let score = |extras: &Extras| {
         screen(
-            &TokenizedText::of(&plain().entry),
+            &TokenizedText::new(&plain().entry),
             extras,
             &RequestSignals::default(),
             &ScreeningOptions::default(),
@@ -123,7 +125,7 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
     for (milliseconds, points) in [(499, 30), (500, 15), (999, 15), (1000, 0)] {
         let extras = extras(false, Some(milliseconds));
         let verdict = screen(
-            &TokenizedText::of(&waitlist),
+            &TokenizedText::new(&waitlist),
             &extras,
             &RequestSignals::default(),
             &ScreeningOptions::default(),
@@ -132,7 +134,7 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
     }
     let agent = RequestSignals { agent: Some("agent.example.com"), ..RequestSignals::default() };
     let verdict = screen(
-        &TokenizedText::of(&plain().entry),
+        &TokenizedText::new(&plain().entry),
         &extras(true, Some(1)),
         &agent,
         &ScreeningOptions::default(),
@@ -146,7 +148,7 @@ fn throw_away_addresses_add_points_and_blocked_domains_hold() {
     let from = |address: &str, message: &str, options: &ScreeningOptions| {
         let body = json!({"name": "Ada", "email": address, "message": message}).to_string();
         let parsed = parse_with_extras(&CONTACT, body.as_bytes()).unwrap();
-        screen(&TokenizedText::of(&parsed.entry), &Extras::default(), &RequestSignals::default(), options)
+        screen(&TokenizedText::new(&parsed.entry), &Extras::default(), &RequestSignals::default(), options)
     };
     let text = "Which plan allows two teams?";
     assert_eq!(
@@ -278,7 +280,7 @@ fn a_weight_of_zero_disables_a_signal_and_thresholds_decide() {
     let body = json!({"name": "Ada", "email": "a@example.com", "message": message}).to_string();
     let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
     let verdict = |options: &ScreeningOptions| {
-        screen(&TokenizedText::of(&entry), &Extras::default(), &RequestSignals::default(), options)
+        screen(&TokenizedText::new(&entry), &Extras::default(), &RequestSignals::default(), options)
     };
     assert!(verdict(&options).suspicious && !verdict(&options).hold);
     options.suspicious_threshold = 81;
@@ -299,7 +301,7 @@ fn reasons_come_by_their_points_and_quote_nobody() {
     let parsed = parse_with_extras(&CONTACT, body.to_string().as_bytes()).unwrap();
     let signals = RequestSignals { repeats: 9, ..RequestSignals::default() };
     let verdict =
-        screen(&TokenizedText::of(&parsed.entry), &parsed.extras, &signals, &ScreeningOptions::default());
+        screen(&TokenizedText::new(&parsed.entry), &parsed.extras, &signals, &ScreeningOptions::default());
     assert!(verdict.reasons.is_sorted_by(|a, b| a.points >= b.points), "{verdict:?}");
     assert!(verdict.reasons.len() > 5 && verdict.hold, "{verdict:?}");
     assert_eq!(verdict.score, verdict.reasons.iter().map(|reason| reason.points).sum::<u32>());
@@ -358,7 +360,7 @@ fn corpus(name: &str) -> Vec<(Value, ScreeningVerdict)> {
             let row: Value = serde_json::from_str(line).unwrap();
             let parsed = parse_with_extras(&CONTACT, line.as_bytes()).unwrap();
             let verdict = screen(
-                &TokenizedText::of(&parsed.entry),
+                &TokenizedText::new(&parsed.entry),
                 &parsed.extras,
                 &RequestSignals::default(),
                 &ScreeningOptions::default(),
@@ -427,14 +429,14 @@ fn plain() -> ParsedForm {
 }
 
 fn with_signals(signals: &RequestSignals<'_>) -> ScreeningVerdict {
-    screen(&TokenizedText::of(&plain().entry), &Extras::default(), signals, &ScreeningOptions::default())
+    screen(&TokenizedText::new(&plain().entry), &Extras::default(), signals, &ScreeningOptions::default())
 }
 
 fn with_message(message: &str) -> ScreeningVerdict {
     let body = json!({"name": "Ada", "email": "ada@example.com", "message": message}).to_string();
     let parsed = parse_with_extras(&CONTACT, body.as_bytes()).unwrap();
     screen(
-        &TokenizedText::of(&parsed.entry),
+        &TokenizedText::new(&parsed.entry),
         &parsed.extras,
         &RequestSignals::default(),
         &ScreeningOptions::default(),

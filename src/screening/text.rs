@@ -19,7 +19,8 @@ pub struct TokenizedText<'a> {
 }
 
 impl<'a> TokenizedText<'a> {
-    pub fn of(entry: &'a Entry) -> TokenizedText<'a> {
+    /// Tokenizes the names, the company and the message of a submission.
+    pub fn new(entry: &'a Entry) -> TokenizedText<'a> {
         let texts = ["name", "firstname", "lastname", "company", "message"].map(|name| entry.get(name));
         let length: usize = texts.iter().flatten().map(|text| text.len()).sum();
         let mut tokens = Vec::with_capacity(length / 5);
@@ -67,6 +68,7 @@ pub(super) struct Word {
 }
 
 impl Word {
+    /// Whether the word has no letters.
     pub fn is_number(self) -> bool {
         self.letters == 0
     }
@@ -139,7 +141,7 @@ const BYTE_CLASSES: [ByteClass; 256] = {
     classes
 };
 
-fn byte_class(byte: u8) -> ByteClass {
+fn classify_byte(byte: u8) -> ByteClass {
     BYTE_CLASSES[usize::from(byte)]
 }
 
@@ -150,13 +152,13 @@ impl<'a> Iterator for Tokenizer<'a> {
         let bytes = self.text.as_bytes();
         loop {
             let byte = *bytes.get(self.at)?;
-            match byte_class(byte) {
+            match classify_byte(byte) {
                 ByteClass::Letter | ByteClass::Digit => {
                     let start = self.at;
-                    let word = self.word();
+                    let word = self.read_word();
                     // The first word of a link is followed by one of these.
                     if matches!(bytes.get(self.at), Some(b'.' | b'-' | b':'))
-                        && let Some((link, end)) = link(self.text, start)
+                        && let Some((link, end)) = parse_link(self.text, start)
                     {
                         self.at = end;
                         return Some(Token::Link(link));
@@ -173,7 +175,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                 ByteClass::Nothing | ByteClass::Other => self.at += 1,
                 ByteClass::NotAscii => {
                     let c = self.text[self.at..].chars().next()?;
-                    match folded(c) {
+                    match fold_char(c) {
                         // Between words, these characters are ignored.
                         Folded::Other | Folded::Mark | Folded::Unseen => self.at += c.len_utf8(),
                         Folded::Stop => {
@@ -182,7 +184,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                         }
                         Folded::Sign(sign) => {
                             self.at += c.len_utf8();
-                            let hash = mix(0, sign);
+                            let hash = extend_hash(0, sign);
                             return Some(Token::Word(Word {
                                 hash,
                                 looks: hash,
@@ -190,7 +192,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                                 ..Word::default()
                             }));
                         }
-                        _ => return Some(Token::Word(self.word())),
+                        _ => return Some(Token::Word(self.read_word())),
                     }
                 }
             }
@@ -199,9 +201,9 @@ impl<'a> Iterator for Tokenizer<'a> {
 }
 
 impl Tokenizer<'_> {
-    /// A fast path of [`Tokenizer::word`] for words that consist of ASCII letters, as most do. `None` for any
-    /// other word.
-    fn plain_word(&mut self) -> Option<Word> {
+    /// Reads the word at the current position if it consists of ASCII letters, as most do; `None` for any
+    /// other word. A fast path of [`Tokenizer::read_word`].
+    fn read_ascii_word(&mut self) -> Option<Word> {
         let rest = &self.text.as_bytes()[self.at..];
         let (mut before, mut hash) = (0, 0);
         let (mut letters, mut upper) = (0, 0);
@@ -210,14 +212,14 @@ impl Tokenizer<'_> {
             if !small.is_ascii_lowercase() {
                 break;
             }
-            (before, hash) = (hash, mix(hash, char::from(small)));
+            (before, hash) = (hash, extend_hash(hash, char::from(small)));
             letters += 1;
             upper += u32::from(*byte != small);
         }
         if letters == 0
             || rest
                 .get(letters)
-                .is_some_and(|next| !matches!(byte_class(*next), ByteClass::Other | ByteClass::Stop))
+                .is_some_and(|next| !matches!(classify_byte(*next), ByteClass::Other | ByteClass::Stop))
         {
             return None;
         }
@@ -237,9 +239,9 @@ impl Tokenizer<'_> {
     }
 
     /// Reads the word that begins at the current position.
-    fn word(&mut self) -> Word {
+    fn read_word(&mut self) -> Word {
         let bytes = self.text.as_bytes();
-        if let Some(word) = self.plain_word() {
+        if let Some(word) = self.read_ascii_word() {
             return word;
         }
         let mut word = Word::default();
@@ -250,7 +252,7 @@ impl Tokenizer<'_> {
         // Whether the previous letter belongs to a script other than Latin, Cyrillic and Greek.
         let mut after_other_script = false;
         while let Some(&byte) = bytes.get(self.at) {
-            let (folded, length) = match byte_class(byte) {
+            let (folded, length) = match classify_byte(byte) {
                 ByteClass::Letter => {
                     let case = if byte.is_ascii_uppercase() { Case::Upper } else { Case::Lower };
                     (Folded::Letter(char::from(byte.to_ascii_lowercase()), Script::Latin, case), 1)
@@ -259,7 +261,7 @@ impl Tokenizer<'_> {
                 ByteClass::Nothing => (Folded::Mark, 1),
                 ByteClass::NotAscii => {
                     let Some(c) = self.text[self.at..].chars().next() else { break };
-                    (folded(c), c.len_utf8())
+                    (fold_char(c), c.len_utf8())
                 }
                 ByteClass::Stop | ByteClass::Other => break,
             };
@@ -301,8 +303,8 @@ impl Tokenizer<'_> {
                 word.hidden += unseen;
             }
             unseen = 0;
-            hash = (hash.1, mix(hash.1, c));
-            looks = (looks.1, mix(looks.1, like(c)));
+            hash = (hash.1, extend_hash(hash.1, c));
+            looks = (looks.1, extend_hash(looks.1, latin_lookalike(c)));
             last = [last[1], c];
         }
         let is_plural = last[1] == 's' && last[0] != 's' && word.letters > 3;
@@ -311,9 +313,9 @@ impl Tokenizer<'_> {
     }
 }
 
-/// Adds a character to a hash. The hash need not resist attackers: a collision with a word of the lexicon
-/// only makes a text look more like spam.
-pub(super) fn mix(hash: u64, c: char) -> u64 {
+/// Extends the hash of a word by its next character. The hash need not resist attackers: a collision with a
+/// word of the lexicon only makes a text look more like spam.
+pub(super) fn extend_hash(hash: u64, c: char) -> u64 {
     (hash.rotate_left(5) ^ u64::from(u32::from(c))).wrapping_mul(0x517c_c1b7_2722_0a95)
 }
 
@@ -356,8 +358,8 @@ const LATIN: &[u8; 192] = b"aaaaaaaceeeeiiiidnooooo*ouuuuytsaaaaaaaceeeeiiiidnoo
 aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkklllllll\
 lllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
 
-/// Classifies a non-ASCII character, and folds letters to lower case without accents.
-fn folded(c: char) -> Folded {
+/// Returns the role of a non-ASCII character in a word. Letters are folded to lower case without accents.
+fn fold_char(c: char) -> Folded {
     let code = u32::from(c);
     let case = || match c {
         c if c.is_lowercase() => Case::Lower,
@@ -395,9 +397,9 @@ fn folded(c: char) -> Folded {
             let c = char::from_u32(code - 0xfee0).unwrap_or(c).to_ascii_lowercase();
             Folded::Letter(c, Script::Latin, Case::None)
         }
-        0x1d400..=0x1d6a3 => Folded::Decorative(alphabet((code - 0x1d400) % 26)),
-        0x24b6..=0x24e9 => Folded::Decorative(alphabet((code - 0x24b6) % 26)),
-        0x1f130..=0x1f189 => Folded::Decorative(alphabet((code - 0x1f130) % 32 % 26)),
+        0x1d400..=0x1d6a3 => Folded::Decorative(latin_letter((code - 0x1d400) % 26)),
+        0x24b6..=0x24e9 => Folded::Decorative(latin_letter((code - 0x24b6) % 26)),
+        0x1f130..=0x1f189 => Folded::Decorative(latin_letter((code - 0x1f130) % 32 % 26)),
         // Checked after the most common scripts, but before other letters, because the category of Hangul
         // fillers is letter.
         _ if is_invisible(c) => Folded::Unseen,
@@ -416,12 +418,12 @@ fn folded(c: char) -> Folded {
 }
 
 /// The small Latin letter at this position of the alphabet, from 0.
-fn alphabet(at: u32) -> char {
+fn latin_letter(at: u32) -> char {
     char::from_u32(u32::from('a') + at).unwrap_or('a')
 }
 
 /// The Latin letter that a digit, or a Cyrillic or Greek letter, resembles. Other characters stay unchanged.
-fn like(c: char) -> char {
+fn latin_lookalike(c: char) -> char {
     match c {
         '0' | 'о' | 'ο' | 'σ' => 'o',
         '1' | 'і' | 'ι' => 'i',
@@ -444,8 +446,8 @@ fn like(c: char) -> char {
     }
 }
 
-/// Detects the markup of a link from the text immediately before it.
-fn markup(before: &[u8]) -> Option<Markup> {
+/// The markup of a link, from the text immediately before it: `href=` or a forum tag such as `[url=`.
+fn detect_markup(before: &[u8]) -> Option<Markup> {
     let unquoted = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'"));
     let before = unquoted.unwrap_or(before);
     let ends = |with: &str| {
@@ -467,9 +469,9 @@ const COMMON_ENDINGS: [&str; 24] = [
     "click", "link", "icu", "vip", "win", "bet", "casino", "ru", "cn", "ly", "me",
 ];
 
-/// Returns the link that begins at `at`, and its end. A link begins with a scheme, `www.` or a domain. `None`
-/// if no link begins there, as in an e-mail address or in the middle of a word.
-fn link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
+/// Returns the link that begins at the byte `at`, and the position of its end. A link begins with a scheme,
+/// `www.` or a domain. `None` if no link begins there, as in an e-mail address or in the middle of a word.
+fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let bytes = text.as_bytes();
     let rest = &bytes[at..];
     let is_host = |b: &u8| b.is_ascii_alphanumeric() || *b == b'.' || *b == b'-';
@@ -519,7 +521,7 @@ fn link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let tail =
         after.find(stop).map_or(after, |end| &after[..end]).trim_end_matches(['.', ',', ';', ':', '!', '?']);
     let tail = if tail.starts_with(['/', ':', '?', '#']) { tail.len() } else { 0 };
-    Some((TextLink { domain, markup: markup(&bytes[..at]) }, host + name.len() + tail))
+    Some((TextLink { domain, markup: detect_markup(&bytes[..at]) }, host + name.len() + tail))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl Route {
     }
 
     /// Whether the channel accepts submissions of this form.
-    pub fn takes(&self, form: &str) -> bool {
+    pub fn accepts(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)
     }
 }

@@ -97,7 +97,7 @@ impl AgeIdentity {
         File::open(path)
             .and_then(|file| file.take(most).read_to_end(text.expose_secret_mut()))
             .map_err(io)?;
-        parse(path, text.expose_secret())
+        parse_identities(path, text.expose_secret())
     }
 
     /// Decrypts a file that is encrypted to one of these keys.
@@ -113,7 +113,8 @@ impl fmt::Debug for AgeIdentity {
     }
 }
 
-fn parse(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
+/// Parses the content of an identity file. `path` appears only in errors.
+fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
     let unusable = |problem| Err(IdentityError::File { path: path.to_owned(), problem });
     if text.len() > MAX_IDENTITY_FILE_BYTES {
         return unusable("is too large to be an identity file");
@@ -134,7 +135,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
         identities.push(identity.ok_or_else(|| IdentityError::Line {
             path: path.to_owned(),
             line,
-            problem: problem_of(text),
+            problem: explain_invalid_line(text),
         })?);
     }
     if identities.is_empty() {
@@ -143,8 +144,8 @@ fn parse(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
     Ok(AgeIdentity(identities))
 }
 
-/// Why a line is not an identity.
-fn problem_of(line: &[u8]) -> &'static str {
+/// Explains why a line of an identity file is not an identity.
+fn explain_invalid_line(line: &[u8]) -> &'static str {
     if line.starts_with(b"AGE-PLUGIN-") {
         "the identity needs a plugin of age; only keys from `age-keygen` are supported"
     } else if line.starts_with(b"age1") {
@@ -282,7 +283,7 @@ mod tests {
     fn any_of_several_identities_decrypts() {
         let keys: Vec<_> = (0..3).map(|_| generate_key_texts()).collect();
         let text: String = keys.iter().map(|(secret, _)| format!("# one of them\n{secret}\n")).collect();
-        let identity = parse(Path::new("keys.txt"), text.as_bytes()).unwrap();
+        let identity = parse_identities(Path::new("keys.txt"), text.as_bytes()).unwrap();
         for (_, public) in &keys {
             let sealed = Recipient::parse(public).unwrap().encrypt(b"Hello").unwrap();
             assert_eq!(identity.decrypt(&sealed).unwrap(), b"Hello");
@@ -348,7 +349,7 @@ mod tests {
     fn an_identity_file_may_have_the_line_ends_of_any_system() {
         let (secret, public) = generate_key_texts();
         let text = format!("# comment\r\n{secret}\r\n");
-        let identity = parse(Path::new("key.txt"), text.as_bytes()).unwrap();
+        let identity = parse_identities(Path::new("key.txt"), text.as_bytes()).unwrap();
         assert_eq!(
             identity.decrypt(&Recipient::parse(&public).unwrap().encrypt(b"x").unwrap()).unwrap(),
             b"x"

@@ -51,12 +51,12 @@ named_enum! {
 impl Outcome {
     /// A failure without `retry_after`.
     pub fn failed(cause: Cause, answer: impl Into<String>) -> Outcome {
-        Outcome::Failed(AttemptFailure { cause, answer: brief(&answer.into()), retry_after: None })
+        Outcome::Failed(AttemptFailure { cause, answer: shorten(&answer.into()), retry_after: None })
     }
 
     /// Success, with the receiver's reply.
     pub fn delivered(answer: impl Into<String>) -> Outcome {
-        Outcome::Delivered(brief(&answer.into()))
+        Outcome::Delivered(shorten(&answer.into()))
     }
 
     /// Sets the minimum time until a failed delivery is retried.
@@ -70,7 +70,7 @@ impl Outcome {
 }
 
 /// Shortens a text to one line of at most [`MAX_ANSWER_CHARS`].
-fn brief(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(MAX_ANSWER_CHARS).collect()
 }

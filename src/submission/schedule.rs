@@ -53,9 +53,9 @@ pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, now: Timestamp) -> 
     if matches!(failure.cause, Cause::Refused | Cause::Gone) {
         return NextStep::Parked;
     }
-    let Some(delay) = delay(id, failures) else { return NextStep::Parked };
+    let Some(delay) = retry_delay(id, failures) else { return NextStep::Parked };
     let asked = failure.retry_after.unwrap_or_default().min(LONGEST_DELAY);
-    NextStep::RetryAt(later(now, delay.max(asked)))
+    NextStep::RetryAt(add_delay(now, delay.max(asked)))
 }
 
 /// Decides what follows an attempt that never ended, the `interrupted`-th in a row.
@@ -66,23 +66,26 @@ pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextSte
     match interrupted {
         0 | 1 => NextStep::RetryAt(now),
         n if n >= MOST_INTERRUPTIONS => NextStep::Parked,
-        n => NextStep::RetryAt(later(now, Duration::from_secs(1 << (n - 2).min(LONGEST_BACKOFF)))),
+        n => NextStep::RetryAt(add_delay(now, Duration::from_secs(1 << (n - 2).min(LONGEST_BACKOFF)))),
     }
 }
 
-/// The time until the next attempt; `None` if there is no further attempt. A jitter of up to a tenth spreads
-/// the retries of deliveries that failed together. It is a function of the delivery and the attempt.
-fn delay(id: Uuid, failures: u32) -> Option<Duration> {
+/// The time from a failed attempt to the next one; `None` if there is no further attempt. A jitter of up to a
+/// tenth spreads the retries of deliveries that failed together. It is a function of the delivery and the
+/// attempt.
+fn retry_delay(id: Uuid, failures: u32) -> Option<Duration> {
     let seconds = *DELAYS.get(usize::try_from(failures).ok()?)?;
     let millis = seconds * 1000;
     let spread = millis / 5;
     // The second half of a UUID version 7 is mostly random.
     let (_, random) = id.as_u64_pair();
-    Some(Duration::from_millis(millis - spread / 2 + mix(random.wrapping_add(failures.into())) % spread))
+    Some(Duration::from_millis(
+        millis - spread / 2 + splitmix64(random.wrapping_add(failures.into())) % spread,
+    ))
 }
 
-/// SplitMix64's finaliser.
-pub(crate) fn mix(mut x: u64) -> u64 {
+/// Mixes the bits of a number, with the output function of the generator SplitMix64.
+pub(crate) fn splitmix64(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -90,7 +93,7 @@ pub(crate) fn mix(mut x: u64) -> u64 {
 }
 
 /// Adds a delay to a time, up to the latest time that can be represented.
-pub(crate) fn later(now: Timestamp, delay: Duration) -> Timestamp {
+pub(crate) fn add_delay(now: Timestamp, delay: Duration) -> Timestamp {
     now.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
@@ -105,7 +108,7 @@ mod tests {
     fn the_first_retry_takes_five_seconds_and_all_take_three_days() {
         for n in 0..1000_u128 {
             let id = Uuid::from_u128(n << 100 | n);
-            let waits: Vec<Duration> = (0..).map_while(|failures| delay(id, failures)).collect();
+            let waits: Vec<Duration> = (0..).map_while(|failures| retry_delay(id, failures)).collect();
             assert_eq!(waits.len(), 9);
             let first = waits[0].as_millis();
             assert!((4500..=5500).contains(&first), "{first}");
@@ -120,7 +123,7 @@ mod tests {
         let schedule =
             [5, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour];
         for (failures, seconds) in (0..).zip(schedule.map(Duration::from_secs)) {
-            let waits = (0..1000).filter_map(|n| delay(Uuid::from_u128(n), failures));
+            let waits = (0..1000).filter_map(|n| retry_delay(Uuid::from_u128(n), failures));
             let (shortest, longest) =
                 waits.fold((Duration::MAX, Duration::ZERO), |(a, b), wait| (a.min(wait), b.max(wait)));
             assert!(
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn deliveries_that_failed_together_are_retried_apart() {
-        let mut waits: Vec<Duration> = (0..1000).filter_map(|n| delay(Uuid::from_u128(n), 1)).collect();
+        let mut waits: Vec<Duration> = (0..1000).filter_map(|n| retry_delay(Uuid::from_u128(n), 1)).collect();
         waits.sort();
         waits.dedup();
         assert!(waits.len() > 900, "{} different waits among 1000", waits.len());
@@ -159,7 +162,7 @@ mod tests {
         check(&Outcome::failed(Cause::Channel, "refused"), 9, NextStep::Parked);
         check(&Outcome::failed(Cause::Notification, "400"), 9, NextStep::Parked);
         for cause in [Cause::Channel, Cause::Notification] {
-            let expected = NextStep::RetryAt(NOW + delay(Uuid::nil(), 8).unwrap());
+            let expected = NextStep::RetryAt(NOW + retry_delay(Uuid::nil(), 8).unwrap());
             check(&Outcome::failed(cause, "later"), 8, expected);
         }
     }
@@ -176,7 +179,7 @@ mod tests {
         let hour = Duration::from_hours(1);
         check(&asked(hour), 0, NextStep::RetryAt(NOW + hour));
         // Never sooner than the schedule, or ten attempts would take ten seconds.
-        let scheduled = delay(Uuid::nil(), 1).unwrap();
+        let scheduled = retry_delay(Uuid::nil(), 1).unwrap();
         check(&asked(Duration::from_secs(1)), 1, NextStep::RetryAt(NOW + scheduled));
         check(&asked(hour * 10_000), 0, NextStep::RetryAt(NOW + LONGEST_DELAY));
     }
@@ -195,9 +198,9 @@ mod tests {
     #[test]
     fn no_delay_exceeds_the_longest_one() {
         for n in 0..1000 {
-            assert!(delay(Uuid::from_u128(n), 8).unwrap() <= LONGEST_DELAY);
+            assert!(retry_delay(Uuid::from_u128(n), 8).unwrap() <= LONGEST_DELAY);
             for failures in 0..9 {
-                assert!(delay(Uuid::from_u128(n), failures).unwrap() <= longest_wait(failures + 1));
+                assert!(retry_delay(Uuid::from_u128(n), failures).unwrap() <= longest_wait(failures + 1));
             }
         }
         for failures in 0..12 {
@@ -212,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn mix_is_the_finaliser_of_splitmix64() {
+    fn splitmix64_is_the_finaliser_of_splitmix64() {
         const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
         for (from, expected) in [
             (0, 0xe220_a839_7b1d_cdaf),
             (GAMMA, 0x6e78_9e6a_a1b9_65f4),
             (GAMMA.wrapping_mul(2), 0x06c4_5d18_8009_454f),
         ] {
-            assert_eq!(mix(from), expected, "{from:x}");
+            assert_eq!(splitmix64(from), expected, "{from:x}");
         }
     }
 

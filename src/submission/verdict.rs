@@ -85,7 +85,7 @@ impl ScreeningVerdict {
         }
     }
 
-    /// The same verdict, but held until a flood of the form ends.
+    /// The same verdict with [`Signal::FormRate`] added, whose points alone reach the threshold.
     #[must_use]
     pub fn in_flood(mut self) -> ScreeningVerdict {
         let detail = "the form has had more than its quota".to_owned();

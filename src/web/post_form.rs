@@ -146,13 +146,13 @@ fn whole_seconds(retry_after: Duration) -> u64 {
 /// share it.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
-    Rate::of(own.map(|standing| (standing.remaining, standing.quota)))
+    Rate::most_used(own.map(|standing| (standing.remaining, standing.quota)))
 }
 
 /// The origin of the form according to the browser.
 fn origin(head: &Parts, base_url: &str) -> Origin {
     let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    Origin::of(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
+    Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }
 
 /// The header is defined in Fetch Metadata Request Headers (W3C).

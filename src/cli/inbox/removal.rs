@@ -62,7 +62,7 @@ fn parse_source(digits: &str) -> Result<SourcePrefix, String> {
 impl DiscardOptions {
     fn held_filter(&self, now: Timestamp) -> HeldFilter {
         HeldFilter {
-            signal: self.reason.as_deref().and_then(Signal::named),
+            signal: self.reason.as_deref().and_then(Signal::from_name),
             before: self.before.map(|when| when.at(now)),
             source: self.source,
         }

@@ -84,7 +84,7 @@ impl SelectionOptions {
     fn filter(&self, reader: &InboxReader, now: Timestamp) -> anyhow::Result<Filter> {
         Ok(Filter {
             form: self.form.clone(),
-            status: self.status.as_deref().and_then(Status::named),
+            status: self.status.as_deref().and_then(Status::from_name),
             channel: self.channel.clone(),
             before: self.before.as_deref().map(|id| resolve_before(reader, id)).transpose()?,
             ..self.period.filter(now)

@@ -585,7 +585,7 @@ impl FrequentPace {
             )?;
             tx.sql.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
         }
-        let latest = schedule::later(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
+        let latest = schedule::add_delay(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
         // A time further ahead was written before the clock was set back.
         let rested = tx.stored_time(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
         // A message to more recipients uses up the whole burst, but can still be sent.
@@ -600,7 +600,7 @@ impl FrequentPace {
         usize::try_from(left.as_millis() / self.step.as_millis()).unwrap_or(usize::MAX)
     }
     fn count_message(&mut self) {
-        self.rested = schedule::later(self.rested, self.step);
+        self.rested = schedule::add_delay(self.rested, self.step);
         self.is_changed = true;
     }
 
@@ -636,7 +636,7 @@ fn count_turns(want: &ClaimRequest, every: usize) -> usize {
 
 /// A pseudorandom number below `below` for an attempt. Numbers with different `salt` are independent.
 fn pseudorandom_below(attempt: usize, salt: u64, below: usize) -> usize {
-    let mixed = schedule::mix(schedule::mix(attempt as u64) ^ salt);
+    let mixed = schedule::splitmix64(schedule::splitmix64(attempt as u64) ^ salt);
     usize::try_from(mixed % below as u64).unwrap_or_default()
 }
 
@@ -729,7 +729,7 @@ fn begin_attempt(
         "INSERT INTO attempt (submission, channel, number, began_at) VALUES (?1, ?2, ?3, ?4)",
         values![found.submission, found.channel, number, now.as_millisecond()],
     )?;
-    let lease_ends = schedule::later(now, lease).as_millisecond();
+    let lease_ends = schedule::add_delay(now, lease).as_millisecond();
     tx.execute("UPDATE delivery SET state = 'sending', due_at = ?3, attempts = ?4 WHERE submission = ?1 AND channel = ?2", values![found.submission, found.channel, lease_ends, number])?;
     let lease = Lease { submission: found.submission, channel: found.channel, number };
     let row =

@@ -74,7 +74,7 @@ pub(super) fn add_deliveries(
     let due_at = due_at.map(Timestamp::as_millisecond);
     let submission = tx.one("SELECT form FROM submission WHERE id = ?1", values![id])?;
     let form = submission.text(0)?;
-    for channel in channels.iter().filter(|channel| channel.takes(form)) {
+    for channel in channels.iter().filter(|channel| channel.accepts(form)) {
         tx.execute(
             "INSERT INTO delivery (submission, channel, state, due_at, form, rank)
              SELECT id, ?2, ?3, CAST(?4 AS bigint), form,

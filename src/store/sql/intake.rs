@@ -211,7 +211,7 @@ impl Accepted {
 
 /// Whether any of these channels accepts submissions of a form.
 pub fn is_taken(channels: &[Route], form: &str) -> bool {
-    channels.iter().any(|channel| channel.takes(form))
+    channels.iter().any(|channel| channel.accepts(form))
 }
 
 impl Transaction<'_> {
@@ -277,7 +277,7 @@ impl Transaction<'_> {
                 ("waiting", Value::Integer(new.row.received_at.min(latest)))
             };
             let form = new.row.form()?;
-            for channel in channels.iter().filter(|channel| channel.takes(form)) {
+            for channel in channels.iter().filter(|channel| channel.accepts(form)) {
                 deliveries.extend([
                     Value::Blob(new.row.id.as_bytes()),
                     channel.name.bind(),

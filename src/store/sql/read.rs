@@ -268,7 +268,7 @@ fn read_delivery(row: &Row) -> Result<Delivery, StoreError> {
 }
 
 fn parse_delivery_state(name: &str) -> Result<DeliveryState, StoreError> {
-    DeliveryState::named(name).ok_or(StoreError::Damaged("a state is unknown"))
+    DeliveryState::from_name(name).ok_or(StoreError::Damaged("a state is unknown"))
 }
 
 /// The reason why a channel does not deliver, if it is switched off or paused.

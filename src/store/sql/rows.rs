@@ -116,7 +116,7 @@ pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
         id: row.get(0)?,
         form: row.get(1)?,
         received_at: to_timestamp(row.get(2)?)?,
-        status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
+        status: Status::from_name(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
         screening: read_screening(row)?,
         released_at: row.get::<Option<i64>>(13)?.map(to_timestamp).transpose()?,
         agent: row.get(14)?,
@@ -145,7 +145,7 @@ pub(super) fn parse_reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreErr
         let name = reason["signal"].as_str().ok_or(DAMAGED)?;
         let points = reason["points"].as_u64().and_then(|points| points.try_into().ok()).ok_or(DAMAGED)?;
         let detail = reason["detail"].as_str().ok_or(DAMAGED)?.to_owned();
-        reasons.extend(Signal::named(name).map(|signal| ScreeningReason { signal, points, detail }));
+        reasons.extend(Signal::from_name(name).map(|signal| ScreeningReason { signal, points, detail }));
     }
     Ok(reasons)
 }

@@ -134,7 +134,7 @@ impl InboxReader {
             daily_counts.push(DailyCount {
                 day: to_timestamp(day.saturating_mul(DAY_IN_MILLISECONDS))?.to_zoned(TimeZone::UTC).date(),
                 form: row.get(1)?,
-                status: Status::named(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
+                status: Status::from_name(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
                 count: row.count(3)?,
             });
         }

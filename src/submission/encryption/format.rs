@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
 use secrecy::{ExposeSecret as _, ExposeSecretMut as _};
 
-use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305, derive_key};
+use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305_key, derive_key};
 
 /// Why a text could not be encrypted or decrypted. No variant quotes the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,12 +57,12 @@ pub(super) fn encrypt(recipient: &PublicKey, plain: &[u8]) -> Result<Vec<u8>, Un
     let mut file = Vec::with_capacity(OVERHEAD_BYTES + plain.len() + tags);
     file.extend_from_slice(header.as_bytes());
     file.extend_from_slice(&nonce);
-    let key = payload_key(&file_key, &nonce)?;
+    let key = derive_payload_key(&file_key, &nonce)?;
     // An empty text has one chunk, which is empty.
     let count = plain.len().div_ceil(CHUNK_BYTES).max(1);
     for index in 0..count {
         let chunk = &plain[index * CHUNK_BYTES..plain.len().min((index + 1) * CHUNK_BYTES)];
-        append_chunk(&mut file, &key, index, index + 1 == count, chunk)?;
+        append_encrypted_chunk(&mut file, &key, index, index + 1 == count, chunk)?;
     }
     Ok(file)
 }
@@ -78,7 +78,7 @@ pub(super) fn decrypt(
     let (header, payload) = Header::parse(file).ok_or(EncryptionError::Damaged)?;
     let (nonce, ciphertext) = payload.split_first_chunk().ok_or(EncryptionError::Damaged)?;
     let file_key = header.unwrap_file_key(identities).map_err(damaged)?.ok_or(EncryptionError::WrongKey)?;
-    hmac::verify(&mac_key(&file_key).map_err(damaged)?, header.authenticated, &header.mac)
+    hmac::verify(&derive_mac_key(&file_key).map_err(damaged)?, header.authenticated, &header.mac)
         .map_err(damaged)?;
     let tags = TAG_BYTES * ciphertext.len().div_ceil(CHUNK_BYTES + TAG_BYTES);
     if ciphertext.len() > limit + tags {
@@ -111,16 +111,16 @@ impl Header<'_> {
                 if count == 0 || (has_passphrase && count > 1) {
                     return None;
                 }
-                let mac = decode_array(mac.strip_prefix(b" ")?)?;
+                let mac = decode_base64(mac.strip_prefix(b" ")?)?;
                 let authenticated = &file[..start + MAC_MARK.len()];
                 return Some((Header { stanzas, authenticated, mac }, rest));
             }
-            let arguments = parse_arguments(line)?;
-            let body = parse_body(&mut rest)?;
+            let arguments = parse_stanza_line(line)?;
+            let body = take_stanza_body(&mut rest)?;
             count += 1;
             match arguments[..] {
                 [X25519_TYPE, share] => {
-                    stanzas.push(Stanza { share: decode_array(share)?, wrapped_key: body.try_into().ok()? });
+                    stanzas.push(Stanza { share: decode_base64(share)?, wrapped_key: body.try_into().ok()? });
                 }
                 [X25519_TYPE, ..] | [] => return None,
                 [kind, ..] => has_passphrase |= kind == SCRYPT_TYPE,
@@ -150,14 +150,16 @@ fn take_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(line)
 }
 
-/// The type of a stanza and what follows it: words of visible ASCII characters, one space apart.
-fn parse_arguments(line: &[u8]) -> Option<Vec<&[u8]>> {
+/// Splits the first line of a stanza into its type and arguments. `None` unless they are words of visible
+/// ASCII characters, one space apart.
+fn parse_stanza_line(line: &[u8]) -> Option<Vec<&[u8]>> {
     let words: Vec<_> = line.strip_prefix(STANZA_MARK.as_bytes())?.split(|byte| *byte == b' ').collect();
     words.iter().all(|word| !word.is_empty() && word.iter().all(u8::is_ascii_graphic)).then_some(words)
 }
 
-/// Removes the body of a stanza, up to its first line that is not full, and decodes it.
-fn parse_body(rest: &mut &[u8]) -> Option<Vec<u8>> {
+/// Removes the body of a stanza from the beginning of `rest`, up to its first line that is not full, and
+/// decodes it.
+fn take_stanza_body(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     loop {
         let line = take_line(rest)?;
@@ -171,7 +173,8 @@ fn parse_body(rest: &mut &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-fn decode_array<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+/// Decodes Base64 without padding; `None` unless the result has `N` bytes.
+fn decode_base64<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     BASE64.decode(text).ok()?.try_into().ok()
 }
 
@@ -180,19 +183,23 @@ fn format_stanza(stanza: &Stanza) -> String {
     format!("{STANZA_MARK}X25519 {}\n{}\n", BASE64.encode(stanza.share), BASE64.encode(stanza.wrapped_key))
 }
 
+/// Formats the header of a file: the version, the stanzas, and a MAC over both with a key derived from the
+/// file key.
 fn format_header(file_key: &FileKey, stanzas: &str) -> Result<String, Unspecified> {
     let authenticated = format!("{VERSION_LINE}\n{stanzas}{MAC_MARK}");
-    let mac = hmac::sign(&mac_key(file_key)?, authenticated.as_bytes());
+    let mac = hmac::sign(&derive_mac_key(file_key)?, authenticated.as_bytes());
     Ok(format!("{authenticated} {}\n", BASE64.encode(mac)))
 }
 
-fn mac_key(file_key: &FileKey) -> Result<hmac::Key, Unspecified> {
+/// Derives the key that authenticates the header.
+fn derive_mac_key(file_key: &FileKey) -> Result<hmac::Key, Unspecified> {
     let key = derive_key(file_key.expose_secret(), &[], b"header")?;
     Ok(hmac::Key::new(hmac::HMAC_SHA256, key.expose_secret()))
 }
 
-fn payload_key(file_key: &FileKey, nonce: &[u8; NONCE_BYTES]) -> Result<LessSafeKey, Unspecified> {
-    chacha20_poly1305(&derive_key(file_key.expose_secret(), nonce, b"payload")?)
+/// Derives the key that encrypts the payload.
+fn derive_payload_key(file_key: &FileKey, nonce: &[u8; NONCE_BYTES]) -> Result<LessSafeKey, Unspecified> {
+    chacha20_poly1305_key(&derive_key(file_key.expose_secret(), nonce, b"payload")?)
 }
 
 /// The nonce of a chunk: eleven bytes of a big-endian counter, and one that marks the last chunk.
@@ -204,7 +211,7 @@ fn chunk_nonce(index: usize, is_last: bool) -> Nonce {
 }
 
 /// Encrypts a chunk and appends it, with its tag, to the file.
-fn append_chunk(
+fn append_encrypted_chunk(
     file: &mut Vec<u8>,
     key: &LessSafeKey,
     index: usize,
@@ -219,12 +226,13 @@ fn append_chunk(
     Ok(())
 }
 
+/// Decrypts the chunks of a payload. Fails if a chunk was changed, moved or removed.
 fn decrypt_payload(
     file_key: &FileKey,
     nonce: &[u8; NONCE_BYTES],
     ciphertext: &[u8],
 ) -> Result<Vec<u8>, Unspecified> {
-    let key = payload_key(file_key, nonce)?;
+    let key = derive_payload_key(file_key, nonce)?;
     let mut plain = Vec::with_capacity(ciphertext.len());
     let mut chunks = ciphertext.chunks(CHUNK_BYTES + TAG_BYTES).enumerate().peekable();
     if chunks.peek().is_none() {

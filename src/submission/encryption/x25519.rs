@@ -31,27 +31,28 @@ pub(super) struct PublicKey([u8; KEY_BYTES]);
 impl PublicKey {
     /// Decodes `age1…`.
     pub(super) fn parse(text: &str) -> Option<PublicKey> {
-        Some(PublicKey(*decode(text, PUBLIC_PREFIX)?.expose_secret()))
+        Some(PublicKey(*decode_bech32(text, PUBLIC_PREFIX)?.expose_secret()))
     }
 
-    fn of(private: &agreement::PrivateKey) -> Result<PublicKey, Unspecified> {
+    /// Computes the public key that belongs to a private key.
+    fn from_private(private: &agreement::PrivateKey) -> Result<PublicKey, Unspecified> {
         let public = private.compute_public_key()?;
         Ok(PublicKey(public.as_ref().try_into().map_err(|_| Unspecified)?))
     }
 
-    /// Whether an agreement with this key succeeds. It fails for points of low order (RFC 7748, section 6.1),
-    /// because the shared secret is zero for every private key.
+    /// Whether a key agreement with this key succeeds. The agreement fails for points of low order (RFC 7748,
+    /// section 6.1), because the shared secret is zero for every private key.
     pub(super) fn is_usable(&self) -> bool {
         agreement::PrivateKey::generate(&X25519)
-            .and_then(|ephemeral| wrap_key(&ephemeral, &self.0, &self.0, self))
+            .and_then(|ephemeral| derive_wrap_key(&ephemeral, &self.0, &self.0, self))
             .is_ok()
     }
 
     /// Encrypts a file key to this recipient.
     pub(super) fn wrap(&self, file_key: &FileKey) -> Result<Stanza, Unspecified> {
         let ephemeral = agreement::PrivateKey::generate(&X25519)?;
-        let share = PublicKey::of(&ephemeral)?.0;
-        let key = wrap_key(&ephemeral, &self.0, &share, self)?;
+        let share = PublicKey::from_private(&ephemeral)?.0;
+        let key = derive_wrap_key(&ephemeral, &self.0, &share, self)?;
         let mut wrapped_key = [0; WRAPPED_KEY_BYTES];
         let (body, tag) = wrapped_key.split_at_mut(FILE_KEY_BYTES);
         body.copy_from_slice(file_key.expose_secret());
@@ -68,15 +69,15 @@ pub(super) struct PrivateKey {
 impl PrivateKey {
     /// Decodes `AGE-SECRET-KEY-1…`.
     pub(super) fn parse(text: &str) -> Option<PrivateKey> {
-        let bytes = decode(text, PRIVATE_PREFIX)?;
+        let bytes = decode_bech32(text, PRIVATE_PREFIX)?;
         let private = agreement::PrivateKey::from_private_key(&X25519, bytes.expose_secret()).ok()?;
-        Some(PrivateKey { public: PublicKey::of(&private).ok()?, private })
+        Some(PrivateKey { public: PublicKey::from_private(&private).ok()?, private })
     }
 
     /// Decrypts the file key. `Ok(None)` means that the stanza is addressed to another key; an error means
     /// that its share is invalid.
     pub(super) fn unwrap(&self, stanza: &Stanza) -> Result<Option<FileKey>, Unspecified> {
-        let key = wrap_key(&self.private, &stanza.share, &stanza.share, &self.public)?;
+        let key = derive_wrap_key(&self.private, &stanza.share, &stanza.share, &self.public)?;
         let (body, tag) = stanza.wrapped_key.split_at(FILE_KEY_BYTES);
         let mut file_key = FileKey::default();
         let opened =
@@ -100,12 +101,13 @@ pub(super) fn derive_key(secret: &[u8], salt: &[u8], label: &[u8]) -> Result<Sec
     Ok(key)
 }
 
-pub(super) fn chacha20_poly1305(key: &SecretKey) -> Result<LessSafeKey, Unspecified> {
+/// Prepares a secret key for use with ChaCha20-Poly1305.
+pub(super) fn chacha20_poly1305_key(key: &SecretKey) -> Result<LessSafeKey, Unspecified> {
     Ok(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key.expose_secret())?))
 }
 
 /// Derives the key that encrypts the file key. Fails if `peer` is a point of low order.
-fn wrap_key(
+fn derive_wrap_key(
     private: &agreement::PrivateKey,
     peer: &[u8; KEY_BYTES],
     share: &[u8; KEY_BYTES],
@@ -113,17 +115,18 @@ fn wrap_key(
 ) -> Result<LessSafeKey, Unspecified> {
     let salt = [share.as_slice(), &recipient.0].concat();
     agreement::agree(private, UnparsedPublicKey::new(&X25519, peer), Unspecified, |secret| {
-        chacha20_poly1305(&derive_key(secret, &salt, WRAP_KEY_LABEL)?)
+        chacha20_poly1305_key(&derive_key(secret, &salt, WRAP_KEY_LABEL)?)
     })
 }
 
-/// The specification fixes the nonce at zero: each wrap key encrypts one file key.
+/// The nonce for encrypting a file key. The specification fixes it at zero: each wrap key is used once.
 fn zero_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
 
-/// Decodes Bech32 (BIP 173), in lower or upper case.
-fn decode(text: &str, prefix: Hrp) -> Option<SecretKey> {
+/// Decodes a key from Bech32 (BIP 173) in lower or upper case; `None` if the prefix, the length or the
+/// checksum is wrong.
+fn decode_bech32(text: &str, prefix: Hrp) -> Option<SecretKey> {
     let decoded = CheckedHrpstring::new::<Bech32>(text).ok()?;
     let bytes = decoded.byte_iter();
     // `validate_segwit_padding` checks that the last character's unused bits are zero; that rule is not
@@ -158,7 +161,7 @@ mod tests {
         let mut secret = SecretKey::default();
         aws_lc_rs::rand::fill(secret.expose_secret_mut()).unwrap();
         let private = agreement::PrivateKey::from_private_key(&X25519, secret.expose_secret()).unwrap();
-        let public = PublicKey::of(&private).unwrap();
+        let public = PublicKey::from_private(&private).unwrap();
         (
             encode::<Bech32>(PRIVATE_PREFIX, secret.expose_secret()).to_uppercase(),
             encode::<Bech32>(PUBLIC_PREFIX, &public.0),

@@ -287,9 +287,9 @@ fn file(stanzas: &str, chunks: &[Chunk]) -> Vec<u8> {
 fn payload(chunks: &[Chunk]) -> Vec<u8> {
     let nonce = [3; NONCE_BYTES];
     let mut payload = nonce.to_vec();
-    let key = payload_key(&file_key(), &nonce).unwrap();
+    let key = derive_payload_key(&file_key(), &nonce).unwrap();
     for (index, is_last, plain) in chunks {
-        append_chunk(&mut payload, &key, *index, *is_last, plain).unwrap();
+        append_encrypted_chunk(&mut payload, &key, *index, *is_last, plain).unwrap();
     }
     payload
 }
