@@ -40,7 +40,7 @@ impl<'a> Converter<'a> {
             std::iter::once(root).chain(footnotes.definitions.iter().flat_map(|d| d.nodes.iter().copied()));
         for root in roots {
             for id in dom.descendants(root) {
-                if is_block(dom, id) {
+                if is_block_element(dom, id) {
                     let ancestors = dom.ancestors(id).skip(1);
                     for ancestor in ancestors {
                         if std::mem::replace(&mut has_blocks[ancestor as usize], true) {
@@ -53,63 +53,66 @@ impl<'a> Converter<'a> {
         Self { dom, base, has_blocks, footnotes, is_exact, has_math }
     }
 
-    /// The blocks of the page: those of `root`, then the footnotes.
-    pub(super) fn document(&self, root: NodeId) -> Vec<Block> {
+    /// Converts `root` and the footnotes of the page to blocks.
+    pub(super) fn convert_document(&self, root: NodeId) -> Vec<Block> {
         let mut out = Vec::new();
         if code::is_code_block(self.dom, root) || matches!(self.dom.tag(root), Tag::Table | Tag::Ul | Tag::Ol)
         {
-            self.block(root, &mut out);
+            self.append_block(root, &mut out);
         } else {
-            self.blocks(root, &mut out);
+            self.append_children(root, &mut out);
         }
         for definition in &self.footnotes.definitions {
             let mut blocks = Vec::new();
-            self.children_blocks(definition.nodes.iter().copied(), &mut blocks);
+            self.append_blocks_of(definition.nodes.iter().copied(), &mut blocks);
             out.push(Block::Footnote { label: definition.label.clone(), blocks });
         }
         out
     }
 
-    /// Resolves a link of the page; `None` if it leads nowhere.
+    /// Makes a link of the page absolute; `None` if it runs a script or embeds its data.
     fn resolve(&self, link: &str) -> Option<String> {
-        media::resolve(self.base.as_ref(), link)
+        media::resolve_link(self.base.as_ref(), link)
     }
 
-    fn node_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
-        if is_block(self.dom, id) {
-            return self.block(id, out);
+    /// Appends the blocks of a node. Inline content becomes paragraphs.
+    fn append_node(&self, id: NodeId, out: &mut Vec<Block>) {
+        if is_block_element(self.dom, id) {
+            return self.append_block(id, out);
         }
         let mut inline = Inline::default();
-        self.inline(id, &mut inline);
+        self.write_inline(id, &mut inline);
         out.extend(inline.finish().into_iter().map(Block::Paragraph));
     }
 
     /// Appends the blocks of the children of an element.
-    fn blocks(&self, parent: NodeId, out: &mut Vec<Block>) {
-        self.children_blocks(self.dom.children(parent), out);
+    pub(super) fn append_children(&self, parent: NodeId, out: &mut Vec<Block>) {
+        self.append_blocks_of(self.dom.children(parent), out);
     }
 
-    fn children_blocks(&self, children: impl Iterator<Item = NodeId>, out: &mut Vec<Block>) {
+    /// Appends the blocks of sibling nodes. Inline content between blocks becomes paragraphs.
+    fn append_blocks_of(&self, children: impl Iterator<Item = NodeId>, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         for child in children {
-            let is_block = is_block(self.dom, child) || self.has_blocks[child as usize];
+            let is_block = is_block_element(self.dom, child) || self.has_blocks[child as usize];
             let display =
-                if is_block { None } else { math::formula(self.dom, child).filter(|f| f.is_display) };
+                if is_block { None } else { math::read_formula(self.dom, child).filter(|f| f.is_display) };
             if !is_block && display.is_none() {
-                self.inline(child, &mut inline);
+                self.write_inline(child, &mut inline);
                 continue;
             }
-            out.extend(std::mem::take(&mut inline).finish().into_iter().map(math::paragraph));
+            out.extend(std::mem::take(&mut inline).finish().into_iter().map(math::paragraph_or_formula));
             match display {
                 Some(formula) if formula.tex.is_empty() => {}
                 Some(formula) => out.push(Block::Math(formula.tex)),
-                None => self.block(child, out),
+                None => self.append_block(child, out),
             }
         }
-        out.extend(inline.finish().into_iter().map(math::paragraph));
+        out.extend(inline.finish().into_iter().map(math::paragraph_or_formula));
     }
 
-    fn block(&self, id: NodeId, out: &mut Vec<Block>) {
+    /// Appends the blocks that a block element converts to; none for elements that are not shown.
+    fn append_block(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         if code::is_code_block(dom, id) {
             let text = code::code_text(dom, id);
@@ -118,9 +121,9 @@ impl<'a> Converter<'a> {
             }
             return;
         }
-        if let Some(notice) = notices::notice(dom, id) {
+        if let Some(notice) = notices::find_notice(dom, id) {
             let mut blocks = Vec::new();
-            self.children_blocks(dom.children(id).filter(|c| Some(*c) != notice.title_node), &mut blocks);
+            self.append_blocks_of(dom.children(id).filter(|c| Some(*c) != notice.title_node), &mut blocks);
             // The title can be deeper than the children.
             let word = notice.title_node.map(|t| dom.collapsed_text(t)).unwrap_or_default();
             if matches!(blocks.first(), Some(Block::Paragraph(text)) if *text == word) {
@@ -134,7 +137,7 @@ impl<'a> Converter<'a> {
             }
             return;
         }
-        if let Some(formula) = math::formula(dom, id) {
+        if let Some(formula) = math::read_formula(dom, id) {
             out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
             return;
         }
@@ -145,34 +148,34 @@ impl<'a> Converter<'a> {
             out.push(Block::Paragraph(format!("**{label}**")));
         }
         match dom.tag(id) {
-            tag if tag.heading_level().is_some() => self.heading(id, out),
+            tag if tag.heading_level().is_some() => self.append_heading(id, out),
             Tag::Blockquote => {
                 let mut blocks = Vec::new();
-                self.blocks(id, &mut blocks);
+                self.append_children(id, &mut blocks);
                 if !blocks.is_empty() || self.is_exact {
                     out.push(Block::Quote(blocks));
                 }
             }
-            Tag::Ul | Tag::Ol | Tag::Menu => self.list(id, out),
-            Tag::Dl => self.definitions(id, out),
-            Tag::Table => table::convert(dom, id, self, out),
+            Tag::Ul | Tag::Ol | Tag::Menu => self.append_list(id, out),
+            Tag::Dl => self.append_definition_list(id, out),
+            Tag::Table => table::append_table(dom, id, self, out),
             Tag::Hr => out.push(Block::Rule),
-            Tag::Details => self.details(id, out),
-            Tag::A => self.linked_blocks(id, out),
+            Tag::Details => self.append_details(id, out),
+            Tag::A => self.append_linked_blocks(id, out),
             Tag::Button if dom.attribute(id, "role") == Some("tab") => {}
             tag if is_without_text(tag) => {}
-            _ => self.blocks(id, out),
+            _ => self.append_children(id, out),
         }
     }
 
-    fn heading(&self, id: NodeId, out: &mut Vec<Block>) {
+    fn append_heading(&self, id: NodeId, out: &mut Vec<Block>) {
         let level = self.dom.tag(id).heading_level().unwrap_or(6);
         let mut inline = Inline::default();
         // mdBook and others link the whole heading to itself.
         let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, id));
         for child in self.dom.children(own.unwrap_or(id)) {
             if !notices::is_permalink(self.dom, child, id) {
-                self.inline(child, &mut inline);
+                self.write_inline(child, &mut inline);
             }
         }
         let text = inline.finish_line();
@@ -181,7 +184,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn list(&self, id: NodeId, out: &mut Vec<Block>) {
+    fn append_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         let start = (dom.tag(id) == Tag::Ol)
             .then(|| dom.attribute(id, "start").and_then(|s| s.trim().parse().ok()).unwrap_or(1));
@@ -189,10 +192,10 @@ impl<'a> Converter<'a> {
         for child in dom.children(id) {
             if dom.tag(child) == Tag::Li {
                 let mut blocks = Vec::new();
-                self.blocks(child, &mut blocks);
+                self.append_children(child, &mut blocks);
                 is_loose |= dom.child_elements(child).any(|c| dom.tag(c) == Tag::P)
                     || blocks.iter().filter(|b| matches!(b, Block::Paragraph(_))).count() > 1;
-                let checked = self.checkbox(child);
+                let checked = self.checkbox_state(child);
                 if !blocks.is_empty()
                     || self.is_exact
                     || checked.is_some()
@@ -203,7 +206,7 @@ impl<'a> Converter<'a> {
                 continue;
             }
             let mut blocks = Vec::new();
-            self.node_blocks(child, &mut blocks);
+            self.append_node(child, &mut blocks);
             match items.last_mut() {
                 Some(item) => item.blocks.append(&mut blocks),
                 None => out.append(&mut blocks),
@@ -214,8 +217,8 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The state of the box of a task, if the item begins with one.
-    fn checkbox(&self, item: NodeId) -> Option<bool> {
+    /// Whether the checkbox at the beginning of a list item is checked; `None` if the item has no checkbox.
+    fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
         let mut next = dom.following(item, item, false);
         while let Some(id) = next {
@@ -231,31 +234,33 @@ impl<'a> Converter<'a> {
         None
     }
 
-    /// Appends terms and their explanations as paragraphs: GitHub Flavored Markdown has no definition lists.
-    fn definitions(&self, id: NodeId, out: &mut Vec<Block>) {
+    /// Appends the terms and explanations of a `<dl>` as paragraphs: GitHub Flavored Markdown has no
+    /// definition lists.
+    fn append_definition_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         for child in dom.children(id) {
             if dom.tag(child) == Tag::Dt && !self.has_blocks[child as usize] {
                 let mut inline = Inline::default();
-                self.inline_children(child, &mut inline);
+                self.write_inline_children(child, &mut inline);
                 let term = inline.finish_line();
                 out.extend((!term.is_empty()).then_some(Block::Paragraph(term)));
             } else if dom.tag(child) == Tag::Div {
-                self.definitions(child, out);
+                self.append_definition_list(child, out);
             } else {
-                self.node_blocks(child, out);
+                self.append_node(child, out);
             }
         }
     }
 
-    fn details(&self, id: NodeId, out: &mut Vec<Block>) {
+    /// Appends a `<details>` element as HTML around Markdown blocks.
+    fn append_details(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         let summary = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Summary);
         let mut blocks = Vec::new();
-        self.children_blocks(dom.children(id).filter(|c| Some(*c) != summary), &mut blocks);
+        self.append_blocks_of(dom.children(id).filter(|c| Some(*c) != summary), &mut blocks);
         let mut inline = Inline::default();
         if let Some(summary) = summary {
-            self.inline_children(summary, &mut inline);
+            self.write_inline_children(summary, &mut inline);
         }
         let title = inline.finish_line();
         if blocks.is_empty() && title.is_empty() {
@@ -267,10 +272,10 @@ impl<'a> Converter<'a> {
         out.push(Block::Html("</details>".to_owned()));
     }
 
-    /// Appends the blocks of a link around blocks. The heading carries the link, or else the first text.
-    fn linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
+    /// Appends the blocks inside an `<a>`. The first heading becomes the link, or else the first paragraph.
+    fn append_linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut blocks = Vec::new();
-        self.blocks(id, &mut blocks);
+        self.append_children(id, &mut blocks);
         let destination = self.dom.attribute(id, "href").and_then(|href| self.resolve(href));
         if let Some(destination) = destination.filter(|d| !d.starts_with('#')) {
             let at = blocks
@@ -287,112 +292,114 @@ impl<'a> Converter<'a> {
         out.append(&mut blocks);
     }
 
-    /// The content of a table cell as one line.
-    fn cell(&self, id: NodeId) -> String {
-        let mut inline = Inline::cell();
-        self.inline_children(id, &mut inline);
+    /// Converts the content of a table cell to one line of inline Markdown.
+    pub(super) fn cell_line(&self, id: NodeId) -> String {
+        let mut inline = Inline::for_cell();
+        self.write_inline_children(id, &mut inline);
         inline.finish().join("\n").replace('\n', "<br>")
     }
 
-    fn inline_children(&self, id: NodeId, out: &mut Inline) {
+    fn write_inline_children(&self, id: NodeId, out: &mut Inline) {
         for child in self.dom.children(id) {
-            self.inline(child, out);
+            self.write_inline(child, out);
         }
     }
 
-    fn inline(&self, id: NodeId, out: &mut Inline) {
+    /// Adds a node with its content to inline Markdown.
+    fn write_inline(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let tag = dom.tag(id);
         if tag == Tag::Text {
             let text = dom.text(id).unwrap_or_default();
-            return if self.has_math { math::text_with_formulas(text, out) } else { out.text(text) };
+            return if self.has_math { math::add_text_with_formulas(text, out) } else { out.add_text(text) };
         }
         if let Some(label) = self.footnotes.references.get(&id) {
-            return out.atom(&format!("[^{label}]"));
+            return out.add_markdown(&format!("[^{label}]"));
         }
-        if let Some(formula) = math::formula(dom, id) {
+        if let Some(formula) = math::read_formula(dom, id) {
             if !formula.tex.is_empty() {
                 let tex = if out.is_cell { formula.tex.replace('|', "\\|") } else { formula.tex };
                 let tex = tex.replace('\n', " ");
-                out.atom(&if formula.is_display { format!("$${tex}$$") } else { format!("${tex}$") });
+                out.add_markdown(&if formula.is_display { format!("$${tex}$$") } else { format!("${tex}$") });
             }
             return;
         }
         match tag {
-            Tag::Br => out.line_break(),
-            Tag::Strong | Tag::B if !is_plain_weight(dom, id) => self.emphasized(id, Emphasis::Strong, out),
-            Tag::Em | Tag::I => self.emphasized(id, Emphasis::Regular, out),
-            Tag::Del | Tag::S | Tag::Strike => self.emphasized(id, Emphasis::Deleted, out),
-            Tag::Code | Tag::Samp | Tag::Tt => self.code_span(id, out),
-            Tag::Kbd => self.tagged(id, "kbd", out),
-            Tag::Sub => self.tagged(id, "sub", out),
-            Tag::Sup => self.tagged(id, "sup", out),
-            Tag::Mark => self.tagged(id, "mark", out),
-            Tag::Q => {
-                out.text("\u{201c}");
-                self.inline_children(id, out);
-                out.text("\u{201d}");
+            Tag::Br => out.add_line_break(),
+            Tag::Strong | Tag::B if !is_plain_weight(dom, id) => {
+                self.write_emphasis(id, Emphasis::Strong, out)
             }
-            Tag::A => self.link(id, out),
-            Tag::Img => media::image(dom, self.base.as_ref(), id, out),
+            Tag::Em | Tag::I => self.write_emphasis(id, Emphasis::Regular, out),
+            Tag::Del | Tag::S | Tag::Strike => self.write_emphasis(id, Emphasis::Deleted, out),
+            Tag::Code | Tag::Samp | Tag::Tt => self.write_code_span(id, out),
+            Tag::Kbd => self.write_tagged(id, "kbd", out),
+            Tag::Sub => self.write_tagged(id, "sub", out),
+            Tag::Sup => self.write_tagged(id, "sup", out),
+            Tag::Mark => self.write_tagged(id, "mark", out),
+            Tag::Q => {
+                out.add_text("\u{201c}");
+                self.write_inline_children(id, out);
+                out.add_text("\u{201d}");
+            }
+            Tag::A => self.write_link(id, out),
+            Tag::Img => media::add_image(dom, self.base.as_ref(), id, out),
             Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object => {
-                media::embedded(dom, self.base.as_ref(), id, out);
+                media::add_embedded(dom, self.base.as_ref(), id, out);
             }
             Tag::Button => {
                 // A term with an explanation on demand is part of its sentence.
                 if dom.ancestors(id).skip(1).take(3).any(|p| dom.tag(p) == Tag::P) {
-                    self.inline_children(id, out);
+                    self.write_inline_children(id, out);
                 }
             }
             _ if is_without_text(tag) => {}
             _ if tag.is_block() => {
-                out.boundary();
-                self.inline_children(id, out);
-                out.boundary();
+                out.add_block_boundary();
+                self.write_inline_children(id, out);
+                out.add_block_boundary();
             }
             _ => {
-                if is_glued(dom, id) {
-                    out.space();
+                if needs_space_before(dom, id) {
+                    out.add_space();
                 }
-                self.inline_children(id, out);
+                self.write_inline_children(id, out);
             }
         }
     }
 
-    fn emphasized(&self, id: NodeId, emphasis: Emphasis, out: &mut Inline) {
+    fn write_emphasis(&self, id: NodeId, emphasis: Emphasis, out: &mut Inline) {
         out.open_emphasis(emphasis, self.is_exact);
-        self.inline_children(id, out);
+        self.write_inline_children(id, out);
         out.close();
     }
 
-    fn tagged(&self, id: NodeId, tag: &'static str, out: &mut Inline) {
+    fn write_tagged(&self, id: NodeId, tag: &'static str, out: &mut Inline) {
         out.open_tag(tag);
-        self.inline_children(id, out);
+        self.write_inline_children(id, out);
         out.close();
     }
 
-    fn link(&self, id: NodeId, out: &mut Inline) {
+    fn write_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let empty = || (self.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
         let destination = dom.attribute(id, "href").and_then(|href| self.resolve(href)).or_else(empty);
         let Some(destination) = destination else {
-            return self.inline_children(id, out);
+            return self.write_inline_children(id, out);
         };
         if dom.ancestors(id).take(8).any(|a| dom.tag(a).heading_level().is_some())
             && destination.starts_with('#')
         {
-            return self.inline_children(id, out);
+            return self.write_inline_children(id, out);
         }
-        if is_glued(dom, id) {
-            out.space();
+        if needs_space_before(dom, id) {
+            out.add_space();
         }
-        let title = dom.first_attribute(id, &["title"]).map(|t| format!(" \"{}\"", media::escape_title(t)));
-        out.open_link(format!("]({destination}{})", title.unwrap_or_default()));
-        self.inline_children(id, out);
+        out.open_link(format!("]({destination}{})", media::quoted_title(dom, id)));
+        self.write_inline_children(id, out);
         out.close();
     }
 
-    fn code_span(&self, id: NodeId, out: &mut Inline) {
+    fn write_code_span(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         // Code has no links in Markdown; a link around the whole code can stand outside.
         let link = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::A && !out.is_in_link());
@@ -403,7 +410,7 @@ impl<'a> Converter<'a> {
             return;
         }
         let text = if out.is_cell { text.replace('|', "\\|") } else { text };
-        let fence = "`".repeat(fence_length(&text));
+        let fence = "`".repeat(shortest_code_fence(&text));
         let is_padded = text.starts_with('`')
             || text.ends_with('`')
             || text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
@@ -412,33 +419,24 @@ impl<'a> Converter<'a> {
         if let Some(destination) = destination {
             out.open_link(format!("]({destination})"));
         }
-        out.atom(&format!("{fence}{pad}{text}{pad}{fence}"));
+        out.add_markdown(&format!("{fence}{pad}{text}{pad}{fence}"));
         if has_link {
             out.close();
         }
     }
 }
 
-impl table::CellContents for Converter<'_> {
-    fn blocks(&self, id: NodeId, out: &mut Vec<Block>) {
-        self.blocks(id, out);
-    }
-
-    fn line(&self, id: NodeId) -> String {
-        self.cell(id)
-    }
-}
-
-/// The shortest run of backticks that the text does not contain.
-fn fence_length(text: &str) -> usize {
+/// Number of backticks that delimit a code span: more than any run of backticks in its text.
+fn shortest_code_fence(text: &str) -> usize {
     if text.contains('`') { longest_run(text, '`') + 1 } else { 1 }
 }
 
-fn is_block(dom: &Dom, id: NodeId) -> bool {
+/// Whether an element converts to blocks of its own.
+fn is_block_element(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id).is_block() || matches!(dom.tag(id), Tag::Div | Tag::Code) && code::is_code_block(dom, id)
 }
 
-/// Whether the converter drops the element with its content: controls of forms, drawings and scripts.
+/// Whether the converter drops elements of this kind with their content: form controls, drawings, scripts.
 #[rustfmt::skip]
 fn is_without_text(tag: Tag) -> bool {
     use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};
@@ -446,13 +444,14 @@ fn is_without_text(tag: Tag) -> bool {
         | Template | Textarea)
 }
 
-/// Whether bold is turned off by a style, as in documents pasted from Google Docs.
+/// Whether the style of a `<b>` turns bold off, as in documents pasted from Google Docs.
 fn is_plain_weight(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "style").is_some_and(|s| s.replace(' ', "").contains("font-weight:normal"))
 }
 
-/// Whether a layout sets the element apart from the one before it although no white space is between them.
-fn is_glued(dom: &Dom, id: NodeId) -> bool {
+/// Whether a space must separate an element from the one before it: a layout sets them apart although no
+/// white space is between them.
+fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let is_item =
         |id: NodeId| matches!(dom.tag(id), Tag::Span | Tag::A | Tag::Time | Tag::Small | Tag::Label);
     let node = dom.node(id);

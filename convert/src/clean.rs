@@ -1,10 +1,10 @@
 //! Removes what visitors of a page do not see: scripts, styles and hidden elements.
 
-use super::dom::{DOCUMENT, Dom, NodeId, Tag, valid};
+use super::dom::{DOCUMENT, Dom, NodeId, Tag};
 use url::Url;
 
 /// The base of relative links: the `<base>` of the page, or its address.
-pub(super) fn base(dom: &Dom, url: Option<&Url>) -> Option<Url> {
+pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
     let declared = element.and_then(|id| dom.attribute(id, "href"));
@@ -16,26 +16,21 @@ pub(super) fn base(dom: &Dom, url: Option<&Url>) -> Option<Url> {
 }
 
 /// The body, or the document if it has none.
-pub(super) fn body(dom: &Dom) -> NodeId {
+pub(super) fn find_body(dom: &Dom) -> NodeId {
     let html = dom.child_elements(DOCUMENT).find(|&id| dom.tag(id) == Tag::Html);
     let body = html.and_then(|html| dom.child_elements(html).find(|&id| dom.tag(id) == Tag::Body));
     body.unwrap_or(DOCUMENT)
 }
 
 /// Detaches each element below `root` for which `is_unwanted` holds.
-pub(super) fn remove(dom: &mut Dom, root: NodeId, mut is_unwanted: impl FnMut(&Dom, NodeId) -> bool) {
-    let mut next = valid(dom.node(root).first);
-    while let Some(id) = next {
-        let is_removed = dom.element(id).is_some() && is_unwanted(dom, id);
-        next = dom.following(id, root, is_removed);
-        if is_removed {
-            dom.detach(id);
-        }
+pub(super) fn remove(dom: &mut Dom, root: NodeId, is_unwanted: impl Fn(&Dom, NodeId) -> bool) {
+    for id in dom.outermost(root, |id| is_unwanted(dom, id)) {
+        dom.detach(id);
     }
 }
 
-/// Removes elements that browsers never show.
-pub(super) fn remove_scripts(dom: &mut Dom, root: NodeId) {
+/// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas.
+pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId) {
     remove(dom, root, |dom, id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
             dom.closest(id, &[Tag::Svg]).is_none()
@@ -43,11 +38,11 @@ pub(super) fn remove_scripts(dom: &mut Dom, root: NodeId) {
         Tag::Script => !dom.attribute(id, "type").is_some_and(|t| t.starts_with("math/tex")),
         _ => false,
     });
-    restore_images(dom, root);
+    replace_placeholder_images(dom, root);
 }
 
 /// Replaces placeholders by the images in the `<noscript>` behind them, and removes the other `<noscript>`.
-fn restore_images(dom: &mut Dom, root: NodeId) {
+fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
     for id in fallbacks {
         let image = dom.find(id, Tag::Img);
@@ -69,9 +64,10 @@ fn restore_images(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Removes hidden elements. Keeps them if they hold nearly all the text: a script shows them later.
+/// Removes elements that the page hides. Keeps large ones if hidden elements hold nearly all the text,
+/// because a script shows them later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
-    let hidden = outermost(dom, root, is_hidden);
+    let hidden = dom.outermost(root, |id| is_hidden(dom, id));
     let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
     let hidden_words: usize = hidden.iter().map(|&id| length(dom, id)).sum();
     if hidden_words > 40 {
@@ -89,20 +85,6 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     for id in hidden {
         dom.detach(id);
     }
-}
-
-/// The elements that match, without those inside another.
-fn outermost(dom: &Dom, root: NodeId, is_match: impl Fn(&Dom, NodeId) -> bool) -> Vec<NodeId> {
-    let mut found = Vec::new();
-    let mut next = dom.following(root, root, false);
-    while let Some(id) = next {
-        let is_found = dom.element(id).is_some() && is_match(dom, id);
-        if is_found {
-            found.push(id);
-        }
-        next = dom.following(id, root, is_found);
-    }
-    found
 }
 
 /// Whether browsers hide the element, or show it only to screen readers. Tab panels count as visible.
@@ -165,7 +147,7 @@ fn holds_formula(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Math || dom.child_elements(id).any(|c| dom.tag(c) == Tag::Math)
 }
 
-/// Whether utility classes show the element again from some width of the screen.
+/// Whether utility classes of Tailwind or Bootstrap show an otherwise hidden element on wide screens.
 fn is_shown_on_wide_screens(classes: &str) -> bool {
     classes.split_ascii_whitespace().any(|c| {
         let tailwind = c.split_once(':').is_some_and(|(at, display)| {
@@ -196,8 +178,8 @@ mod tests {
 
     fn visible(html: &str) -> String {
         let mut dom = parse(html);
-        let root = body(&dom);
-        remove_scripts(&mut dom, root);
+        let root = find_body(&dom);
+        remove_invisible(&mut dom, root);
         remove_hidden(&mut dom, root);
         dom.collapsed_text(root)
     }

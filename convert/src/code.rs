@@ -123,7 +123,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                 is_owed = false;
                 text.push('\n');
             }
-            _ if is_line(dom, id) => {
+            _ if is_code_line(dom, id) => {
                 if std::mem::take(&mut is_owed) || (!text.is_empty() && !text.ends_with('\n')) {
                     text.push('\n');
                 }
@@ -142,7 +142,8 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     if dom.tag(root) == Tag::Pre { text.to_owned() } else { text.trim().to_owned() }
 }
 
-fn is_line(dom: &Dom, id: NodeId) -> bool {
+/// Whether an element in a code block holds one line of code.
+fn is_code_line(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Tr | Tag::Li | Tag::P => true,
         Tag::Div => {
@@ -159,6 +160,7 @@ fn is_line(dom: &Dom, id: NodeId) -> bool {
     }
 }
 
+/// Whether an element in a code block is not code: a button, a line number or a prompt.
 fn is_not_code(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Button | Tag::Style | Tag::Script | Tag::Template | Tag::Svg | Tag::Input | Tag::Select => true,
@@ -194,18 +196,19 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
         if matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main) {
             break;
         }
-        if let Some(language) = language_of(dom, id) {
+        if let Some(language) = element_language(dom, id) {
             return language;
         }
     }
     String::new()
 }
 
-fn language_of(dom: &Dom, id: NodeId) -> Option<String> {
+/// The language that the attributes and classes of one element name.
+fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     let named = dom.first_attribute(id, &["data-language", "data-lang", "data-code-lang", "language"]);
     let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
     let named = named.or_else(|| is_code.then(|| dom.attribute(id, "lang")).flatten());
-    if let Some(name) = named.and_then(normalize) {
+    if let Some(name) = named.and_then(normalize_language) {
         return Some(name);
     }
     let mut previous = "";
@@ -218,24 +221,24 @@ fn language_of(dom: &Dom, id: NodeId) -> Option<String> {
         let is_name_after =
             matches!(previous, "hljs" | "sourceCode" | "brush:" | "highlight" | "chroma" | "prettyprint");
         if let Some(name) =
-            prefixed.filter(|n| *n != "block" && *n != "toolbar").or(sphinx).and_then(normalize)
+            prefixed.filter(|n| *n != "block" && *n != "toolbar").or(sphinx).and_then(normalize_language)
         {
             return Some(name);
         }
         if is_name_after && is_known_language(class) {
-            found = normalize(class);
+            found = normalize_language(class);
         }
         is_highlighter |= matches!(class, "hljs" | "sourceCode" | "highlight" | "src" | "shiki");
         previous = class;
     }
     found.or_else(|| {
         let known = dom.classes(id).find(|c| is_known_language(c));
-        known.filter(|_| is_highlighter || dom.tag(id) == Tag::Code).and_then(normalize)
+        known.filter(|_| is_highlighter || dom.tag(id) == Tag::Code).and_then(normalize_language)
     })
 }
 
-/// A language as it is written after a fence.
-fn normalize(name: &str) -> Option<String> {
+/// Converts a name of a language to the form after a code fence; `None` for plain text and invalid names.
+fn normalize_language(name: &str) -> Option<String> {
     let name = name.trim().trim_end_matches(';').to_ascii_lowercase();
     let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.'));
     let is_plain = matches!(
@@ -245,7 +248,7 @@ fn normalize(name: &str) -> Option<String> {
     (is_word && !is_plain && name.len() <= 30).then_some(name)
 }
 
-/// Whether a class that could mean something else names a language.
+/// Whether a class without a prefix such as `language-` is the name of a language.
 #[rustfmt::skip]
 fn is_known_language(class: &str) -> bool {
     matches!(class.to_ascii_lowercase().as_str(), "asm" | "awk" | "bash" | "c" | "c++" | "clojure" | "cmake" | "console" | "cpp"

@@ -20,7 +20,7 @@ macro_rules! tags {
         pub(super) enum Tag { $($variant,)* Other, Text, Document, Ignored }
 
         impl Tag {
-            pub(super) fn of(name: &str) -> Self {
+            pub(super) fn from_name(name: &str) -> Self {
                 match name { $($name => Self::$variant,)* _ => Self::Other }
             }
         }
@@ -178,7 +178,7 @@ impl Dom {
         self.classes(id).any(|c| c == class)
     }
 
-    /// Whether the element or one of its ancestors has one of the tags.
+    /// The innermost node with one of the tags among the node and its ancestors.
     pub(super) fn closest(&self, id: NodeId, tags: &[Tag]) -> Option<NodeId> {
         self.ancestors(id).find(|&a| tags.contains(&self.tag(a)))
     }
@@ -200,11 +200,13 @@ impl Dom {
         self.children(id).filter(|&c| self.element(c).is_some())
     }
 
+    /// The next sibling that is an element.
     pub(super) fn next_element(&self, id: NodeId) -> Option<NodeId> {
         std::iter::successors(valid(self.node(id).next), |&id| valid(self.node(id).next))
             .find(|&n| self.element(n).is_some())
     }
 
+    /// The previous sibling that is an element.
     pub(super) fn previous_element(&self, id: NodeId) -> Option<NodeId> {
         std::iter::successors(valid(self.node(id).previous), |&id| valid(self.node(id).previous))
             .find(|&n| self.element(n).is_some())
@@ -232,8 +234,23 @@ impl Dom {
         std::iter::successors(self.following(root, root, false), move |&id| self.following(id, root, false))
     }
 
+    /// The first node below `root` with this tag, in document order.
     pub(super) fn find(&self, root: NodeId, tag: Tag) -> Option<NodeId> {
         self.descendants(root).find(|&id| self.tag(id) == tag)
+    }
+
+    /// The elements below `root` that match, in document order, without those inside another match.
+    pub(super) fn outermost(&self, root: NodeId, mut is_match: impl FnMut(NodeId) -> bool) -> Vec<NodeId> {
+        let mut found = Vec::new();
+        let mut next = self.following(root, root, false);
+        while let Some(id) = next {
+            let is_found = self.element(id).is_some() && is_match(id);
+            if is_found {
+                found.push(id);
+            }
+            next = self.following(id, root, is_found);
+        }
+        found
     }
 
     /// The text of all descendants, unchanged.
@@ -259,7 +276,7 @@ impl Dom {
         is_blank(root) && self.descendants(root).all(is_blank)
     }
 
-    /// Takes a node out of the tree.
+    /// Takes a node out of the tree, with its descendants.
     pub(super) fn detach(&mut self, id: NodeId) {
         let Node { parent, previous, next, .. } = *self.node(id);
         if previous != NONE {
@@ -313,12 +330,5 @@ pub(super) fn valid(id: NodeId) -> Option<NodeId> {
 
 /// Replaces each run of white space by one space and trims the ends.
 pub(super) fn collapse(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(word);
-    }
-    out
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

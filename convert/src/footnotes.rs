@@ -1,6 +1,6 @@
 //! Finds footnotes: a short link to a note, and the note, which usually links back.
 
-use super::dom::{Dom, NodeId, Tag, collapse};
+use super::dom::{Dom, NodeId, Tag};
 use std::collections::HashMap;
 
 /// The footnotes of a page. Their notes are taken out of the tree.
@@ -34,17 +34,19 @@ const NAMES: &[&str] = &[
 ];
 
 /// Finds the footnotes below `root` and detaches the notes.
-pub(super) fn extract(dom: &mut Dom, root: NodeId) -> Footnotes {
-    let ids = ids(dom);
+pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
+    let ids = index_ids(dom);
     let mut footnotes = Footnotes::default();
     let mut labels: HashMap<NodeId, String> = HashMap::new();
     let mut order: Vec<NodeId> = Vec::new();
     let links: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A).collect();
     for link in links {
-        let Some(target) = target(dom, link, &ids) else { continue };
+        let Some(target) = reference_target(dom, link, &ids) else { continue };
         let Some(number) = reference_number(dom, link) else { continue };
-        let Some(note) = note_of(dom, target, link) else { continue };
-        if !is_reference(dom, link, target, note) || dom.ancestors(link).any(|a| labels.contains_key(&a)) {
+        let Some(note) = note_around(dom, target, link) else { continue };
+        if !is_footnote_reference(dom, link, target, note)
+            || dom.ancestors(link).any(|a| labels.contains_key(&a))
+        {
             continue;
         }
         let label = labels.entry(note).or_insert_with(|| {
@@ -59,21 +61,22 @@ pub(super) fn extract(dom: &mut Dom, root: NodeId) -> Footnotes {
         footnotes.references.insert(outer.unwrap_or(link), label);
     }
     if order.is_empty() {
-        add_loose(dom, root, &mut footnotes, &mut labels, &mut order);
+        add_unlinked_footnotes(dom, root, &mut footnotes, &mut labels, &mut order);
     }
     if !order.is_empty() {
         remove_side_notes(dom, root);
     }
-    make_unique(&order, &mut labels, &mut footnotes);
+    make_labels_unique(&order, &mut labels, &mut footnotes);
     for note in &order {
         remove_back_links(dom, *note);
     }
-    order.sort_by_key(|note| position(dom, *note));
+    // Creation order is document order except for misnested tags.
+    order.sort_unstable();
     for note in order {
         let label = labels.remove(&note).unwrap_or_default();
         let container = dom.parent(note);
         let mut nodes = vec![note];
-        if dom.tag(note) == Tag::Li || dom.tag(note) == Tag::Div || dom.tag(note) == Tag::Aside {
+        if matches!(dom.tag(note), Tag::Li | Tag::Div | Tag::Aside) {
             nodes = dom.children(note).collect();
         }
         // Definition lists and tables of Sphinx hold the text beside the label.
@@ -85,15 +88,15 @@ pub(super) fn extract(dom: &mut Dom, root: NodeId) -> Footnotes {
         }
         dom.detach(note);
         if let Some(container) = container {
-            remove_empty(dom, container);
+            remove_empty_containers(dom, container);
         }
         footnotes.definitions.push(Definition { label, nodes });
     }
     footnotes
 }
 
-/// Finds footnotes without links: raised numbers in the text, and a paragraph or item that begins with each.
-fn add_loose(
+/// Adds footnotes without links: raised numbers in the text, and a paragraph or item that begins with each.
+fn add_unlinked_footnotes(
     dom: &Dom,
     root: NodeId,
     footnotes: &mut Footnotes,
@@ -108,9 +111,8 @@ fn add_loose(
         }
         let block = dom.ancestors(id).skip(1).find(|&a| dom.tag(a).is_block());
         let note = block.filter(|&b| {
-            let first = dom.descendants(b).find(|&d| dom.text(d).is_some_and(|t| !t.trim().is_empty()));
             matches!(dom.tag(b), Tag::P | Tag::Li | Tag::Div)
-                && first.is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
+                && first_text(dom, b).is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
         });
         match note {
             Some(note) if references.iter().any(|(_, n)| *n == number) => {
@@ -123,7 +125,7 @@ fn add_loose(
             None => references.push((id, number)),
         }
     }
-    let ids = ids(dom);
+    let ids = index_ids(dom);
     for (id, number) in &references {
         let is_named = |a: NodeId| dom.classes(a).any(|c| c.contains("footnote") || c.contains("reference"));
         let names = [
@@ -145,15 +147,15 @@ fn add_loose(
     }
 }
 
-/// Takes out the copies of notes that are shown beside the text, if the notes themselves were found.
+/// Removes the copies of notes that pages show in the margin.
 fn remove_side_notes(dom: &mut Dom, root: NodeId) {
     super::clean::remove(dom, root, |dom, id| {
         dom.tag(id) == Tag::Span && dom.classes(id).any(|c| c == "sidenote" || c == "marginnote")
     });
 }
 
-/// The elements that fragments lead to.
-fn ids(dom: &Dom) -> HashMap<String, NodeId> {
+/// Indexes elements by the fragments that lead to them: ids, names of links, and links back to references.
+fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
     let mut ids = HashMap::new();
     for id in dom.descendants(super::dom::DOCUMENT) {
         let names = [dom.attribute(id, "id"), dom.attribute(id, "name").filter(|_| dom.tag(id) == Tag::A)];
@@ -172,7 +174,7 @@ fn ids(dom: &Dom) -> HashMap<String, NodeId> {
 
 /// The element that a reference leads to. Word and others give notes no id, but a link back whose fragment
 /// differs from that of the reference only in `ref`; Wikidot calls a script.
-fn target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> Option<NodeId> {
+fn reference_target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> Option<NodeId> {
     let script = || {
         let call = dom.attribute(link, "onclick")?.split_once("scrollToReference('")?.1;
         ids.get(call.split('\'').next()?).copied()
@@ -181,7 +183,7 @@ fn target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> Option<Node
     ids.get(fragment).or_else(|| ids.get(&format!("{BACK}{fragment}"))).copied()
 }
 
-/// Marks the entries of [`ids`] for links back to references.
+/// Marks the entries of [`index_ids`] for links back to references.
 const BACK: &str = "\u{1}";
 
 /// The fragment that a link leads to on its own page.
@@ -193,15 +195,15 @@ fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
 
 /// The number or mark of a reference: at most four characters, perhaps in brackets.
 fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
-    let text = collapse(&dom.text_content(link));
+    let text = dom.collapsed_text(link);
     let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
     let is_short = (1..=4).contains(&text.chars().count());
     let is_mark = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '*' | '†' | '‡' | '§' | '¶'));
     (is_short && is_mark).then(|| text.to_owned())
 }
 
-/// The block that holds a note whose id is on `target`.
-fn note_of(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
+/// The block that holds the note to which `target` belongs; `None` if `link`, the reference, is inside it.
+fn note_around(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
     let is_note = |&a: &NodeId| {
         matches!(dom.tag(a), Tag::Li | Tag::P | Tag::Dt | Tag::Aside | Tag::Tr | Tag::Div)
             || dom.tag(a) == Tag::Span && dom.classes(a).any(|c| c == "sidenote" || c == "marginnote")
@@ -222,7 +224,8 @@ fn note_of(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
     (!dom.ancestors(link).any(|a| a == note)).then_some(note)
 }
 
-fn is_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
+/// Whether a link refers to the footnote `note`, judged by its number, position and names, and by links back.
+fn is_footnote_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
     let names = |id: NodeId| -> bool {
         let texts = ["id", "class", "role", "href", "rel", "epub:type", "data-type"]
             .into_iter()
@@ -264,8 +267,8 @@ fn is_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
         || (is_raised && (names(target) || dom.tag(note) == Tag::Li))
 }
 
-/// Gives each note its own label, in the order of the references where marks repeat.
-fn make_unique(order: &[NodeId], labels: &mut HashMap<NodeId, String>, footnotes: &mut Footnotes) {
+/// Numbers the notes in the order of their references, unless all labels are different numbers already.
+fn make_labels_unique(order: &[NodeId], labels: &mut HashMap<NodeId, String>, footnotes: &mut Footnotes) {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for label in labels.values() {
         *seen.entry(label).or_default() += 1;
@@ -320,9 +323,9 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
         });
         is_link || is_marked
     };
-    let mut links: Vec<NodeId> = dom.descendants(note).filter(|&id| is_back(dom, id)).collect();
-    let first_number = dom.descendants(note).find(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty()));
-    for link in links.drain(..) {
+    let links: Vec<NodeId> = dom.descendants(note).filter(|&id| is_back(dom, id)).collect();
+    let first_number = first_text(dom, note);
+    for link in links {
         let parent = dom.parent(link);
         dom.detach(link);
         // Brackets and raised numbers around the link, and a paragraph that had only the link.
@@ -347,23 +350,22 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
     if let Some(raised) = raised.filter(|&r| is_number(&dom.text_content(r))) {
         dom.detach(raised);
     }
-    trim_start(dom, note);
+    trim_note_start(dom, note);
 }
 
-/// Takes the punctuation behind a removed number off the beginning of a note.
-fn trim_start(dom: &mut Dom, note: NodeId) {
-    let first = dom.descendants(note).find(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty()));
-    let Some(first) = first else { return };
+/// Removes the punctuation that followed a removed number from the beginning of a note.
+fn trim_note_start(dom: &mut Dom, note: NodeId) {
+    let Some(first) = first_text(dom, note) else { return };
     if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data {
         let trimmed = text.trim_start().trim_start_matches([']', ':', '.', '↑', '^', ')', '-', '\u{2013}']);
-        let rest =
-            if trimmed.len() < text.trim_start().len() { trimmed.trim_start().to_owned() } else { return };
-        *text = rest.as_str().into();
+        if trimmed.len() < text.trim_start().len() {
+            *text = trimmed.trim_start().into();
+        }
     }
 }
 
-/// Removes a list or section whose last note was taken out, with its rule and heading.
-fn remove_empty(dom: &mut Dom, container: NodeId) {
+/// Removes a list or section of notes if it is empty, with its rule and heading, and then its empty parents.
+fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
     let mut id = container;
     loop {
         let is_name = |text: &str| {
@@ -373,16 +375,13 @@ fn remove_empty(dom: &mut Dom, container: NodeId) {
                 "" | "footnotes" | "notes" | "references" | "endnotes" | "footnote" | "citations"
             )
         };
+        let Some(parent) = dom.parent(id) else { return };
         if !is_name(&dom.text_content(id))
             || dom.descendants(id).any(|d| dom.tag(d) == Tag::Img)
-            || dom.parent(id).is_none()
+            || matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main)
         {
             return;
         }
-        if matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main) {
-            return;
-        }
-        let parent = dom.parent(id);
         if let Some(previous) = dom.previous_element(id) {
             let is_title =
                 dom.tag(previous).heading_level().is_some() && is_name(&dom.text_content(previous));
@@ -391,14 +390,13 @@ fn remove_empty(dom: &mut Dom, container: NodeId) {
             }
         }
         dom.detach(id);
-        let Some(parent) = parent else { return };
         id = parent;
     }
 }
 
-/// The place of a node in its document: creation order is document order except for misnested tags.
-fn position(_: &Dom, id: NodeId) -> NodeId {
-    id
+/// The first text below `root` that is not only white space.
+fn first_text(dom: &Dom, root: NodeId) -> Option<NodeId> {
+    dom.descendants(root).find(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty()))
 }
 
 #[cfg(test)]

@@ -65,16 +65,17 @@ pub(super) struct Inline {
 }
 
 impl Inline {
-    /// For a cell of a table.
-    pub(super) fn cell() -> Self {
+    /// Inline Markdown for a table cell, in which `|` is escaped and blocks are separated by line breaks.
+    pub(super) fn for_cell() -> Self {
         Self { is_cell: true, ..Self::default() }
     }
 
+    /// Whether a link is open.
     pub(super) fn is_in_link(&self) -> bool {
         self.stack.iter().any(|o| matches!(o, Open::Link(_)))
     }
 
-    /// Opens emphasis. Inside emphasis of the same kind it has no effect, or is a tag if `is_exact`.
+    /// Opens emphasis. Inside emphasis of the same kind, it has no effect, or becomes a tag if `is_exact`.
     pub(super) fn open_emphasis(&mut self, emphasis: Emphasis, is_exact: bool) {
         let open = Open::Emphasis(emphasis);
         let is_nested = self.stack.contains(&open);
@@ -85,11 +86,13 @@ impl Inline {
         });
     }
 
+    /// Opens a link, which [`Inline::close`] ends with `destination`, `](…)`. A link in a link has no effect.
     pub(super) fn open_link(&mut self, destination: String) {
         let open = if self.is_in_link() { Open::Nothing } else { Open::Link(destination) };
         self.stack.push(open);
     }
 
+    /// Opens an HTML element. Inside an element of the same kind it has no effect.
     pub(super) fn open_tag(&mut self, tag: &'static str) {
         let open = Open::Tag(tag);
         let open = if self.stack.contains(&open) { Open::Nothing } else { open };
@@ -99,13 +102,13 @@ impl Inline {
     /// Closes the element opened last.
     pub(super) fn close(&mut self) {
         if self.written == self.stack.len() {
-            self.write_end();
+            self.write_closing();
         }
         self.stack.pop();
     }
 
-    /// Writes the end of the topmost written element.
-    fn write_end(&mut self) {
+    /// Writes the end of the innermost element whose beginning is written.
+    fn write_closing(&mut self) {
         self.written -= 1;
         match &self.stack[self.written] {
             Open::Emphasis(emphasis) => {
@@ -132,14 +135,14 @@ impl Inline {
         }
     }
 
-    /// Writes the waiting space and the waiting beginnings in front of content.
-    fn write_starts(&mut self) {
+    /// Writes the pending space and the beginnings of open elements, because content follows.
+    fn write_pending(&mut self) {
         if std::mem::take(&mut self.has_space) && !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push(' ');
         }
         while self.written < self.stack.len() {
             match self.stack[self.written] {
-                Open::Emphasis(emphasis) => self.write_emphasis_start(emphasis),
+                Open::Emphasis(emphasis) => self.open_emphasis_mark(emphasis),
                 Open::Link(_) => {
                     if self.text.ends_with('!') {
                         self.text.insert(self.text.len() - 1, '\\');
@@ -153,7 +156,8 @@ impl Inline {
         }
     }
 
-    fn write_emphasis_start(&mut self, emphasis: Emphasis) {
+    /// Marks the beginning of emphasis. Continues emphasis of the same kind that ended at this position.
+    fn open_emphasis_mark(&mut self, emphasis: Emphasis) {
         let position = self.text.len();
         let adjacent = self.marks.last().filter(|m| !m.is_start && m.position == position && !m.is_dropped);
         if let Some(end) = adjacent {
@@ -179,31 +183,32 @@ impl Inline {
     }
 
     /// Adds Markdown that is complete, for example a code span or an image.
-    pub(super) fn atom(&mut self, markdown: &str) {
-        self.write_starts();
+    pub(super) fn add_markdown(&mut self, markdown: &str) {
+        self.write_pending();
         self.text.push_str(markdown);
     }
 
-    pub(super) fn space(&mut self) {
+    /// Adds one space before the content that follows, unless a line begins there.
+    pub(super) fn add_space(&mut self) {
         self.has_space = true;
     }
 
     /// Adds a hard line break; the second in a row ends the paragraph.
-    pub(super) fn line_break(&mut self) {
+    pub(super) fn add_line_break(&mut self) {
         self.has_space = false;
         if self.text.is_empty() || self.text.ends_with("\n\n") {
             return;
         }
         if self.text.ends_with('\n') {
             while self.written > 0 {
-                self.write_end();
+                self.write_closing();
             }
         }
         self.text.push('\n');
     }
 
     /// Separates blocks in inline text: by a line break in a cell, elsewhere by a space.
-    pub(super) fn boundary(&mut self) {
+    pub(super) fn add_block_boundary(&mut self) {
         if !self.is_cell {
             self.has_space = true;
             return;
@@ -214,25 +219,25 @@ impl Inline {
         self.has_space = false;
     }
 
-    /// Adds text of the page.
-    pub(super) fn text(&mut self, text: &str) {
+    /// Adds text of the page: collapses its white space and escapes Markdown syntax.
+    pub(super) fn add_text(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            if is_space(bytes[at]) {
+            if is_html_space(bytes[at]) {
                 self.has_space = true;
                 at += 1;
                 continue;
             }
-            self.write_starts();
-            let end = bytes[at..].iter().position(|&b| is_space(b)).map_or(bytes.len(), |i| at + i);
-            self.word(text, at, end);
+            self.write_pending();
+            let end = bytes[at..].iter().position(|&b| is_html_space(b)).map_or(bytes.len(), |i| at + i);
+            self.add_escaped_word(text, at, end);
             at = end;
         }
     }
 
-    /// Adds `text[start..end]`, which has no white space.
-    fn word(&mut self, text: &str, start: usize, end: usize) {
+    /// Adds `text[start..end]`, which has no white space, with Markdown syntax escaped.
+    fn add_escaped_word(&mut self, text: &str, start: usize, end: usize) {
         let bytes = text.as_bytes();
         let mut copied = start;
         for at in start..end {
@@ -270,15 +275,15 @@ impl Inline {
         self.text.push_str(&text[copied..end]);
     }
 
-    /// The paragraphs of inline Markdown.
+    /// Closes all open elements, and returns the text as paragraphs.
     pub(super) fn finish(mut self) -> Vec<String> {
         while let Some(top) = self.stack.len().checked_sub(1) {
             if self.written > top {
-                self.write_end();
+                self.write_closing();
             }
             self.stack.pop();
         }
-        let text = if self.marks.is_empty() { self.text } else { place_marks(&self.text, self.marks) };
+        let text = if self.marks.is_empty() { self.text } else { insert_delimiters(&self.text, self.marks) };
         if !text.contains('\n') {
             return if text.trim().is_empty() { Vec::new() } else { vec![text] };
         }
@@ -286,13 +291,13 @@ impl Inline {
         paragraphs.filter(|p| !p.trim().is_empty()).map(str::to_owned).collect()
     }
 
-    /// The text as one line.
+    /// Closes all open elements, and returns the text as one line.
     pub(super) fn finish_line(self) -> String {
         self.finish().join(" ").replace('\n', " ")
     }
 }
 
-fn is_space(byte: u8) -> bool {
+fn is_html_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
@@ -315,12 +320,13 @@ fn may_be_entity(text: &str) -> bool {
     }
 }
 
+/// Whether CommonMark treats the character as punctuation; symbols count as well.
 fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace())
 }
 
-/// Inserts delimiters, or tags where CommonMark would take a delimiter for text.
-fn place_marks(text: &str, mut marks: Vec<Mark>) -> String {
+/// Inserts the delimiters of emphasis into a text, or tags where CommonMark would take a delimiter for text.
+fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
     for i in 0..marks.len() {
         let mark = &marks[i];
         if !mark.is_start || mark.other == usize::MAX {
@@ -374,11 +380,11 @@ mod tests {
     #[test]
     fn moves_spaces_out_of_emphasis() {
         let text = line(|i| {
-            i.text("a");
+            i.add_text("a");
             i.open_emphasis(Emphasis::Strong, false);
-            i.text(" b \n c ");
+            i.add_text(" b \n c ");
             i.close();
-            i.text("d");
+            i.add_text("d");
         });
         assert_eq!(text, "a **b c** d");
     }
@@ -386,11 +392,11 @@ mod tests {
     #[test]
     fn uses_tags_where_delimiters_fail() {
         let text = line(|i| {
-            i.text("a");
+            i.add_text("a");
             i.open_emphasis(Emphasis::Strong, false);
-            i.text("(b)");
+            i.add_text("(b)");
             i.close();
-            i.text("c");
+            i.add_text("c");
         });
         assert_eq!(text, "a<strong>(b)</strong>c");
     }
@@ -400,7 +406,7 @@ mod tests {
         let text = line(|i| {
             for word in ["a", "b", " "] {
                 i.open_emphasis(Emphasis::Regular, false);
-                i.text(word);
+                i.add_text(word);
                 i.close();
             }
         });
@@ -416,7 +422,7 @@ mod tests {
             ("a < b <c> AT&T &amp;", "a < b \\<c> AT&T \\&amp;"),
             ("_x_ `y` c:\\dir \\*", "\\_x\\_ \\`y\\` c:\\dir \\\\\\*"),
         ] {
-            assert_eq!(line(|i| i.text(text)), expected);
+            assert_eq!(line(|i| i.add_text(text)), expected);
         }
     }
 
@@ -424,13 +430,13 @@ mod tests {
     fn two_line_breaks_separate_paragraphs_and_repeat_emphasis() {
         let text = line(|i| {
             i.open_emphasis(Emphasis::Strong, false);
-            i.text("a");
-            i.line_break();
-            i.line_break();
-            i.text("b");
-            i.line_break();
+            i.add_text("a");
+            i.add_line_break();
+            i.add_line_break();
+            i.add_text("b");
+            i.add_line_break();
             i.close();
-            i.text("c");
+            i.add_text("c");
         });
         assert_eq!(text, "**a**¶**b**\nc");
     }

@@ -72,54 +72,56 @@ const MIN_OUTPUT: usize = 64 * 1024;
 /// Converts a page. Any page takes time and memory in proportion to its length.
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
-    let base = clean::base(&dom, options.url.as_ref());
-    let metadata = metadata::read(&dom, base.as_ref());
-    let has_math = math::is_rendered_by_script(&dom);
+    let base = clean::base_url(&dom, options.url.as_ref());
+    let metadata = metadata::read_metadata(&dom, base.as_ref());
+    let has_math = math::has_math_script(&dom);
     let is_fragment = is_fragment(html) && options.main.is_none();
     let mut is_selected = false;
     let root = if is_fragment {
-        let body = clean::body(&dom);
-        clean::remove_scripts(&mut dom, body);
+        let body = clean::find_body(&dom);
+        clean::remove_invisible(&mut dom, body);
         clean::remove_hidden(&mut dom, body);
         body
-    } else if let Some(root) = main_content::select(&mut dom, options.main.as_ref(), options.exclude.as_ref())
+    } else if let Some(root) =
+        main_content::select_content(&mut dom, options.main.as_ref(), options.exclude.as_ref())
     {
         is_selected = true;
         root
     } else {
-        main_content::isolate(&mut dom)
+        main_content::isolate_content(&mut dom)
     };
     let metadata = if is_fragment { Metadata::default() } else { metadata };
-    let footnotes = footnotes::extract(&mut dom, root);
+    let footnotes = footnotes::extract_footnotes(&mut dom, root);
     let converter = Converter::new(&dom, root, base, footnotes, is_fragment, has_math);
-    let mut blocks = converter.document(root);
+    let mut blocks = converter.convert_document(root);
     let title = (!options.keep_title).then_some(metadata.title.as_deref()).flatten();
     if !is_fragment {
-        finish(&mut blocks, title, metadata.author.as_deref());
+        tidy_blocks(&mut blocks, title, metadata.author.as_deref());
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
     blocks.retain(|b| options.boilerplate.is_empty() || !options.boilerplate.contains(&block_hash(b)));
-    let markdown = writer::write(&blocks, limit);
+    let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
     let block_hashes = blocks.iter().map(block_hash).collect();
     Converted { metadata, markdown, block_hashes, is_selected, is_truncated }
 }
 
-/// Whether the text is a piece of HTML and no page: all of it is content.
+/// Whether the text is a piece of HTML without the elements of a page, so that all of it is content.
 fn is_fragment(html: &str) -> bool {
     let start = &html.as_bytes()[..html.len().min(4096)];
     let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));
     ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
 }
 
-/// The hash of a block, equal on all pages that show it.
+/// The hash of a block's Markdown, by which blocks that repeat across the pages of a site are recognized.
 fn block_hash(block: &Block) -> u64 {
-    let hash = blake3::hash(writer::write(std::slice::from_ref(block), usize::MAX).as_bytes());
+    let hash = blake3::hash(writer::write_markdown(std::slice::from_ref(block), usize::MAX).as_bytes());
     hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Tidies the blocks of a page: one first-level heading, no rules at the ends, no empty sections at the end.
-fn finish(blocks: &mut Vec<Block>, title: Option<&str>, author: Option<&str>) {
+/// Tidies the blocks of a page: leaves one first-level heading, and removes bylines, names of page controls,
+/// rules at both ends, and headings at the end that no text follows.
+fn tidy_blocks(blocks: &mut Vec<Block>, title: Option<&str>, author: Option<&str>) {
     let plain = |text: &str| plain_words(text).join(" ");
     let mut is_first = title.is_none();
     if let Some(title) = title.map(plain) {
@@ -136,7 +138,7 @@ fn finish(blocks: &mut Vec<Block>, title: Option<&str>, author: Option<&str>) {
         }
     }
     remove_bylines(blocks, author);
-    blocks.retain(|b| !matches!(b, Block::Paragraph(text) if is_control(text)));
+    blocks.retain(|b| !matches!(b, Block::Paragraph(text) if is_page_control(text)));
     let notes = blocks.iter().rposition(|b| !matches!(b, Block::Footnote { .. })).map_or(0, |at| at + 1);
     let mut end = notes;
     while end > 0 && matches!(blocks[end - 1], Block::Rule | Block::Heading { .. }) {
@@ -263,8 +265,8 @@ fn plain_words(text: &str) -> Vec<String> {
     plain.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
 }
 
-/// Whether a paragraph only names a control of the page.
-fn is_control(text: &str) -> bool {
+/// Whether a paragraph only names a control of the page, such as "share" or "back to top".
+fn is_page_control(text: &str) -> bool {
     text.len() <= 200 && CONTROLS.contains(&plain_words(text).join(" ").as_str())
 }
 

@@ -5,10 +5,15 @@ use super::dom::{DOCUMENT, Data, Dom, NONE, NodeId, Tag};
 use super::notices;
 use super::select::Selector;
 
-/// The element that holds what the operator's selector matches, if it matches.
-pub(super) fn select(dom: &mut Dom, main: Option<&Selector>, exclude: Option<&Selector>) -> Option<NodeId> {
-    let body = clean::body(dom);
-    clean::remove_scripts(dom, body);
+/// Returns the element that holds all elements matching `main`, or `None` if none matches. Always removes
+/// scripts and the elements matching `exclude`.
+pub(super) fn select_content(
+    dom: &mut Dom,
+    main: Option<&Selector>,
+    exclude: Option<&Selector>,
+) -> Option<NodeId> {
+    let body = clean::find_body(dom);
+    clean::remove_invisible(dom, body);
     clean::remove(dom, body, |dom, id| dom.has_attribute(id, "data-pagefind-ignore"));
     if let Some(exclude) = exclude {
         for id in exclude.outermost(dom, body) {
@@ -16,23 +21,23 @@ pub(super) fn select(dom: &mut Dom, main: Option<&Selector>, exclude: Option<&Se
         }
     }
     let chosen = main?.outermost(dom, DOCUMENT);
-    (!chosen.is_empty()).then(|| gather(dom, &chosen))
+    (!chosen.is_empty()).then(|| move_to_one_element(dom, &chosen))
 }
 
 /// Reduces the page to its main content and returns the element that holds it.
-pub(super) fn isolate(dom: &mut Dom) -> NodeId {
-    let body = clean::body(dom);
+pub(super) fn isolate_content(dom: &mut Dom) -> NodeId {
+    let body = clean::find_body(dom);
     let marked: Vec<NodeId> =
         dom.descendants(body).filter(|&id| dom.has_attribute(id, "data-pagefind-body")).collect();
     if !marked.is_empty() {
-        return gather(dom, &marked);
+        return move_to_one_element(dom, &marked);
     }
     clean::remove_hidden(dom, body);
-    detect(dom, body)
+    detect_content(dom, body)
 }
 
-/// One element that holds all of `nodes`.
-fn gather(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
+/// Moves `nodes` into one element, and removes hidden elements from it.
+fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     let root = if let [only] = nodes {
         *only
     } else {
@@ -59,6 +64,7 @@ struct Measure {
 }
 
 impl Measure {
+    /// The fraction of the text that is inside links, from 0 to 1.
     fn link_density(self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a ratio")]
         if self.text == 0 { 0.0 } else { self.linked as f64 / self.text as f64 }
@@ -66,7 +72,7 @@ impl Measure {
 }
 
 /// Measures all elements below `root`; indexed by node.
-fn measure(dom: &Dom, root: NodeId) -> Vec<Measure> {
+fn measure_elements(dom: &Dom, root: NodeId) -> Vec<Measure> {
     let mut measures = vec![Measure::default(); dom.nodes.len()];
     let order: Vec<NodeId> = std::iter::once(root).chain(dom.descendants(root)).collect();
     for &id in order.iter().rev() {
@@ -92,23 +98,24 @@ fn measure(dom: &Dom, root: NodeId) -> Vec<Measure> {
     measures
 }
 
-fn detect(dom: &mut Dom, body: NodeId) -> NodeId {
-    let measures = measure(dom, body);
+/// Removes navigation and other surrounding parts, and returns the element that holds the content.
+fn detect_content(dom: &mut Dom, body: NodeId) -> NodeId {
+    let measures = measure_elements(dom, body);
     let total = measures[body as usize];
     clean::remove(dom, body, |dom, id| {
         let own = measures[id as usize];
         let is_most = own.prose * 2 > total.prose && total.prose > 0 || own.text * 10 > total.text * 6;
         (!is_most || own.link_density() > 0.7 && own.prose * 2 <= total.prose) && is_boilerplate(dom, id, own)
     });
-    let measures = measure(dom, body);
-    let root = choose_root(dom, body, &measures);
-    prune(dom, root, &measures);
-    restore_heading(dom, body, root);
+    let measures = measure_elements(dom, body);
+    let root = choose_content_root(dom, body, &measures);
+    remove_link_lists(dom, root, &measures);
+    move_heading_into(dom, body, root);
     root
 }
 
 /// Moves the first-level heading of the page into the main content if it stands before it.
-fn restore_heading(dom: &mut Dom, body: NodeId, root: NodeId) {
+fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId) {
     if dom.find(root, Tag::H1).is_some() || root == body {
         return;
     }
@@ -120,13 +127,15 @@ fn restore_heading(dom: &mut Dom, body: NodeId, root: NodeId) {
     }
 }
 
-fn choose_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId {
+/// Chooses the element that holds the content: of a known generator, `<main>`, `<article>`, or the innermost
+/// one that has nearly all the text.
+fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId {
     let total = measures[body as usize];
     let weight = |id: NodeId| measures[id as usize].prose * 3 + measures[id as usize].text;
     let whole = total.prose * 3 + total.text;
     let known = dom
         .descendants(body)
-        .filter(|&id| is_known_content(dom, id))
+        .filter(|&id| has_known_content_name(dom, id))
         .max_by_key(|&id| (weight(id), std::cmp::Reverse(id)));
     if let Some(known) = known.filter(|&id| weight(id) * 10 >= whole * 4) {
         return known;
@@ -157,7 +166,7 @@ fn choose_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId {
 }
 
 /// Whether the class or id is that of the content in a known generator or theme.
-fn is_known_content(dom: &Dom, id: NodeId) -> bool {
+fn has_known_content_name(dom: &Dom, id: NodeId) -> bool {
     let is_class = |c: &str| {
         matches!(
             c,
@@ -190,11 +199,11 @@ fn is_known_content(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "itemprop") == Some("articleBody") || dom.classes(id).any(is_class)
 }
 
-/// Removes blocks of links and leftovers from the main content.
-fn prune(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
+/// Removes tables of contents and blocks that consist of links from the main content.
+fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     let whole = measures[root as usize];
     clean::remove(dom, root, |dom, id| {
-        if matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_contents(dom, id, measures[id as usize]) {
+        if matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_table_of_contents(dom, id, measures[id as usize]) {
             return true;
         }
         let own = measures[id as usize];
@@ -213,7 +222,7 @@ fn prune(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
 }
 
 /// Whether a list is a table of contents of its own page.
-fn is_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
+fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     let mut links = 0;
     for link in dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A) {
         links += 1;
@@ -229,7 +238,7 @@ fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     match dom.tag(id) {
         Tag::Nav | Tag::Search | Tag::Dialog => return true,
         Tag::Footer => return dom.closest(id, &[Tag::Blockquote, Tag::Figure]).is_none(),
-        Tag::Aside if notices::notice(dom, id).is_none() => return true,
+        Tag::Aside if notices::find_notice(dom, id).is_none() => return true,
         Tag::Header
             if dom.closest(id, &[Tag::Main, Tag::Article]).is_none() && dom.find(id, Tag::H1).is_none() =>
         {
@@ -271,7 +280,7 @@ fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
     let names = &names[..names.floor_char_boundary(400)];
     for name in names.split_ascii_whitespace() {
         let mut previous = String::new();
-        for word in words(name) {
+        for word in split_identifier(name) {
             let is_state = matches!(
                 &*previous,
                 "footnotes"
@@ -380,8 +389,8 @@ fn is_boilerplate_word(word: &str, previous: &str) -> bool {
     ) || word == "menu" && previous != "food"
 }
 
-/// The lower-case words of an identifier, at punctuation and changes of case.
-fn words(name: &str) -> impl Iterator<Item = String> {
+/// Splits an identifier into lower-case words, at punctuation and changes of case.
+fn split_identifier(name: &str) -> impl Iterator<Item = String> {
     let mut out = Vec::new();
     let mut word = String::new();
     let mut was_lower = false;

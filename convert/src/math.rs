@@ -12,27 +12,28 @@ pub(super) struct Formula {
 }
 
 /// The formula that an element shows, if it shows one and its TeX is known.
-pub(super) fn formula(dom: &Dom, id: NodeId) -> Option<Formula> {
+pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
     match dom.tag(id) {
         Tag::Math => Some(Formula {
-            tex: clean(
-                &annotation(dom, id)
-                    .or_else(|| alternative(dom, id))
-                    .unwrap_or_else(|| presentation(dom, id)),
+            tex: clean_tex(
+                &tex_annotation(dom, id)
+                    .or_else(|| dom.first_attribute(id, &["alttext", "data-latex"]).map(str::to_owned))
+                    .unwrap_or_else(|| mathml_to_tex(dom, id)),
             )?,
             is_display: dom.attribute(id, "display") == Some("block"),
         }),
         Tag::Script => {
             let kind = dom.attribute(id, "type")?;
             let rest = kind.strip_prefix("math/tex")?;
-            Some(Formula { tex: clean(&dom.text_content(id))?, is_display: rest.contains("display") })
+            Some(Formula { tex: clean_tex(&dom.text_content(id))?, is_display: rest.contains("display") })
         }
-        Tag::Span | Tag::Div | Tag::Other | Tag::P => element(dom, id),
+        Tag::Span | Tag::Div | Tag::Other | Tag::P => read_renderer_element(dom, id),
         _ => None,
     }
 }
 
-fn element(dom: &Dom, id: NodeId) -> Option<Formula> {
+/// The formula in an element of KaTeX, MathJax or another renderer, recognized by its name or classes.
+fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     let class = dom.attribute(id, "class").unwrap_or_default();
     let is_candidate = ["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part));
     if !is_candidate && dom.tag(id) != Tag::Other {
@@ -56,16 +57,16 @@ fn element(dom: &Dom, id: NodeId) -> Option<Formula> {
         || is_mathjax && dom.attribute(id, "jax").is_some() && dom.has_attribute(id, "display")
         || dom.tag(id) == Tag::Div && is_plain;
     let tex = if let Some(tex) = dom.first_attribute(id, &["data-latex", "data-tex", "data-math"]) {
-        clean(tex)?
+        clean_tex(tex)?
     } else if let Some(math) = math {
-        let formula = formula(dom, math)?;
+        let formula = read_formula(dom, math)?;
         is_display |= formula.is_display;
         formula.tex
     } else if is_plain && !has("MathJax_Preview") {
         let text = dom.text_content(id);
         let (tex, is_delimited_display) = strip_delimiters(text.trim())?;
         is_display |= is_delimited_display;
-        clean(tex)?
+        clean_tex(tex)?
     } else if is_mathjax {
         // Only fonts and boxes: there is no text to show. The script with the TeX may follow.
         String::new()
@@ -75,8 +76,8 @@ fn element(dom: &Dom, id: NodeId) -> Option<Formula> {
     Some(Formula { tex, is_display })
 }
 
-/// Takes `\(…\)`, `\[…\]`, `$…$` or `$$…$$` off; the second value says whether they mean a display. Text that
-/// only looks like a formula because of its class has none of them.
+/// Removes the delimiters `\(…\)`, `\[…\]`, `$…$` or `$$…$$`; the second value is whether they mean a
+/// displayed formula. `None` for text that is a formula by its class only: without delimiters or TeX syntax.
 fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
     for (start, end, is_display) in
         [("\\[", "\\]", true), ("$$", "$$", true), ("\\(", "\\)", false), ("$", "$", false)]
@@ -88,7 +89,8 @@ fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
     text.contains(['\\', '^', '_']).then_some((text, false))
 }
 
-fn annotation(dom: &Dom, math: NodeId) -> Option<String> {
+/// The TeX in the `<annotation>` of a MathML formula.
+fn tex_annotation(dom: &Dom, math: NodeId) -> Option<String> {
     let is_tex = |&id: &NodeId| {
         dom.element(id).is_some_and(|e| &*e.name.local == "annotation")
             && dom.attribute(id, "encoding").is_some_and(|e| e.to_ascii_lowercase().contains("tex"))
@@ -96,12 +98,8 @@ fn annotation(dom: &Dom, math: NodeId) -> Option<String> {
     dom.descendants(math).find(is_tex).map(|id| dom.text_content(id))
 }
 
-fn alternative(dom: &Dom, math: NodeId) -> Option<String> {
-    dom.first_attribute(math, &["alttext", "data-latex"]).map(str::to_owned)
-}
-
-/// Trims TeX and takes off the style group that Wikipedia adds.
-fn clean(tex: &str) -> Option<String> {
+/// Trims TeX, and removes blank lines and the style group that Wikipedia adds. `None` if nothing is left.
+fn clean_tex(tex: &str) -> Option<String> {
     let mut tex = tex.trim();
     for style in ["{\\displaystyle", "{\\textstyle"] {
         if let Some(inner) = tex.strip_prefix(style).and_then(|t| t.strip_suffix('}')) {
@@ -113,23 +111,23 @@ fn clean(tex: &str) -> Option<String> {
 }
 
 /// Whether the page loads a script that shows TeX between delimiters as formulas.
-pub(super) fn is_rendered_by_script(dom: &Dom) -> bool {
+pub(super) fn has_math_script(dom: &Dom) -> bool {
     dom.descendants(super::dom::DOCUMENT).any(|id| {
         let source = if dom.tag(id) == Tag::Script { dom.attribute(id, "src") } else { None };
         source.is_some_and(|s| s.to_ascii_lowercase().contains("mathjax") || s.contains("katex"))
     })
 }
 
-/// Adds text in which TeX stands between delimiters.
-pub(super) fn text_with_formulas(text: &str, out: &mut Inline) {
+/// Adds text to inline Markdown. TeX between delimiters such as `$…$` becomes a formula.
+pub(super) fn add_text_with_formulas(text: &str, out: &mut Inline) {
     let mut rest = text;
     while let Some((start, tex, end, is_display)) = next_formula(rest) {
-        out.text(&rest[..start]);
+        out.add_text(&rest[..start]);
         let tex = super::dom::collapse(tex);
-        out.atom(&if is_display { format!("$${tex}$$") } else { format!("${tex}$") });
+        out.add_markdown(&if is_display { format!("$${tex}$$") } else { format!("${tex}$") });
         rest = &rest[end..];
     }
-    out.text(rest);
+    out.add_text(rest);
 }
 
 /// The first formula in a text: where it starts, its TeX, where it ends, and whether it is displayed.
@@ -159,8 +157,8 @@ fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
     None
 }
 
-/// A paragraph, or the formula that is all of it.
-pub(super) fn paragraph(text: String) -> Block {
+/// A block for inline Markdown: a displayed formula if the text is only that, else a paragraph.
+pub(super) fn paragraph_or_formula(text: String) -> Block {
     match text
         .strip_prefix("$$")
         .and_then(|t| t.strip_suffix("$$"))
@@ -171,8 +169,8 @@ pub(super) fn paragraph(text: String) -> Block {
     }
 }
 
-/// TeX for letters and operators that MathML writes as characters.
-fn symbol(text: &str) -> Option<&'static str> {
+/// The TeX command for a Greek letter or an operator that MathML writes as a character.
+fn tex_symbol(text: &str) -> Option<&'static str> {
     const SYMBOLS: &[(&str, &str)] = &[
         ("α", "\\alpha"),
         ("β", "\\beta"),
@@ -217,15 +215,15 @@ fn symbol(text: &str) -> Option<&'static str> {
 }
 
 /// Writes presentation MathML as TeX. The parser limits the depth.
-fn presentation(dom: &Dom, id: NodeId) -> String {
+fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
     let parts: Vec<NodeId> = dom.child_elements(id).collect();
-    let part = |i: usize| parts.get(i).map(|&p| presentation(dom, p)).unwrap_or_default();
+    let part = |i: usize| parts.get(i).map(|&p| mathml_to_tex(dom, p)).unwrap_or_default();
     let name = dom.element(id).map_or("", |e| &*e.name.local);
     let leaf = || dom.collapsed_text(id);
     match name {
         "mi" => {
             let text = leaf();
-            if let Some(tex) = symbol(&text) {
+            if let Some(tex) = tex_symbol(&text) {
                 tex.to_owned()
             } else if text.chars().count() > 1 && text.is_ascii() {
                 format!("\\text{{{text}}}")
@@ -238,7 +236,7 @@ fn presentation(dom: &Dom, id: NodeId) -> String {
             "\u{2061}" | "\u{2062}" | "\u{2063}" => String::new(),
             "−" => " - ".to_owned(),
             "=" | "+" | "-" | "<" | ">" => format!(" {} ", leaf()),
-            text => symbol(text).unwrap_or(text).to_owned(),
+            text => tex_symbol(text).unwrap_or(text).to_owned(),
         },
         "mtext" | "ms" => format!("\\text{{{}}}", leaf()),
         "msup" => format!("{}^{{{}}}", part(0), part(1)),
@@ -254,22 +252,23 @@ fn presentation(dom: &Dom, id: NodeId) -> String {
             over => format!("{}^{{{over}}}", part(0)),
         },
         "mfrac" => format!("\\frac{{{}}}{{{}}}", part(0), part(1)),
-        "msqrt" => format!("\\sqrt{{{}}}", sequence(dom, &parts)),
+        "msqrt" => format!("\\sqrt{{{}}}", join_tex(dom, &parts)),
         "mroot" => format!("\\sqrt[{}]{{{}}}", part(1), part(0)),
         "mtable" => {
-            let rows: Vec<_> = parts.iter().map(|&p| presentation(dom, p)).collect();
+            let rows: Vec<_> = parts.iter().map(|&p| mathml_to_tex(dom, p)).collect();
             format!("\\begin{{matrix}} {} \\end{{matrix}}", rows.join(" \\\\ "))
         }
-        "mtr" => parts.iter().map(|&p| presentation(dom, p)).collect::<Vec<_>>().join(" & "),
+        "mtr" => parts.iter().map(|&p| mathml_to_tex(dom, p)).collect::<Vec<_>>().join(" & "),
         "annotation" | "annotation-xml" | "mspace" | "mphantom" => String::new(),
         "semantics" => part(0),
         _ if parts.is_empty() => leaf(),
-        _ => sequence(dom, &parts),
+        _ => join_tex(dom, &parts),
     }
 }
 
-fn sequence(dom: &Dom, parts: &[NodeId]) -> String {
-    let text: String = parts.iter().map(|&p| presentation(dom, p)).collect();
+/// Writes MathML elements as TeX, one after the other.
+fn join_tex(dom: &Dom, parts: &[NodeId]) -> String {
+    let text: String = parts.iter().map(|&p| mathml_to_tex(dom, p)).collect();
     super::dom::collapse(&text)
 }
 
@@ -281,7 +280,7 @@ mod tests {
 
     fn first(html: &str) -> Option<(String, bool)> {
         let dom = parse(html);
-        let found = dom.descendants(DOCUMENT).find_map(|id| formula(&dom, id));
+        let found = dom.descendants(DOCUMENT).find_map(|id| read_formula(&dom, id));
         found.map(|f| (f.tex, f.is_display))
     }
 

@@ -17,7 +17,7 @@ const LAZY_SOURCES: &[&str] = &[
 ];
 
 /// Resolves an address for Markdown; `None` if it runs a script or embeds its data.
-pub(super) fn resolve(base: Option<&Url>, link: &str) -> Option<String> {
+pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     let link = link.trim();
     if link.is_empty() {
         return None;
@@ -32,14 +32,11 @@ pub(super) fn resolve(base: Option<&Url>, link: &str) -> Option<String> {
     if link.starts_with('#') {
         return (link.len() > 1).then(|| escape_destination(link));
     }
-    let resolved = match base {
-        Some(base) => base.join(link).ok().map(String::from),
-        None => None,
-    };
+    let resolved = base.and_then(|base| base.join(link).ok()).map(String::from);
     Some(escape_destination(resolved.as_deref().unwrap_or(link)))
 }
 
-/// Encodes what would end the destination of a link.
+/// Escapes the characters of an address that would end the destination of a Markdown link.
 fn escape_destination(link: &str) -> String {
     let mut depth = 0_i32;
     let is_balanced = link.bytes().all(|b| {
@@ -65,29 +62,29 @@ fn escape_destination(link: &str) -> String {
     out
 }
 
-pub(super) fn escape_title(title: &str) -> String {
-    super::dom::collapse(title).replace('\\', "\\\\").replace('"', "\\\"")
+/// The title of a link or image as Markdown, with a space before it; empty without a title.
+pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
+    let escape = |title| super::dom::collapse(title).replace('\\', "\\\\").replace('"', "\\\"");
+    dom.first_attribute(id, &["title"]).map_or_else(String::new, |title| format!(" \"{}\"", escape(title)))
 }
 
-/// Adds an image with its real source.
-pub(super) fn image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
+/// Adds an image with its real source, or the text of an emoji. Adds nothing for tracking pixels.
+pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let alt = super::dom::collapse(dom.attribute(id, "alt").unwrap_or_default());
-    if is_emoji(dom, id, &alt) {
-        return out.text(&alt);
+    if is_emoji_image(dom, id, &alt) {
+        return out.add_text(&alt);
     }
-    if is_tracking(dom, id) {
+    if is_tracking_pixel(dom, id) {
         return;
     }
-    let Some(source) = source(dom, id).and_then(|s| resolve(base, &s)) else { return };
-    let title =
-        dom.first_attribute(id, &["title"]).map(|t| format!(" \"{}\"", escape_title(t))).unwrap_or_default();
+    let Some(source) = image_source(dom, id).and_then(|s| resolve_link(base, &s)) else { return };
     let alt = alt.replace('[', "\\[").replace(']', "\\]");
-    out.atom(&format!("![{alt}]({source}{title})"));
+    out.add_markdown(&format!("![{alt}]({source}{})", quoted_title(dom, id)));
 }
 
-/// The address of an image that browsers would show in the end.
-fn source(dom: &Dom, id: NodeId) -> Option<String> {
-    let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder(s));
+/// The address of an image, from the attributes of scripts that load images late, `src` or `srcset`.
+fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
+    let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
     let lazy =
         LAZY_SOURCES.iter().find_map(|a| dom.first_attribute(id, &[a])).filter(|s| !s.starts_with('{'));
     let set = || {
@@ -97,7 +94,7 @@ fn source(dom: &Dom, id: NodeId) -> Option<String> {
             let sources = dom.child_elements(picture).filter(|&c| dom.tag(c) == Tag::Source);
             sources.into_iter().find_map(|s| dom.first_attribute(s, &["srcset", "data-srcset"]))
         };
-        own.or_else(in_picture).and_then(largest)
+        own.or_else(in_picture).and_then(largest_candidate)
     };
     let is_small = dom.has_class(id, "lazy")
         || dom.has_class(id, "lazyload")
@@ -109,7 +106,7 @@ fn source(dom: &Dom, id: NodeId) -> Option<String> {
     }
 }
 
-fn is_placeholder(source: &str) -> bool {
+fn is_placeholder_image(source: &str) -> bool {
     source.starts_with("data:")
         || source.starts_with("about:")
         || source.ends_with("/blank.gif")
@@ -117,7 +114,7 @@ fn is_placeholder(source: &str) -> bool {
 }
 
 /// The candidate of a `srcset` with the largest width or density.
-fn largest(set: &str) -> Option<String> {
+fn largest_candidate(set: &str) -> Option<String> {
     let mut best: Option<(f64, &str)> = None;
     let mut rest = set.trim();
     while !rest.is_empty() {
@@ -127,7 +124,7 @@ fn largest(set: &str) -> Option<String> {
             if rest[..end].ends_with(',') { 0 } else { after.find(',').unwrap_or(after.len()) };
         let descriptor = after[..descriptor_end].trim().trim_end_matches(['w', 'x', 'h']);
         let size = descriptor.parse().unwrap_or(1.0);
-        if !address.is_empty() && !is_placeholder(address) && best.is_none_or(|(b, _)| size > b) {
+        if !address.is_empty() && !is_placeholder_image(address) && best.is_none_or(|(b, _)| size > b) {
             best = Some((size, address));
         }
         rest = after[descriptor_end..].trim_start_matches([',', ' ', '\n', '\t', '\r']);
@@ -135,29 +132,29 @@ fn largest(set: &str) -> Option<String> {
     best.map(|(_, address)| address.to_owned())
 }
 
-fn is_emoji(dom: &Dom, id: NodeId, alt: &str) -> bool {
+fn is_emoji_image(dom: &Dom, id: NodeId, alt: &str) -> bool {
     let is_marked = dom.classes(id).any(|c| matches!(c, "emoji" | "wp-smiley" | "gemoji"));
     is_marked && !alt.is_empty() && alt.chars().count() <= 8
         || !alt.is_empty() && alt.chars().all(|c| c as u32 >= 0x1F300)
 }
 
-/// Whether the image is too small to show anything.
-fn is_tracking(dom: &Dom, id: NodeId) -> bool {
+/// Whether the image is at most one pixel wide or high, as those that track visitors.
+fn is_tracking_pixel(dom: &Dom, id: NodeId) -> bool {
     let is_dot =
         |name| dom.attribute(id, name).is_some_and(|v| matches!(v.trim(), "0" | "1" | "1px" | "0px"));
     is_dot("width") || is_dot("height")
 }
 
 /// Adds a link to a video, an audio file or a framed page.
-pub(super) fn embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
+pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let nested = || {
         dom.descendants(id)
             .find(|&c| dom.tag(c) == Tag::Source)
             .and_then(|s| dom.first_attribute(s, &["src"]))
     };
     let source = dom.first_attribute(id, &["src", "data-src", "data-lazy-src", "data"]).or_else(nested);
-    let Some(address) = source.and_then(|s| resolve(base, s)) else { return };
-    let address = video_page(&address).unwrap_or(address);
+    let Some(address) = source.and_then(|s| resolve_link(base, s)) else { return };
+    let address = video_page_url(&address).unwrap_or(address);
     let name = match dom.tag(id) {
         Tag::Video => "Video",
         Tag::Audio => "Audio",
@@ -167,12 +164,12 @@ pub(super) fn embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inli
     };
     let label = dom.first_attribute(id, &["title", "aria-label"]).unwrap_or(name).to_owned();
     out.open_link(format!("]({address})"));
-    out.text(&label);
+    out.add_text(&label);
     out.close();
 }
 
-/// The page of a video for the address of its player.
-fn video_page(address: &str) -> Option<String> {
+/// The address of a YouTube video's page, from the address of its embedded player.
+fn video_page_url(address: &str) -> Option<String> {
     let (_, rest) = address
         .split_once("youtube.com/embed/")
         .or_else(|| address.split_once("youtube-nocookie.com/embed/"))?;
@@ -208,9 +205,9 @@ mod tests {
 
     #[test]
     fn destinations_cannot_end_early() {
-        assert_eq!(resolve(None, "a b)(c").as_deref(), Some("a%20b\\)\\(c"));
-        assert_eq!(resolve(None, "JavaScript:alert(1)"), None);
+        assert_eq!(resolve_link(None, "a b)(c").as_deref(), Some("a%20b\\)\\(c"));
+        assert_eq!(resolve_link(None, "JavaScript:alert(1)"), None);
         let base = Url::parse("https://example.com/a/").expect("a URL");
-        assert_eq!(resolve(Some(&base), "../b?c").as_deref(), Some("https://example.com/b?c"));
+        assert_eq!(resolve_link(Some(&base), "../b?c").as_deref(), Some("https://example.com/b?c"));
     }
 }

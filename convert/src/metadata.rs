@@ -25,27 +25,32 @@ pub struct Metadata {
 /// Values longer than this are cut.
 const MAX_VALUE: usize = 1000;
 
-pub(super) fn read(dom: &Dom, base: Option<&Url>) -> Metadata {
+/// Reads the metadata of a page. Relative links are resolved against `base`.
+pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> Metadata {
     let head = Head::read(dom);
     let data = StructuredData::read(dom);
     let heading = || {
         let first = dom.find(DOCUMENT, Tag::H1)?;
         Some(dom.collapsed_text(first)).filter(|t| !t.is_empty())
     };
-    let site = head.get(&["og:site_name", "application-name"]).or(data.site);
+    let site = head.first_value(&["og:site_name", "application-name"]).or(data.site);
     let title = data.title.filter(|t| head.title.as_ref().is_none_or(|h| h.contains(t.as_str())));
-    let title =
-        title.or_else(|| head.get(&["og:title", "twitter:title", "dc.title"])).or_else(|| head.title.clone());
-    let title = title.map(|t| without_site(&t, site.as_deref(), heading().as_deref())).or_else(heading);
-    let resolve = |link: String| media::resolve(base, &link);
-    let author = head.get(&["author", "article:author", "dc.creator", "citation_author", "parsely-author"]);
+    let title = title
+        .or_else(|| head.first_value(&["og:title", "twitter:title", "dc.title"]))
+        .or_else(|| head.title.clone());
+    let title = title.map(|t| remove_site_name(&t, site.as_deref(), heading().as_deref())).or_else(heading);
+    let resolve = |link: String| media::resolve_link(base, &link);
+    let author =
+        head.first_value(&["author", "article:author", "dc.creator", "citation_author", "parsely-author"]);
     Metadata {
         title,
-        description: head.get(&["description", "og:description", "twitter:description"]).or(data.description),
-        url: head.canonical.clone().or_else(|| head.get(&["og:url"])).and_then(resolve),
+        description: head
+            .first_value(&["description", "og:description", "twitter:description"])
+            .or(data.description),
+        url: head.canonical.clone().or_else(|| head.first_value(&["og:url"])).and_then(resolve),
         author: data.author.or_else(|| author.filter(|a| !a.starts_with("http"))),
         published: data.published.or_else(|| {
-            head.get(&[
+            head.first_value(&[
                 "article:published_time",
                 "date",
                 "dc.date",
@@ -55,9 +60,12 @@ pub(super) fn read(dom: &Dom, base: Option<&Url>) -> Metadata {
         }),
         modified: data
             .modified
-            .or_else(|| head.get(&["article:modified_time", "og:updated_time", "last-modified"])),
-        language: head.language.clone().or_else(|| head.get(&["og:locale"]).map(|l| l.replace('_', "-"))),
-        image: head.get(&["og:image", "twitter:image"]).and_then(resolve),
+            .or_else(|| head.first_value(&["article:modified_time", "og:updated_time", "last-modified"])),
+        language: head
+            .language
+            .clone()
+            .or_else(|| head.first_value(&["og:locale"]).map(|l| l.replace('_', "-"))),
+        image: head.first_value(&["og:image", "twitter:image"]).and_then(resolve),
         site,
     }
 }
@@ -76,15 +84,16 @@ impl Metadata {
             ("language", &self.language),
             ("image", &self.image),
         ];
-        let lines =
-            fields.iter().filter_map(|(name, value)| Some(format!("{name}: {}\n", quote(value.as_deref()?))));
+        let lines = fields
+            .iter()
+            .filter_map(|(name, value)| Some(format!("{name}: {}\n", yaml_scalar(value.as_deref()?))));
         let lines: String = lines.collect();
         if lines.is_empty() { lines } else { format!("---\n{lines}---\n\n") }
     }
 }
 
 /// A YAML scalar: plain where it is unambiguous, else double-quoted, for which JSON's syntax is valid.
-fn quote(value: &str) -> String {
+fn yaml_scalar(value: &str) -> String {
     let is_plain = value.starts_with(|c: char| c.is_alphabetic())
         && !value.contains([
             ':', '#', '"', '\'', '\\', '\n', '\t', '[', ']', '{', '}', '`', '|', '>', '&', '*', '!', '%',
@@ -109,13 +118,14 @@ struct Head {
 }
 
 impl Head {
+    /// Reads the title, the language, the canonical address and the `<meta>` values of a page.
     fn read(dom: &Dom) -> Self {
         let mut head = Self::default();
         for id in dom.descendants(DOCUMENT) {
             match dom.tag(id) {
-                Tag::Html => head.language = dom.first_attribute(id, &["lang", "xml:lang"]).map(limit),
+                Tag::Html => head.language = dom.first_attribute(id, &["lang", "xml:lang"]).map(clip_value),
                 Tag::Title if head.title.is_none() && dom.closest(id, &[Tag::Svg]).is_none() => {
-                    head.title = Some(limit(&dom.text_content(id))).filter(|t| !t.is_empty());
+                    head.title = Some(clip_value(&dom.text_content(id))).filter(|t| !t.is_empty());
                 }
                 Tag::Link
                     if dom.attribute(id, "rel").is_some_and(|r| r.eq_ignore_ascii_case("canonical")) =>
@@ -125,7 +135,7 @@ impl Head {
                 Tag::Meta => {
                     let name = dom.first_attribute(id, &["property", "name", "itemprop"]);
                     if let (Some(name), Some(value)) = (name, dom.first_attribute(id, &["content"])) {
-                        head.values.push((name.to_ascii_lowercase(), limit(value)));
+                        head.values.push((name.to_ascii_lowercase(), clip_value(value)));
                     }
                 }
                 _ => {}
@@ -134,12 +144,14 @@ impl Head {
         head
     }
 
-    fn get(&self, names: &[&str]) -> Option<String> {
+    /// The value of the first of these `<meta>` names that the page has.
+    fn first_value(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.values.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()))
     }
 }
 
-fn limit(value: &str) -> String {
+/// Collapses white space, and cuts the value after [`MAX_VALUE`] bytes.
+fn clip_value(value: &str) -> String {
     let mut value = collapse(value);
     value.truncate(value.floor_char_boundary(MAX_VALUE));
     value
@@ -157,6 +169,7 @@ struct StructuredData {
 }
 
 impl StructuredData {
+    /// Reads all JSON-LD scripts of a page.
     fn read(dom: &Dom) -> Self {
         let mut data = Self::default();
         let is_script = |&id: &NodeId| {
@@ -165,13 +178,14 @@ impl StructuredData {
         };
         for id in dom.descendants(DOCUMENT).filter(is_script) {
             if let Ok(value) = serde_json::from_str::<Value>(dom.text_content(id).trim()) {
-                data.add(&value);
+                data.add_json(&value);
             }
         }
         data
     }
 
-    fn add(&mut self, value: &Value) {
+    /// Adds what one JSON-LD document says about the article, its page and its site.
+    fn add_json(&mut self, value: &Value) {
         let graph = value.get("@graph").and_then(Value::as_array);
         for item in graph.or_else(|| value.as_array()).map_or(std::slice::from_ref(value), Vec::as_slice) {
             let kinds = |kind: &Value| match kind {
@@ -183,13 +197,13 @@ impl StructuredData {
                 kinds.iter().any(|k| k.ends_with("Article") || k.ends_with("Posting") || k == "Report");
             let is_page = is_article || kinds.iter().any(|k| k.ends_with("Page") || k == "CreativeWork");
             let text =
-                |name: &str| item.get(name).and_then(Value::as_str).map(limit).filter(|t| !t.is_empty());
+                |name: &str| item.get(name).and_then(Value::as_str).map(clip_value).filter(|t| !t.is_empty());
             if kinds.iter().any(|k| k == "WebSite") {
                 self.site = self.site.take().or_else(|| text("name"));
             }
             if is_article {
                 self.title = self.title.take().or_else(|| text("headline"));
-                self.author = self.author.take().or_else(|| item.get("author").and_then(names));
+                self.author = self.author.take().or_else(|| item.get("author").and_then(author_names));
                 self.description = self.description.take().or_else(|| text("description"));
             }
             if is_page {
@@ -200,9 +214,9 @@ impl StructuredData {
     }
 }
 
-/// The names of people in JSON-LD: a string, an object or a list of them.
-fn names(value: &Value) -> Option<String> {
-    let one = |v: &Value| v.as_str().or_else(|| v.get("name")?.as_str()).map(limit);
+/// The names of people in JSON-LD, joined by commas. The value is a string, an object or a list of them.
+fn author_names(value: &Value) -> Option<String> {
+    let one = |v: &Value| v.as_str().or_else(|| v.get("name")?.as_str()).map(clip_value);
     let names: Vec<String> = match value {
         Value::Array(list) => list.iter().take(20).filter_map(one).collect(),
         value => one(value).into_iter().collect(),
@@ -212,7 +226,7 @@ fn names(value: &Value) -> Option<String> {
 }
 
 /// Takes the name of the site off the end or the beginning of a title.
-fn without_site(title: &str, site: Option<&str>, heading: Option<&str>) -> String {
+fn remove_site_name(title: &str, site: Option<&str>, heading: Option<&str>) -> String {
     for separator in [" | ", " - ", " – ", " — ", " · ", " :: ", " » ", " • "] {
         if let Some((stem, end)) = title.rsplit_once(separator) {
             let is_site = site.is_some_and(|s| s.eq_ignore_ascii_case(end.trim()));
@@ -246,7 +260,7 @@ mod tests {
             "author":[{"name":"Ada"},{"name":"Bob"}],"datePublished":"2026-01-02"}]}</script>"#,
         );
         let base = Url::parse("https://example.com/x").expect("a URL");
-        let front_matter = read(&dom, Some(&base)).front_matter();
+        let front_matter = read_metadata(&dom, Some(&base)).front_matter();
         let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\
             author: \"Ada, Bob\"\npublished: \"2026-01-02\"\nlanguage: en\n---\n\n";
         assert_eq!(front_matter, expected);
@@ -254,6 +268,6 @@ mod tests {
 
     #[test]
     fn a_page_without_metadata_has_no_front_matter() {
-        assert_eq!(read(&parse("<p>x"), None).front_matter(), "");
+        assert_eq!(read_metadata(&parse("<p>x"), None).front_matter(), "");
     }
 }

@@ -1,6 +1,6 @@
 //! Recognizes admonitions, tab panels and permalinks in the markup of documentation generators.
 
-use super::dom::{Dom, NodeId, Tag, collapse};
+use super::dom::{Dom, NodeId, Tag};
 
 /// An admonition, written as a GitHub alert.
 pub(super) struct Notice {
@@ -11,7 +11,7 @@ pub(super) struct Notice {
 }
 
 /// The kind of GitHub alert for the word that a generator uses.
-fn kind(word: &str) -> Option<&'static str> {
+fn alert_kind(word: &str) -> Option<&'static str> {
     Some(match word {
         "note" | "info" | "seealso" | "abstract" | "summary" | "tldr" | "todo" | "question" | "help"
         | "faq" | "example" | "quote" | "cite" | "primary" | "secondary" => "NOTE",
@@ -23,8 +23,8 @@ fn kind(word: &str) -> Option<&'static str> {
     })
 }
 
-/// The admonition that an element is.
-pub(super) fn notice(dom: &Dom, id: NodeId) -> Option<Notice> {
+/// Recognizes an element that is an admonition: its kind, and its title if there is one.
+pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     if !matches!(
         dom.tag(id),
         Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Details | Tag::Other
@@ -43,14 +43,14 @@ pub(super) fn notice(dom: &Dom, id: NodeId) -> Option<Notice> {
             "blockquote-tag-",
         ]
         .into_iter()
-        .find_map(|prefix| kind(class.strip_prefix(prefix)?))
+        .find_map(|prefix| alert_kind(class.strip_prefix(prefix)?))
     });
     let is_container = |c: &str| {
         matches!(c, "admonition" | "custom-block" | "callout" | "hint" | "alert" | "admonitionblock")
     };
     let kind = found
-        .or_else(|| kind(dom.attribute(id, "data-callout")?))
-        .or_else(|| dom.classes(id).any(is_container).then(|| dom.classes(id).find_map(kind)).flatten())
+        .or_else(|| alert_kind(dom.attribute(id, "data-callout")?))
+        .or_else(|| dom.classes(id).any(is_container).then(|| dom.classes(id).find_map(alert_kind)).flatten())
         .or_else(|| (dom.has_class(id, "admonition") && dom.tag(id) != Tag::Details).then_some("NOTE"))?;
     if dom.tag(id) == Tag::Details {
         return None;
@@ -68,19 +68,19 @@ pub(super) fn notice(dom: &Dom, id: NodeId) -> Option<Notice> {
         })
     };
     let title_node = dom.descendants(id).take(30).find(is_title);
-    let title = title_node.map(|t| collapse(&dom.text_content(t)));
-    let title = title.filter(|t| !t.is_empty() && self::kind(&t.to_lowercase()).is_none());
+    let title = title_node.map(|t| dom.collapsed_text(t));
+    let title = title.filter(|t| !t.is_empty() && alert_kind(&t.to_lowercase()).is_none());
     Some(Notice { kind, title, title_node })
 }
 
-/// Whether the element lists the tabs of panels, which carry their labels themselves.
+/// Whether the element lists the tabs of panels. Such a list is dropped, because each panel gets its label.
 pub(super) fn is_tab_list(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "role") == Some("tablist")
         || dom.has_class(id, "tabbed-labels")
         || dom.has_class(id, "tabs") && dom.parent(id).is_some_and(|p| dom.has_class(p, "vp-code-group"))
 }
 
-/// The label of a tab panel.
+/// The label of the tab that shows a panel; `None` if the element is no tab panel.
 pub(super) fn tab_label(dom: &Dom, id: NodeId) -> Option<String> {
     let parent = dom.parent(id)?;
     let is_panel = dom.attribute(id, "role") == Some("tabpanel")
@@ -91,8 +91,8 @@ pub(super) fn tab_label(dom: &Dom, id: NodeId) -> Option<String> {
         return None;
     }
     let named = dom.attribute(id, "aria-labelledby").filter(|n| !n.is_empty());
-    let container = dom.ancestors(id).skip(1).take(4).find(|&a| tabs(dom, a).len() > 1)?;
-    let tabs = tabs(dom, container);
+    let container = dom.ancestors(id).skip(1).take(4).find(|&a| find_tabs(dom, a).len() > 1)?;
+    let tabs = find_tabs(dom, container);
     let is_named = |t: &&NodeId| named.is_some() && dom.attribute(**t, "id") == named;
     let by_position = || {
         let panels = dom.child_elements(parent).filter(|&p| {
@@ -108,7 +108,7 @@ pub(super) fn tab_label(dom: &Dom, id: NodeId) -> Option<String> {
 }
 
 /// The tabs of a container, in order.
-fn tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
+fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     let is_tab = |&d: &NodeId| {
         let in_labels =
             || dom.parent(d).is_some_and(|p| dom.has_class(p, "tabbed-labels") || dom.has_class(p, "tabs"));

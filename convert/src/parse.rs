@@ -40,7 +40,7 @@ pub(super) fn parse(html: &str) -> Dom {
     );
     let input = BufferQueue::default();
     let mut rest = &*html;
-    while !rest.is_empty() && tokenizer.sink.nodes() < MAX_NODES {
+    while !rest.is_empty() && tokenizer.sink.node_count() < MAX_NODES {
         let (piece, remainder) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         rest = remainder;
         input.push_back(StrTendril::from_slice(piece));
@@ -53,7 +53,7 @@ pub(super) fn parse(html: &str) -> Dom {
     let is_truncated = tokenizer.sink.is_truncated.get() || !rest.is_empty();
     let mut dom = tokenizer.sink.builder.sink.dom.into_inner();
     dom.is_truncated = is_truncated;
-    flatten(&mut dom);
+    detach_deep_nodes(&mut dom);
     dom
 }
 
@@ -66,12 +66,12 @@ struct Limiter {
 }
 
 impl Limiter {
-    fn nodes(&self) -> usize {
+    fn node_count(&self) -> usize {
         self.builder.sink.dom.borrow().nodes.len()
     }
 
-    /// Follows an end tag: the parent of the element that it closes becomes the current one.
-    fn close(&self, name: &LocalName) {
+    /// Sets `current` to the parent of the element that an end tag closes.
+    fn follow_end_tag(&self, name: &LocalName) {
         let dom = self.builder.sink.dom.borrow();
         let is_named = |&id: &NodeId| dom.element(id).is_some_and(|e| e.name.local == *name);
         if let Some(parent) = dom.ancestors(self.current.get()).find(is_named).and_then(|id| dom.parent(id)) {
@@ -92,10 +92,10 @@ impl TokenSink for Limiter {
         };
         let sink = &self.builder.sink;
         if tag.kind == TagKind::EndTag {
-            self.close(&tag.name);
+            self.follow_end_tag(&tag.name);
             return self.builder.process_token(token, line_number);
         }
-        if self.nodes() >= MAX_NODES || sink.dom.borrow().node(self.current.get()).depth >= MAX_DEPTH {
+        if self.node_count() >= MAX_NODES || sink.dom.borrow().node(self.current.get()).depth >= MAX_DEPTH {
             self.is_truncated.set(true);
             return TokenSinkResult::Continue;
         }
@@ -126,7 +126,8 @@ struct Sink {
 }
 
 impl Sink {
-    fn text_or_node(&self, child: NodeOrText<NodeId>) -> NodeId {
+    /// Returns the id of a child, after adding a node for text.
+    fn child_id(&self, child: NodeOrText<NodeId>) -> NodeId {
         match child {
             NodeOrText::AppendNode(id) => {
                 self.last_element.set(id);
@@ -136,8 +137,9 @@ impl Sink {
         }
     }
 
-    /// Adds text to an existing text node. Returns whether `id` is one.
-    fn extend_text(&self, id: NodeId, text: &StrTendril) -> bool {
+    /// Appends a child to the text node `id` if both are text. Returns whether they are.
+    fn merge_text(&self, id: NodeId, child: &NodeOrText<NodeId>) -> bool {
+        let NodeOrText::AppendText(text) = child else { return false };
         let mut dom = self.dom.borrow_mut();
         match dom.nodes.get_mut(id as usize).map(|n| &mut n.data) {
             Some(Data::Text(existing)) => {
@@ -170,7 +172,7 @@ impl TreeSink for Sink {
     }
 
     fn create_element(&self, name: QualName, attributes: Vec<Attribute>, _: ElementFlags) -> NodeId {
-        let tag = Tag::of(&name.local);
+        let tag = Tag::from_name(&name.local);
         self.dom.borrow_mut().push(tag, Data::Element(Box::new(Element { name, attributes })))
     }
 
@@ -183,25 +185,19 @@ impl TreeSink for Sink {
     }
 
     fn append(&self, parent: &NodeId, child: NodeOrText<NodeId>) {
-        if let NodeOrText::AppendText(text) = &child {
-            let last = self.dom.borrow().node(*parent).last;
-            if last != NONE && self.extend_text(last, text) {
-                return;
-            }
+        let last = self.dom.borrow().node(*parent).last;
+        if !self.merge_text(last, &child) {
+            let child = self.child_id(child);
+            self.dom.borrow_mut().append(*parent, child);
         }
-        let child = self.text_or_node(child);
-        self.dom.borrow_mut().append(*parent, child);
     }
 
     fn append_before_sibling(&self, sibling: &NodeId, child: NodeOrText<NodeId>) {
-        if let NodeOrText::AppendText(text) = &child {
-            let previous = self.dom.borrow().node(*sibling).previous;
-            if previous != NONE && self.extend_text(previous, text) {
-                return;
-            }
+        let previous = self.dom.borrow().node(*sibling).previous;
+        if !self.merge_text(previous, &child) {
+            let child = self.child_id(child);
+            self.dom.borrow_mut().insert_before(*sibling, child);
         }
-        let child = self.text_or_node(child);
-        self.dom.borrow_mut().insert_before(*sibling, child);
     }
 
     fn append_based_on_parent_node(&self, element: &NodeId, previous: &NodeId, child: NodeOrText<NodeId>) {
@@ -269,8 +265,8 @@ fn is_void(name: &LocalName) -> bool {
     )
 }
 
-/// Detaches what is nested deeper than [`MAX_TREE_DEPTH`].
-fn flatten(dom: &mut Dom) {
+/// Detaches nodes that are nested deeper than [`MAX_TREE_DEPTH`].
+fn detach_deep_nodes(dom: &mut Dom) {
     let (mut id, mut depth) = (DOCUMENT, 0);
     loop {
         let first = dom.node(id).first;
@@ -297,7 +293,7 @@ fn limit_attributes(html: &str) -> Cow<'_, str> {
     let bytes = html.as_bytes();
     let mut out = String::new();
     let (mut copied, mut at) = (0, 0);
-    while let Some(start) = find(bytes, at, b'<') {
+    while let Some(start) = find_byte(bytes, at, b'<') {
         at = start + 1;
         if !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
             continue;
@@ -307,7 +303,7 @@ fn limit_attributes(html: &str) -> Cow<'_, str> {
             match byte {
                 b'>' => break,
                 b'"' | b'\'' if bytes[at - 1] == b'=' => {
-                    at = find(bytes, at + 1, byte).unwrap_or(bytes.len());
+                    at = find_byte(bytes, at + 1, byte).unwrap_or(bytes.len());
                     in_name = false;
                 }
                 b' ' | b'\t' | b'\n' | b'\r' | b'\x0c' | b'/' | b'"' | b'\'' => in_name = false,
@@ -334,7 +330,8 @@ fn limit_attributes(html: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn find(bytes: &[u8], from: usize, byte: u8) -> Option<usize> {
+/// The position of the first `byte` at or after `from`.
+fn find_byte(bytes: &[u8], from: usize, byte: u8) -> Option<usize> {
     memchr::memchr(byte, bytes.get(from..)?).map(|i| from + i)
 }
 

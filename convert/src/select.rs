@@ -38,17 +38,7 @@ impl Selector {
             NeedsSelectorFlags::No,
             MatchingForInvalidation::No,
         );
-        let mut found = Vec::new();
-        let mut next = dom.following(root, root, false);
-        while let Some(id) = next {
-            let is_match = dom.element(id).is_some()
-                && matches_selector_list(&self.0, ElementRef { dom, id }, &mut context);
-            if is_match {
-                found.push(id);
-            }
-            next = dom.following(id, root, is_match);
-        }
-        found
+        dom.outermost(root, |id| matches_selector_list(&self.0, ElementRef { dom, id }, &mut context))
     }
 }
 
@@ -66,10 +56,12 @@ impl fmt::Debug for ElementRef<'_> {
 }
 
 impl<'a> ElementRef<'a> {
-    fn with(self, id: Option<NodeId>) -> Option<Self> {
+    /// A reference to another element of the same tree.
+    fn with_id(self, id: Option<NodeId>) -> Option<Self> {
         id.map(|id| Self { dom: self.dom, id })
     }
 
+    /// The name and attributes of the element.
     fn data(self) -> Option<&'a super::dom::Element> {
         self.dom.element(self.id)
     }
@@ -83,7 +75,7 @@ impl Element for ElementRef<'_> {
     }
 
     fn parent_element(&self) -> Option<Self> {
-        self.with(self.dom.parent(self.id).filter(|&p| self.dom.element(p).is_some()))
+        self.with_id(self.dom.parent(self.id).filter(|&p| self.dom.element(p).is_some()))
     }
 
     fn parent_node_is_shadow_root(&self) -> bool {
@@ -99,15 +91,15 @@ impl Element for ElementRef<'_> {
     }
 
     fn prev_sibling_element(&self) -> Option<Self> {
-        self.with(self.dom.previous_element(self.id))
+        self.with_id(self.dom.previous_element(self.id))
     }
 
     fn next_sibling_element(&self) -> Option<Self> {
-        self.with(self.dom.next_element(self.id))
+        self.with_id(self.dom.next_element(self.id))
     }
 
     fn first_element_child(&self) -> Option<Self> {
-        self.with(self.dom.child_elements(self.id).next())
+        self.with_id(self.dom.child_elements(self.id).next())
     }
 
     fn is_html_element_in_html_document(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Reads HTML tables: column spans, alignment, header rows, and tables that only lay out the page.
 
 use super::block::{Alignment, Block, MarkdownTable};
+use super::blocks::Converter;
 use super::dom::{Dom, NodeId, Tag};
 
 /// Cells that one `colspan` or `rowspan` may fill.
@@ -9,28 +10,20 @@ const MAX_SPAN: usize = 50;
 /// Columns of a table; wider tables are cut.
 const MAX_COLUMNS: usize = 200;
 
-/// Converts what cells contain.
-pub(super) trait CellContents {
-    /// Appends the blocks in an element.
-    fn blocks(&self, id: NodeId, out: &mut Vec<Block>);
-    /// The content of a cell as one line.
-    fn line(&self, id: NodeId) -> String;
-}
-
 /// Appends a table, or its content if the table only lays out other blocks.
-pub(super) fn convert(dom: &Dom, id: NodeId, contents: &impl CellContents, out: &mut Vec<Block>) {
+pub(super) fn append_table(dom: &Dom, id: NodeId, converter: &Converter<'_>, out: &mut Vec<Block>) {
     if let Some(caption) = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Caption) {
-        contents.blocks(caption, out);
+        converter.append_children(caption, out);
     }
-    let rows = rows(dom, id);
+    let rows = collect_rows(dom, id);
     if is_layout(dom, id, &rows) {
         for &row in &rows {
             for cell in dom.child_elements(row) {
                 let start = out.len();
-                contents.blocks(cell, out);
+                converter.append_children(cell, out);
                 // LaTeXML lays out displayed equations in tables.
                 if let [Block::Paragraph(text)] = &out[start..]
-                    && is_equation(dom, id)
+                    && is_latexml_equation(dom, id)
                     && let Some(tex) = text.strip_prefix('$').and_then(|t| t.strip_suffix('$'))
                 {
                     out[start] = Block::Math(tex.trim_matches('$').to_owned());
@@ -39,13 +32,13 @@ pub(super) fn convert(dom: &Dom, id: NodeId, contents: &impl CellContents, out: 
         }
         return;
     }
-    if let Some(table) = read(dom, contents, &rows) {
+    if let Some(table) = read_table(dom, converter, &rows) {
         out.push(Block::Table(table));
     }
 }
 
 /// The rows of a table, without those of tables in its cells, header first and footer last.
-fn rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
+fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
     let mut parts: [Vec<NodeId>; 3] = Default::default();
     for child in dom.child_elements(table) {
         let part = match dom.tag(child) {
@@ -65,10 +58,7 @@ fn rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
 
 /// Whether a table lays out blocks instead of listing data.
 fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
-    if dom.attribute(id, "role").is_some_and(|r| r == "presentation" || r == "none") {
-        return true;
-    }
-    if is_equation(dom, id) {
+    if matches!(dom.attribute(id, "role"), Some("presentation" | "none")) || is_latexml_equation(dom, id) {
         return true;
     }
     let cells = || rows.iter().flat_map(|&r| dom.child_elements(r)).filter(|&c| is_cell(dom, c));
@@ -90,7 +80,7 @@ fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
     cells().any(holds_blocks) || rows.len() <= 2 && cells().any(holds_lists)
 }
 
-fn is_equation(dom: &Dom, table: NodeId) -> bool {
+fn is_latexml_equation(dom: &Dom, table: NodeId) -> bool {
     dom.classes(table).any(|c| c.starts_with("ltx_eqn") || c.starts_with("ltx_equation"))
 }
 
@@ -98,7 +88,8 @@ fn is_cell(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Td | Tag::Th)
 }
 
-fn read(dom: &Dom, contents: &impl CellContents, rows: &[NodeId]) -> Option<MarkdownTable> {
+/// Converts rows to a Markdown table with spans filled by empty cells. `None` if all cells are empty.
+fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<MarkdownTable> {
     let mut texts: Vec<Vec<String>> = Vec::new();
     let mut alignments: Vec<Alignment> = Vec::new();
     // For each column, how many rows a cell above still covers.
@@ -123,11 +114,11 @@ fn read(dom: &Dom, contents: &impl CellContents, rows: &[NodeId]) -> Option<Mark
             if alignments.len() <= line.len() {
                 alignments.resize(line.len() + 1, Alignment::None);
             }
-            let aligned = alignment(dom, cell);
+            let aligned = cell_alignment(dom, cell);
             if aligned != Alignment::None && alignments[line.len()] == Alignment::None {
                 alignments[line.len()] = aligned;
             }
-            line.push(contents.line(cell));
+            line.push(converter.cell_line(cell));
             for column in 0..columns {
                 if column > 0 {
                     line.push(String::new());
@@ -154,7 +145,8 @@ fn read(dom: &Dom, contents: &impl CellContents, rows: &[NodeId]) -> Option<Mark
     Some(MarkdownTable { alignments, rows: texts })
 }
 
-fn alignment(dom: &Dom, cell: NodeId) -> Alignment {
+/// The alignment of a cell, from its style, its `align` attribute or its classes.
+fn cell_alignment(dom: &Dom, cell: NodeId) -> Alignment {
     let style = dom.attribute(cell, "style").unwrap_or_default();
     let styled = style.split(';').find_map(|rule| rule.trim().strip_prefix("text-align"));
     let value = styled.map(|v| v.trim_start_matches([':', ' '])).or_else(|| dom.attribute(cell, "align"));

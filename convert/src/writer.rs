@@ -7,10 +7,10 @@ use super::block::{Alignment, Block, List, MarkdownTable};
 const MAX_NESTING: usize = 24;
 
 /// Writes a document. Stops after the block in which the text exceeds `limit` bytes.
-pub(super) fn write(blocks: &[Block], limit: usize) -> String {
+pub(super) fn write_markdown(blocks: &[Block], limit: usize) -> String {
     let mut writer =
         MarkdownWriter { out: String::new(), prefix: String::new(), nesting: 0, has_marker: false, limit };
-    writer.blocks(blocks, false);
+    writer.write_blocks(blocks, false);
     writer.out.truncate(writer.out.trim_end().len());
     if !writer.out.is_empty() {
         writer.out.push('\n');
@@ -29,36 +29,34 @@ struct MarkdownWriter {
 }
 
 impl MarkdownWriter {
+    /// Begins a line with the prefix of the enclosing quotes and items, unless a marker has begun the line.
     fn start_line(&mut self) {
         if !std::mem::take(&mut self.has_marker) {
             self.out.push_str(&self.prefix);
         }
     }
 
-    fn line(&mut self, text: &str) {
+    fn write_line(&mut self, text: &str) {
         self.start_line();
         self.out.push_str(text);
         self.end_line();
     }
 
+    /// Removes spaces from the end of the line, and ends it.
     fn end_line(&mut self) {
         let end = self.out.trim_end_matches(' ').len();
         self.out.truncate(end);
         self.out.push('\n');
     }
 
-    fn lines(&mut self, text: &str) {
+    fn write_lines(&mut self, text: &str) {
         for line in text.split('\n') {
-            self.line(line);
+            self.write_line(line);
         }
     }
 
-    fn blank_line(&mut self) {
-        self.line("");
-    }
-
     /// Writes blocks with blank lines between them, except in front of lists of a tight item.
-    fn blocks(&mut self, blocks: &[Block], is_tight: bool) {
+    fn write_blocks(&mut self, blocks: &[Block], is_tight: bool) {
         let mut alternates = false;
         for (i, block) in blocks.iter().enumerate() {
             if self.out.len() > self.limit {
@@ -66,7 +64,7 @@ impl MarkdownWriter {
             }
             let previous = i.checked_sub(1).map(|i| &blocks[i]);
             if previous.is_some_and(|p| !is_tight || needs_blank_line(p, block)) {
-                self.blank_line();
+                self.write_line("");
             }
             alternates = match (previous, block) {
                 (Some(Block::List(a)), Block::List(b)) => {
@@ -74,73 +72,67 @@ impl MarkdownWriter {
                 }
                 _ => false,
             };
-            self.block(block, alternates);
+            self.write_block(block, alternates);
         }
     }
 
-    fn block(&mut self, block: &Block, alternates: bool) {
+    /// Writes a block. `alternates` selects other markers for a list, to separate it from the list before it.
+    fn write_block(&mut self, block: &Block, alternates: bool) {
         match block {
             Block::Heading { level, text } => {
                 let text = text.replace('\n', " ");
-                self.line(&format!("{} {}", "#".repeat((*level).into()), escape_heading_end(&text)));
+                self.write_line(&format!("{} {}", "#".repeat((*level).into()), escape_heading_end(&text)));
             }
-            Block::Paragraph(text) => self.paragraph(text),
-            Block::Code { language, text } => self.code(language, text),
+            Block::Paragraph(text) => self.write_paragraph(text),
+            Block::Code { language, text } => self.write_code(language, text),
             Block::Math(tex) => {
-                self.line("$$");
-                self.lines(tex);
-                self.line("$$");
+                self.write_line("$$");
+                self.write_lines(tex);
+                self.write_line("$$");
             }
-            Block::Quote(blocks) => self.quote(blocks),
+            Block::Quote(blocks) if self.nesting >= MAX_NESTING => self.write_blocks(blocks, false),
+            Block::Quote(blocks) => self.write_marked("> ", "> ", blocks, false),
             Block::Alert { kind, blocks } => {
-                self.line(&format!("> [!{kind}]"));
-                self.nested("> ", |w| w.blocks(blocks, false));
+                self.write_line(&format!("> [!{kind}]"));
+                self.write_nested("> ", blocks, false);
             }
-            Block::List(list) => self.list(list, alternates),
-            Block::Table(table) => self.table(table),
+            Block::List(list) => self.write_list(list, alternates),
+            Block::Table(table) => self.write_table(table),
             // After a list marker, `---` would be a rule instead of the item.
-            Block::Rule => self.line(if self.has_marker { "***" } else { "---" }),
-            Block::Html(html) => self.lines(html),
+            Block::Rule => self.write_line(if self.has_marker { "***" } else { "---" }),
+            Block::Html(html) => self.write_lines(html),
             Block::Footnote { label, blocks } => {
-                self.start_line();
-                self.out.push_str(&format!("[^{label}]: "));
-                self.has_marker = true;
-                self.nested("    ", |w| w.blocks(blocks, false));
-                self.close_marker();
+                self.write_marked(&format!("[^{label}]: "), "    ", blocks, false);
             }
         }
     }
 
-    fn nested(&mut self, prefix: &str, write: impl FnOnce(&mut Self)) {
+    /// Writes blocks with `prefix` at the beginning of each line.
+    fn write_nested(&mut self, prefix: &str, blocks: &[Block], is_tight: bool) {
         let length = self.prefix.len();
         if self.nesting < MAX_NESTING {
             self.prefix.push_str(prefix);
         }
         self.nesting += 1;
-        write(self);
+        self.write_blocks(blocks, is_tight);
         self.nesting -= 1;
         self.prefix.truncate(length);
     }
 
-    /// Ends the line of a marker that nothing followed.
-    fn close_marker(&mut self) {
+    /// Writes a marker such as `- `, and blocks behind it. Their other lines begin with `prefix`.
+    fn write_marked(&mut self, marker: &str, prefix: &str, blocks: &[Block], is_tight: bool) {
+        self.start_line();
+        self.out.push_str(marker);
+        self.has_marker = true;
+        self.write_nested(prefix, blocks, is_tight);
+        // No block followed the marker.
         if std::mem::take(&mut self.has_marker) {
             self.end_line();
         }
     }
 
-    fn quote(&mut self, blocks: &[Block]) {
-        if self.nesting >= MAX_NESTING {
-            return self.blocks(blocks, false);
-        }
-        self.start_line();
-        self.out.push_str("> ");
-        self.has_marker = true;
-        self.nested("> ", |w| w.blocks(blocks, false));
-        self.close_marker();
-    }
-
-    fn paragraph(&mut self, text: &str) {
+    /// Writes a paragraph. Line feeds in the text become hard line breaks.
+    fn write_paragraph(&mut self, text: &str) {
         let mut lines = text.split('\n').enumerate().peekable();
         while let Some((i, line)) = lines.next() {
             self.start_line();
@@ -153,24 +145,25 @@ impl MarkdownWriter {
         }
     }
 
-    fn code(&mut self, language: &str, text: &str) {
+    /// Writes a fenced code block.
+    fn write_code(&mut self, language: &str, text: &str) {
         let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
-        self.line(&format!("{fence}{language}"));
+        self.write_line(&format!("{fence}{language}"));
         for line in text.split('\n').take(if text.is_empty() { 0 } else { usize::MAX }) {
             self.start_line();
             self.out.push_str(line);
             if line.is_empty() { self.end_line() } else { self.out.push('\n') }
         }
-        self.line(&fence);
+        self.write_line(&fence);
     }
 
-    fn list(&mut self, list: &List, alternates: bool) {
+    fn write_list(&mut self, list: &List, alternates: bool) {
         for (i, item) in list.items.iter().enumerate() {
             if self.out.len() > self.limit {
                 return;
             }
             if i > 0 && list.is_loose {
-                self.blank_line();
+                self.write_line("");
             }
             let mut marker = match list.start {
                 Some(start) => {
@@ -186,15 +179,11 @@ impl MarkdownWriter {
                 Some(false) => marker.push_str("[ ] "),
                 None => {}
             }
-            self.start_line();
-            self.out.push_str(&marker);
-            self.has_marker = true;
-            self.nested(&indent, |w| w.blocks(&item.blocks, !list.is_loose));
-            self.close_marker();
+            self.write_marked(&marker, &indent, &item.blocks, !list.is_loose);
         }
     }
 
-    fn table(&mut self, table: &MarkdownTable) {
+    fn write_table(&mut self, table: &MarkdownTable) {
         for (i, row) in table.rows.iter().enumerate() {
             self.start_line();
             self.out.push('|');
@@ -212,7 +201,7 @@ impl MarkdownWriter {
                     Alignment::Right => " ---: |",
                 };
                 let rules: String = table.alignments.iter().map(rule).collect();
-                self.line(&format!("|{rules}"));
+                self.write_line(&format!("|{rules}"));
             }
             if self.out.len() > self.limit {
                 return;
@@ -304,7 +293,7 @@ mod tests {
         let inner = List { start: Some(1), is_loose: false, items: vec![item(vec![paragraph("x")]); 2] };
         let blocks = vec![paragraph("first"), Block::List(inner)];
         let outer = List { start: None, is_loose: false, items: vec![item(blocks), item(vec![])] };
-        let text = write(&[Block::Quote(vec![paragraph("a"), Block::List(outer)])], 1000);
+        let text = write_markdown(&[Block::Quote(vec![paragraph("a"), Block::List(outer)])], 1000);
         assert_eq!(text, "> a\n>\n> - first\n>   1. x\n>   2. x\n> -\n");
     }
 
@@ -320,20 +309,20 @@ mod tests {
             ("a\n---", "a  \n\\---"),
             ("> x", "\\> x"),
         ] {
-            assert_eq!(write(&[paragraph(text)], 1000).trim_end(), expected);
+            assert_eq!(write_markdown(&[paragraph(text)], 1000).trim_end(), expected);
         }
     }
 
     #[test]
     fn fences_code_that_contains_fences() {
         let code = Block::Code { language: "md".to_owned(), text: "```\nx\n```".to_owned() };
-        assert_eq!(write(&[code], 1000), "````md\n```\nx\n```\n````\n");
+        assert_eq!(write_markdown(&[code], 1000), "````md\n```\nx\n```\n````\n");
     }
 
     #[test]
     fn separates_adjacent_lists_by_their_markers() {
         let list =
             Block::List(List { start: None, is_loose: false, items: vec![item(vec![paragraph("x")])] });
-        assert_eq!(write(&[list.clone(), list], 1000), "- x\n\n* x\n");
+        assert_eq!(write_markdown(&[list.clone(), list], 1000), "- x\n\n* x\n");
     }
 }

@@ -56,8 +56,7 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
-/// Adds the signals of the text to `findings`: links, words of mass offers, disguised words, capitals and
-/// names.
+/// Adds the signals of the text: links, mass offers, disguised words, capitals and names.
 pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
     let entry = text.entry;
     let scan = TextScan::run(text, blocked);
@@ -153,8 +152,7 @@ impl TextScan {
         scan
     }
 
-    /// Counts a link and its markup, and checks its domain against the shorteners, messengers and blocked
-    /// domains.
+    /// Counts a link, and checks whether it leads to a shortener, a messenger or a blocked domain.
     fn count_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
         self.links += 1;
         self.markup += match markup {

@@ -113,8 +113,7 @@ impl Lexicon {
         lexicon
     }
 
-    /// Parses a phrase of the lexicon, and adds it to a topic, or to the words of enquiries if `topic` is
-    /// `None`.
+    /// Parses and adds a phrase of a topic, or of the words of enquiries if `topic` is `None`.
     fn add_phrase(&mut self, topic: Option<usize>, weight: u32, phrase: &str) {
         let mut steps: Vec<Step> = Vec::new();
         let mut gap = false;
@@ -312,8 +311,7 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Adds the weight of a phrase to its topic, or to the words of enquiries if `topic` is `None`, up to a
-    /// cap.
+    /// Adds a weight to a topic, or to the words of enquiries if `topic` is `None`, up to a cap.
     fn add_phrase(&mut self, topic: Option<usize>, weight: u32) {
         match topic {
             Some(topic) => self.topics[topic] = (self.topics[topic] + weight).min(MOST_OF_A_TOPIC),

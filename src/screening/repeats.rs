@@ -125,8 +125,8 @@ impl Repeats {
         (words >= MIN_WORDS && letters >= MIN_LETTERS && smallest[KEPT - 1] != u64::MAX).then_some(smallest)
     }
 
-    /// Hashes a run of words. Multiplies pairs of words with secret keys, which is faster than
-    /// SipHash. Speed matters because a text has about as many runs as words.
+    /// Hashes a run of words. Multiplies pairs of words with secret keys, which is faster than SipHash. Speed
+    /// matters because a text has about as many runs as words.
     fn hash_run(&self, run: [u64; RUN]) -> u64 {
         let keyed: [u64; RUN] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
         let [first, second, third] = [0, 2, 4].map(|at| multiply_fold(keyed[at], keyed[at + 1]));

@@ -157,8 +157,7 @@ fn parse_stanza_line(line: &[u8]) -> Option<Vec<&[u8]>> {
     words.iter().all(|word| !word.is_empty() && word.iter().all(u8::is_ascii_graphic)).then_some(words)
 }
 
-/// Removes the body of a stanza from the beginning of `rest`, up to its first line that is not full, and
-/// decodes it.
+/// Removes the body of a stanza from `rest`, up to its first line that is not full, and decodes it.
 fn take_stanza_body(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     loop {
@@ -183,8 +182,7 @@ fn format_stanza(stanza: &Stanza) -> String {
     format!("{STANZA_MARK}X25519 {}\n{}\n", BASE64.encode(stanza.share), BASE64.encode(stanza.wrapped_key))
 }
 
-/// Formats the header of a file: the version, the stanzas, and a MAC over both with a key derived from the
-/// file key.
+/// Formats the header of a file: the version, the stanzas, and a MAC over both.
 fn format_header(file_key: &FileKey, stanzas: &str) -> Result<String, Unspecified> {
     let authenticated = format!("{VERSION_LINE}\n{stanzas}{MAC_MARK}");
     let mac = hmac::sign(&derive_mac_key(file_key)?, authenticated.as_bytes());

@@ -124,8 +124,7 @@ fn zero_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
 
-/// Decodes a key from Bech32 (BIP 173) in lower or upper case; `None` if the prefix, the length or the
-/// checksum is wrong.
+/// Decodes a key from Bech32 (BIP 173) in lower or upper case. `None` if it is not a key with this prefix.
 fn decode_bech32(text: &str, prefix: Hrp) -> Option<SecretKey> {
     let decoded = CheckedHrpstring::new::<Bech32>(text).ok()?;
     let bytes = decoded.byte_iter();
