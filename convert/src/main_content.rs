@@ -308,28 +308,11 @@ fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
 }
 
 /// Words that name a surrounding part even if it has paragraphs of text.
+#[rustfmt::skip]
 const SURROUNDING: &[&str] = &[
-    "footer",
-    "sidebar",
-    "cookie",
-    "cookies",
-    "consent",
-    "gdpr",
-    "newsletter",
-    "comments",
-    "disqus",
-    "related",
-    "navbar",
-    "copyright",
-    "navheader",
-    "navfooter",
-    "nav",
-    "advert",
-    "advertisement",
-    "outbrain",
-    "taboola",
-    "recommendations",
-    "megamenu",
+    "footer", "sidebar", "cookie", "cookies", "consent", "gdpr", "newsletter", "comments", "disqus",
+    "related", "navbar", "copyright", "navheader", "navfooter", "nav", "advert", "advertisement",
+    "outbrain", "taboola", "recommendations", "megamenu",
 ];
 
 /// Words that name a surrounding part, unless it has paragraphs of text.

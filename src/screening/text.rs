@@ -141,10 +141,6 @@ const BYTE_CLASSES: [ByteClass; 256] = {
     classes
 };
 
-fn classify_byte(byte: u8) -> ByteClass {
-    BYTE_CLASSES[usize::from(byte)]
-}
-
 impl<'a> Iterator for Tokenizer<'a> {
     type Item = Token<'a>;
 
@@ -152,7 +148,7 @@ impl<'a> Iterator for Tokenizer<'a> {
         let bytes = self.text.as_bytes();
         loop {
             let byte = *bytes.get(self.at)?;
-            match classify_byte(byte) {
+            match BYTE_CLASSES[usize::from(byte)] {
                 ByteClass::Letter | ByteClass::Digit => {
                     let start = self.at;
                     let word = self.read_word();
@@ -217,9 +213,9 @@ impl Tokenizer<'_> {
             upper += u32::from(*byte != small);
         }
         if letters == 0
-            || rest
-                .get(letters)
-                .is_some_and(|next| !matches!(classify_byte(*next), ByteClass::Other | ByteClass::Stop))
+            || rest.get(letters).is_some_and(|next| {
+                !matches!(BYTE_CLASSES[usize::from(*next)], ByteClass::Other | ByteClass::Stop)
+            })
         {
             return None;
         }
@@ -252,7 +248,7 @@ impl Tokenizer<'_> {
         // Whether the previous letter belongs to a script other than Latin, Cyrillic and Greek.
         let mut after_other_script = false;
         while let Some(&byte) = bytes.get(self.at) {
-            let (folded, length) = match classify_byte(byte) {
+            let (folded, length) = match BYTE_CLASSES[usize::from(byte)] {
                 ByteClass::Letter => {
                     let case = if byte.is_ascii_uppercase() { Case::Upper } else { Case::Lower };
                     (Folded::Letter(char::from(byte.to_ascii_lowercase()), Script::Latin, case), 1)
