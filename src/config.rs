@@ -1144,7 +1144,10 @@ mod tests {
             SiteOrigin::from_url("http://127.0.0.1:4321")
         );
         let config = accept("base_url = \"https://www.example.com\"", &[], &[]);
-        assert_eq!(config.with_base_url(address).agents.origin, SiteOrigin::from_url("https://www.example.com"));
+        assert_eq!(
+            config.with_base_url(address).agents.origin,
+            SiteOrigin::from_url("https://www.example.com")
+        );
     }
 
     fn load(text: &str, environment: &[(&str, &str)], flags: &[Flag]) -> (Config, Vec<Fault>) {

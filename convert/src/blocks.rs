@@ -327,7 +327,7 @@ impl<'a> Converter<'a> {
         match tag {
             Tag::Br => out.add_line_break(),
             Tag::Strong | Tag::B if !is_plain_weight(dom, id) => {
-                self.write_emphasis(id, Emphasis::Strong, out)
+                self.write_emphasis(id, Emphasis::Strong, out);
             }
             Tag::Em | Tag::I => self.write_emphasis(id, Emphasis::Regular, out),
             Tag::Del | Tag::S | Tag::Strike => self.write_emphasis(id, Emphasis::Deleted, out),
