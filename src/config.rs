@@ -1000,7 +1000,7 @@ mod tests {
             "",
             &environment,
             &[
-                "FRONTDESK_SCREENING__BLOCKED_DOMAINS: `screening.blocked_domains` has no domain such as \"example.com\" in line 2",
+                "FRONTDESK_SCREENING__BLOCKED_DOMAINS: `screening.blocked_domains` is invalid: line 2 is not a domain such as \"example.com\"",
             ],
         );
         refuse(

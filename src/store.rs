@@ -173,8 +173,9 @@ impl Store {
         self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease)).await
     }
 
-    /// Records that a channel works again. Deliveries that were delayed by its outage become due, in several
-    /// transactions so that submissions are accepted in between. Returns the number of these deliveries.
+    /// Records that a channel works again. After an outage, the deliveries that were delayed by it become
+    /// due, in several transactions so that submissions are accepted in between; after a shorter pause, only
+    /// the next deferred ones do. Returns the number of deliveries delayed by an outage.
     pub async fn resume(
         &self,
         channel: String,
@@ -183,7 +184,11 @@ impl Store {
     ) -> Result<usize, StoreError> {
         let name = channel.clone();
         self.change(move |tx| tx.resume(&name)).await?;
-        let (mut count, mut from) = (0, after_outage.then_some(Timestamp::MIN));
+        if !after_outage {
+            self.change(move |tx| tx.bring_deferred_forward(&channel, now)).await?;
+            return Ok(0);
+        }
+        let (mut count, mut from) = (0, Some(Timestamp::MIN));
         while let Some(later) = from {
             let (name, more);
             name = channel.clone();

@@ -132,8 +132,8 @@ impl Sample {
     }
 }
 
-/// Runs `load` against `server`. `script` gets the number of the first connection and the number of
-/// connections of each thread.
+/// Runs `load` against `server`. `script` is called once per thread, with the index of the thread's first
+/// connection and its number of connections.
 pub fn run<S: Script>(
     load: &Load,
     server: &Peer,

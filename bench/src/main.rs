@@ -151,7 +151,7 @@ fn parse_arguments<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<
     Ok((commands, suites))
 }
 
-/// Raises the limit of open files to its maximum: each connection needs a descriptor here and one in the
+/// Raises the limit on open files to its maximum: each connection needs a descriptor here and one in the
 /// server, which inherits the limit.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);

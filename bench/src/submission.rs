@@ -7,8 +7,8 @@ use crate::http::Response;
 use crate::load::Script;
 use crate::random::Random;
 
-/// Headers of a browser whose script submits a form. With `X-Forwarded-For` and `Content-Length` there are
-/// ten.
+/// The headers that a browser sends when a script submits a form. Together with `X-Forwarded-For` and
+/// `Content-Length`, there are ten.
 const HEAD: &str = "Host: www.example.com\r\n\
     Connection: keep-alive\r\n\
     User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) \
@@ -35,7 +35,7 @@ const SOURCES: usize = 20_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
     pub path: &'static str,
-    /// Whether it has a name and a message besides the address.
+    /// Whether the form has fields for a name and a message in addition to the e-mail address.
     pub has_message: bool,
 }
 

@@ -73,7 +73,7 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     if hidden_words > 40 {
         let words = length(dom, root);
         if words - hidden_words.min(words) < words / 10 {
-            // Remove only the elements that hold little of it.
+            // Remove only the hidden elements that hold little of the text.
             for id in hidden {
                 if length(dom, id) * 4 < words {
                     dom.detach(id);

@@ -64,7 +64,7 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
 
 /// The text of a code block, without line numbers and buttons, and without blank lines around it.
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
-    // Editors wrap their content in a frame with a title.
+    // CodeMirror wraps the code in a frame with a title. Read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
     let root = editor.unwrap_or(root);
     let mut text = String::new();

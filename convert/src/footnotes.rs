@@ -172,8 +172,9 @@ fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
     ids
 }
 
-/// The element that a reference leads to. Word and others give notes no id, but a link back whose fragment
-/// differs from that of the reference only in `ref`; Wikidot calls a script.
+/// The element that a reference links to. Notes made by Word and some others have no id: they are found by
+/// their link back, whose fragment is that of the reference with `ref` inserted. References made by Wikidot
+/// have no fragment: their script names the note.
 fn reference_target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> Option<NodeId> {
     let script = || {
         let call = dom.attribute(link, "onclick")?.split_once("scrollToReference('")?.1;

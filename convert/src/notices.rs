@@ -80,7 +80,8 @@ pub(super) fn is_tab_list(dom: &Dom, id: NodeId) -> bool {
         || dom.has_class(id, "tabs") && dom.parent(id).is_some_and(|p| dom.has_class(p, "vp-code-group"))
 }
 
-/// The label of the tab that shows a panel; `None` if the element is no tab panel.
+/// The label of the tab that shows this panel. `None` if the element is not a tab panel, or if its tab cannot
+/// be found or has no text.
 pub(super) fn tab_label(dom: &Dom, id: NodeId) -> Option<String> {
     let parent = dom.parent(id)?;
     let is_panel = dom.attribute(id, "role") == Some("tabpanel")

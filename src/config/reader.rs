@@ -172,8 +172,8 @@ pub(super) struct Reader<'a> {
     settings: Vec<Setting>,
     /// The table in which keys are read, such as `channel.crm.`.
     table: String,
-    /// The keys whose secrets are in files. The configuration file has the path `None`; the environment names
-    /// the others.
+    /// The keys with secret values, by the file that contains them: `None` is the configuration file, and
+    /// environment variables name the others.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
     unusable: Vec<String>,
     faults: Vec<Fault>,

@@ -41,7 +41,7 @@ const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
 /// After a temporary refusal, deliveries are sent one at a time with a gap between them. A refusal after a
 /// success doubles the gap, and each success shortens it by an eighth, so that the receiver's rate limit
 /// refuses few deliveries. Below `SHORTEST_GAP`, the gap becomes zero.
-const LONGEST_GAP: Duration = Duration::from_mins(1);
+const LONGEST_GAP: Duration = Duration::from_secs(15);
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
 
 /// A shorter pause does not count as an outage.
@@ -50,6 +50,12 @@ const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
 /// receiver asked. Other deliveries are tried earlier: a receiver that limits the rate per sender sees this
 /// server as one sender, and one visitor's content must not stop all other deliveries.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
+/// How long `Retry-After` in temporary refusals does not pause a channel whose receiver has accepted a
+/// delivery before the time that it had asked for.
+const DISTRUST: Duration = Duration::from_hours(1);
+/// Like [`MAX_RETRY_AFTER`], for the first of several temporary refusals: long enough for a receiver that
+/// accepts two messages a minute.
+const MAX_DEFERRED_RETRY_AFTER: Duration = Duration::from_secs(40);
 /// Like [`MAX_RETRY_AFTER`], for failures whose cause may be the content.
 const MAX_UNCLEAR_RETRY_AFTER: Duration = Duration::from_secs(15);
 
@@ -195,6 +201,11 @@ pub struct ChannelHealth {
     /// temporarily.
     gap: Duration,
     gap_ends: Duration,
+    /// The time until which the receiver asked for no deliveries.
+    asked_until: Duration,
+    /// Until this time, `Retry-After` in a temporary refusal does not pause the channel: the receiver has
+    /// accepted a delivery too early, so it asks for a delay of some content and not of all.
+    distrusts_until: Duration,
     /// Whether another process has recorded a pause although the channel works in this process.
     is_paused_elsewhere: bool,
 }
@@ -227,14 +238,14 @@ struct Pause {
 impl Pause {
     /// Returns the first pause of a channel, or the one that follows `last`. `asked` is the `Retry-After`.
     fn following(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
-        // A receiver that limits its rate accepts a message after the time that it asked for. If it does not,
-        // the content may be the cause: a receiver may limit requests by an address in the content.
+        // A receiver that limits its rate accepts a message after the pause. One probe finds that out without
+        // further refusals. If it fails, its content may be the cause, so several deliveries are tried.
         let was_in_vain = last.is_some_and(|last| last.was_in_vain || now >= last.until);
         let (first, longest, max_retry_after, probes) = match cause {
             Cause::Deferred if was_in_vain => {
                 (FIRST_DEFERRAL, LONGEST_DEFERRAL, MAX_UNCLEAR_RETRY_AFTER, PROBES)
             }
-            Cause::Deferred => (FIRST_DEFERRAL, LONGEST_DEFERRAL, MAX_RETRY_AFTER, PROBES),
+            Cause::Deferred => (FIRST_DEFERRAL, LONGEST_DEFERRAL, MAX_DEFERRED_RETRY_AFTER, 1),
             Cause::Unclear => (FIRST_PAUSE, FIRST_PAUSE, MAX_UNCLEAR_RETRY_AFTER, PROBES),
             _ => (FIRST_PAUSE, LONGEST_PAUSE, MAX_RETRY_AFTER, 1),
         };
@@ -347,6 +358,10 @@ impl ChannelHealth {
 
     /// Records a failure that the channel may have caused, and pauses the channel if necessary.
     fn record_failure(&mut self, cause: Cause, asked: Option<Duration>, now: Duration) -> HealthChange {
+        let asked = asked.filter(|_| cause != Cause::Deferred || now >= self.distrusts_until);
+        if let Some(asked) = asked {
+            self.asked_until = self.asked_until.max(now.saturating_add(asked));
+        }
         let last = match self.health {
             HealthState::Paused(last) => Some(last),
             _ => None,
@@ -380,6 +395,10 @@ impl ChannelHealth {
     fn record_success(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
         self.failures = 0;
         if is_delivered {
+            if now < self.asked_until {
+                self.asked_until = Duration::ZERO;
+                self.distrusts_until = now + DISTRUST;
+            }
             self.gap = self.gap * 7 / 8;
             if self.gap < SHORTEST_GAP {
                 self.gap = Duration::ZERO;
@@ -581,9 +600,9 @@ mod tests {
         }
         let mut now = START + FIRST_DEFERRAL;
         assert_eq!(channel.wakes_at(START), Some(now), "late refusals do not prolong the pause");
-        assert_eq!(channel.capacity(now), Capacity { any: 4, retries: 4 });
+        assert_eq!(channel.capacity(now), Capacity { any: 1, retries: 1 });
         channel.begin(false);
-        assert_eq!(channel.capacity(now), Capacity { any: 3, retries: 3 });
+        assert_eq!(channel.capacity(now), Capacity::default());
         assert_eq!(channel.end(false, &fine(), now), HealthChange::Accepting);
         let mut gaps = Vec::new();
         while let Some(ends) = channel.wakes_at(now) {
@@ -597,7 +616,7 @@ mod tests {
         assert!(gaps.is_sorted_by(|a, b| a > b) && gaps.len() > 20, "{gaps:?}");
         assert_eq!(channel.capacity(now), Capacity { any: 4, retries: 2 });
         // Each refusal after a success doubles the gap.
-        for gap in [3, 5, 9, 16, 28, 49, 60, 60] {
+        for gap in [3, 5, 9, 15, 15] {
             channel.begin(false);
             channel.end(false, &failed(Cause::Deferred), now);
             assert_eq!(channel.gap.as_secs(), gap);
@@ -613,17 +632,17 @@ mod tests {
         let mut channel = ChannelHealth::new(4);
         assert_eq!(fail(&mut channel, Cause::Deferred, START), HealthChange::None);
         let mut now = START;
-        for (pause, turn) in [
-            (3, HealthChange::None),
-            (6, HealthChange::None),
-            (12, HealthChange::Paused),
-            (15, HealthChange::None),
-            (15, HealthChange::None),
+        for (pause, probes, turn) in [
+            (3, 1, HealthChange::None),
+            (6, PROBES, HealthChange::None),
+            (12, PROBES, HealthChange::Paused),
+            (15, PROBES, HealthChange::None),
+            (15, PROBES, HealthChange::None),
         ] {
             let until = now + Duration::from_secs(pause);
             assert_eq!(channel.wakes_at(now), Some(until));
             now = until;
-            for left in (1..PROBES).rev() {
+            for left in (1..probes).rev() {
                 assert_eq!(fail(&mut channel, Cause::Deferred, now), HealthChange::None);
                 assert_eq!(channel.capacity(now), Capacity { any: left, retries: left });
             }
@@ -631,6 +650,25 @@ mod tests {
         }
         channel.begin(false);
         assert_eq!(channel.end(false, &fine(), now), HealthChange::Resumed { after_outage: true });
+    }
+
+    #[test]
+    fn a_receiver_that_accepts_early_is_not_believed_for_an_hour() {
+        let mut channel = ChannelHealth::new(4);
+        let asks = failed(Cause::Deferred).with_retry_after(Some(Duration::from_hours(2)));
+        channel.begin(false);
+        channel.end(false, &asks, START);
+        let now = START + MAX_DEFERRED_RETRY_AFTER;
+        assert_eq!(channel.wakes_at(START), Some(now));
+        channel.begin(false);
+        channel.end(false, &fine(), now);
+        for (now, pause) in [(now, FIRST_DEFERRAL), (now + DISTRUST, MAX_DEFERRED_RETRY_AFTER)] {
+            channel.begin(false);
+            channel.end(false, &asks, now);
+            assert_eq!(channel.wakes_at(now), Some(now + pause));
+            channel.begin(false);
+            channel.end(false, &fine(), now + pause);
+        }
     }
 
     #[test]

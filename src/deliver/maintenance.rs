@@ -42,7 +42,7 @@ const FLOOD_RETRY: Duration = Duration::from_mins(1);
 pub struct MaintenanceOptions {
     /// Submissions are removed after this time. `None` keeps them.
     pub retention: Option<Duration>,
-    /// Submissions are removed after they have been held for this time. `None` keeps them.
+    /// Submissions are removed after they have been held for this long. `None` keeps them.
     pub retention_held: Option<Duration>,
     /// The time of day, in UTC, at which the daily digest is sent. `None` disables the digest.
     pub digest_at: Option<Time>,

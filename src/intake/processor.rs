@@ -110,7 +110,7 @@ struct ProcessorThread {
     is_stopping: Arc<AtomicBool>,
     options: Arc<ArcSwap<IntakeOptions>>,
     store: Store,
-    /// Whether submissions may be held because of a flood.
+    /// Whether there may still be submissions that were held because of a flood.
     is_flooded: bool,
     /// How many submissions have been released since a flood ended; logged once all are released.
     released: usize,

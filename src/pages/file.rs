@@ -217,7 +217,7 @@ impl File {
     }
 }
 
-/// The encodings of one content, in the order of [`Encoding::PREFERENCE`]. `None` for an encoding that is not
+/// The encodings of one body, in the order of [`Encoding::PREFERENCE`]. `None` for an encoding that is not
 /// worth sending.
 pub(super) type Encoded = [Option<Bytes>; 3];
 

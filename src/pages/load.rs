@@ -482,6 +482,8 @@ fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(
     links
 }
 
+/// Renders a document's HTML with its template, and composes its Markdown twin. Sets the `Link` headers of
+/// both, and collects the HTML's anchors. Fails if the template does.
 fn lay_out_page(
     document: &Document,
     view: RelatedPages,

@@ -90,7 +90,7 @@ pub struct Domains {
 
 /// The number of an invalid line, counted from 1. Valid lines are domains, domains after `-`, and comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("has no domain such as \"example.com\" in line {0}")]
+#[error("is invalid: line {0} is not a domain such as \"example.com\"")]
 pub struct NotADomain(pub usize);
 
 impl Domains {
@@ -225,6 +225,6 @@ mod tests {
         {
             assert_eq!(Domains::parse(text), Err(NotADomain(line)), "{text:?}");
         }
-        assert_eq!(NotADomain(7).to_string(), "has no domain such as \"example.com\" in line 7");
+        assert_eq!(NotADomain(7).to_string(), "is invalid: line 7 is not a domain such as \"example.com\"");
     }
 }

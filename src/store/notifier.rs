@@ -58,7 +58,7 @@ impl ChangeListener {
     }
 
     /// Waits until there has been a commit since the last call, or until the timeout. Returns whether there
-    /// may have been one. With a server, this also returns true at intervals, because not every commit is
+    /// may have been one. With PostgreSQL, this also returns true at intervals, because not every commit is
     /// announced.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {

@@ -1,5 +1,5 @@
 //! Limits the number of connections: in total, per source and per network. When the server is nearly full, it
-//! closes idle connections, starting with those of the largest source.
+//! closes connections of the largest sources as soon as they are idle.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

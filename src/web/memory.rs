@@ -19,8 +19,8 @@ use super::slot::{Closing, Slot};
 use super::state::AppState;
 use crate::limits::{Source, SourceNetwork};
 
-/// The memory of a process without site and connections, in bytes: program and database (about 40 MB), and
-/// the limiter's tables (40 MiB).
+/// The memory, in bytes, that the process needs in addition to the site and the connections: about 40 MB for
+/// the program and the database, and 40 MiB for the limiter's tables.
 pub const NEEDED: u64 = 80 << 20;
 
 /// The time between two measurements while less than half of the limit is used.

@@ -1,4 +1,5 @@
-//! Options for the public and the private address.
+//! Options of the web server: timeouts, limits on connections and memory, trusted proxies, TLS, and what
+//! `/metrics` reports.
 
 use std::path::PathBuf;
 use std::time::Duration;

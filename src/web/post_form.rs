@@ -142,8 +142,8 @@ fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// How much of its own quota the source has used. The network's quota does not count, because other sources
-/// share it.
+/// How much of its own quota the source has used, in the window (minute or hour) of which it has used the
+/// larger share. The network's quota does not count, because other sources share it.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
     Rate::most_used(own.map(|standing| (standing.remaining, standing.quota)))

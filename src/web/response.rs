@@ -62,7 +62,7 @@ pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     response
 }
 
-/// A plain-text response at a URL where another `Accept` may select another response.
+/// A plain-text response with `Vary: Accept`, for a URL whose response depends on that header.
 pub(super) fn negotiated_text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     with_header(text(status, body), VARY, "Accept")
 }
@@ -121,7 +121,7 @@ pub(super) enum Refusal {
     Invalid(String),
     /// It could not be stored. The log has the reason, with this id.
     NotStored(RequestId),
-    /// It is large, and disk space is low. The log has an entry with this id.
+    /// The submission is large, and disk space is low. The log has an entry with this id.
     LowDisk(RequestId),
     /// It is stored, but no channel has confirmed it in time, which a 200 promises for this form. The log has
     /// an entry with this id.

@@ -1,7 +1,7 @@
 //! The selected representation of a resource, and the head of its response.
 //!
-//! [`Selection::head`] alone decides which headers such a response has. hyper and the fast path serialise its
-//! result.
+//! [`Selection::head`] alone decides which headers depend on the representation. hyper and the fast path
+//! serialise its result.
 
 use bytes::Bytes;
 use http::header::{

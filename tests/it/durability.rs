@@ -251,7 +251,7 @@ fn wait_for_200(server: &TestServer, email: &str) {
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    setrlimit(Resource::Nofile, raised).expect("the limit of open files can be raised");
+    setrlimit(Resource::Nofile, raised).expect("the limit on open files can be raised");
     let possible = raised.current.unwrap_or(u64::MAX);
     assert!(
         possible > CONCURRENT as u64 + 200,

@@ -247,7 +247,7 @@ fn two_thousand_stalled_handshakes_are_shed_while_others_are_served() {
     const MANY: usize = 2000;
     let limit = getrlimit(Resource::Nofile);
     let wanted = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
-    setrlimit(Resource::Nofile, wanted).expect("the limit of open files can be raised");
+    setrlimit(Resource::Nofile, wanted).expect("the limit on open files can be raised");
     let server = TlsServer::start(&deadlines(&[
         ("FRONTDESK_SERVER__FIRST_BYTE_TIMEOUT", "5s"),
         ("FRONTDESK_SERVER__HEADER_TIMEOUT", "5s"),

@@ -17,7 +17,7 @@ use crate::random::Random;
 pub struct Costs {
     /// CPU of a replica for each submission.
     pub replica: f64,
-    /// CPU of a replica for each batch.
+    /// CPU time that a replica spends on each batch.
     pub replica_batch: f64,
     /// CPU of Redis for each submission.
     pub redis: f64,

@@ -16,7 +16,7 @@ const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
 const BUSY: usize = 64;
 const REQUEST: PageRequest = PageRequest::html(SMALL);
 
-/// Measures all numbers of connections.
+/// Measures throughput and latency for each number of connections in [`COUNTS`].
 pub fn run(bench: &Bench) -> Result<Section> {
     let (content, ours) = Content::start(bench, None)?;
     let (_, response) = content.exchange(&ours, REQUEST)?;

@@ -18,7 +18,7 @@ use crate::process::Memory;
 use crate::rounds::Spread;
 
 const CONNECTIONS: usize = 10_000;
-/// Memory is read after it has been stable for this time.
+/// Memory is read after it has been stable for this long.
 const STABLE: Duration = Duration::from_secs(2);
 /// The number of starts of each server.
 const STARTS: usize = 3;

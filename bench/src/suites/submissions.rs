@@ -1,4 +1,4 @@
-//! Submissions stored a second, compared with a plain log and with other form backends.
+//! Submissions stored per second, compared with a plain log and with other form backends.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

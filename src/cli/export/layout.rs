@@ -142,8 +142,8 @@ struct FileNames {
 }
 
 impl FileNames {
-    /// Claims `wanted`, or a name made of the content's hash if `wanted` is taken or not valid in file
-    /// systems.
+    /// Claims `wanted`, or a name derived from the content's hash if `wanted` is taken or is not a valid file
+    /// name.
     fn claim(&mut self, wanted: &str, body: &[u8]) -> String {
         let content = fingerprint(body, 32);
         if self.is_free(wanted, &content) {

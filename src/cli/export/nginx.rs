@@ -292,7 +292,7 @@ fn first_response<'a>(
     layout.urls.iter().find_map(|(_, place)| of(place))
 }
 
-/// Renders `server.conf`, for a block `server { }`.
+/// Renders `server.conf`, to be included in a `server { }` block.
 pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
     let headers: Vec<String> = layout
         .common

@@ -9,7 +9,7 @@ use crate::config::Config;
 /// Descriptors that are reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
 
-/// Raises the soft limit of open files, usually 1,024, to the number that `server.max_connections` needs. If
+/// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` needs. If
 /// the hard limit is lower, reduces the number of connections: they must not use up the descriptors that
 /// storing and delivering submissions needs.
 pub(super) fn raise_descriptor_limit(config: &mut Config) {
@@ -20,13 +20,13 @@ pub(super) fn raise_descriptor_limit(config: &mut Config) {
         let before = limit.current;
         limit.current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::warn!(%error, "cannot raise the limit of open files");
+            tracing::warn!(%error, "cannot raise the limit on open files");
             limit.current = before;
         }
         if let Some(current) = limit.current.filter(|current| *current < wanted) {
             let (wanted, possible) = (config.web.max_connections, connections_within(current));
             tracing::warn!(
-                "the limit of open files allows {possible} connections, not `server.max_connections` = {wanted}"
+                "the limit on open files allows only {possible} connections, fewer than `server.max_connections` = {wanted}"
             );
             config.web.max_connections = possible;
         }

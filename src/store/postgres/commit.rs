@@ -141,8 +141,9 @@ impl PostgresWriter {
         Ok(())
     }
 
-    /// Commits changes in one transaction, or a trivial change if there are none. Returns the commits that
-    /// are still unresolved.
+    /// Commits changes in one transaction, or a trivial change if there are none. The same transaction
+    /// removes the submissions of the commits in `unresolved`. Returns those of them that may still take
+    /// effect. Fails if it is in doubt whether this commit is durable.
     fn commit_changes(
         &self,
         changes: &mut [Box<dyn Change>],
@@ -226,9 +227,10 @@ impl PostgresWriter {
         })
     }
 
-    /// Looks for submissions whose commit was not confirmed. Returns whether they are committed as durably as
-    /// confirmed ones. If that is unknown, fails with the name of the server process that executed the
-    /// commit. Reconnects if possible.
+    /// Finds out what became of a commit that was not confirmed, and reconnects if necessary. Returns true if
+    /// the submissions are committed, as durably as confirmed ones, and false if they were not committed. If
+    /// neither can be established in time, the error is the name of the server process that executed the
+    /// commit.
     fn resolve_commit(&mut self, ids: &[Uuid]) -> Result<bool, String> {
         let before = self.backend.clone();
         let began = Instant::now();

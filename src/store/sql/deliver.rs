@@ -222,7 +222,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Replaces a submission's fields with the encrypted ones, once no channel has to deliver it any more.
+    /// Replaces a submission's fields with the encrypted ones, once no channel still has to deliver it.
     /// Returns whether it did so.
     pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
         let tx = self.sql;
@@ -791,7 +791,12 @@ fn record_outcome(
     let (delivered, answer, blame) = match outcome {
         Outcome::Delivered(answer) => (true, answer, None),
         Outcome::Failed(failure) => {
-            let blame = match (failure.cause, failure.retry_after) {
+            // A `Retry-After` has no effect if the schedule's next attempt is later anyway.
+            let asked = failure.retry_after.filter(|asked| match verdict {
+                NextStep::RetryAt(at) => schedule::add_delay(now, *asked) >= at,
+                _ => true,
+            });
+            let blame = match (failure.cause, asked) {
                 (_, Some(_)) => "asked",
                 (Cause::Channel | Cause::Deferred | Cause::Gone, None) => "channel",
                 (Cause::Unclear, None) => "unclear",

@@ -37,7 +37,8 @@ pub struct Backup {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The contents of the restored inbox. A server makes the file a little larger when it opens it.
+    /// A summary of the restored inbox. Its size is that right after the restore: the file grows slightly
+    /// when a server first opens it.
     pub backup: Backup,
     /// The new path of the inbox that was replaced; `None` if there was none.
     pub kept: Option<PathBuf>,

@@ -11,6 +11,7 @@ use crate::submission::outcome::{Cause, Outcome};
 use crate::submission::schedule::{self, NextStep};
 
 mod attacks;
+mod rate_limits;
 mod retries;
 
 const LEASE: Duration = Duration::from_mins(3);
@@ -23,6 +24,8 @@ struct Channel {
     start: Timestamp,
     elapsed: Duration,
     attempts: usize,
+    /// The state of the random order in which attempts reach the receiver.
+    order: u64,
     delivered: HashMap<Uuid, Duration>,
 }
 
@@ -50,6 +53,7 @@ impl Channel {
             start: Timestamp::now(),
             elapsed: Duration::ZERO,
             attempts: 0,
+            order: 0,
             delivered: HashMap::new(),
         }
     }
@@ -84,7 +88,12 @@ impl Channel {
         if begun.claimed.is_empty() {
             return Some(begun.sleep.unwrap_or(Duration::from_mins(1)));
         }
-        for claimed in begun.claimed {
+        let mut claimed = begun.claimed;
+        while !claimed.is_empty() {
+            // The worker sends attempts that begin together on separate connections, so they reach the
+            // receiver in any order.
+            self.order = schedule::splitmix64(self.order);
+            let claimed = claimed.remove(usize::try_from(self.order % claimed.len() as u64).unwrap());
             self.attempts += 1;
             let outcome = receive(&claimed, elapsed);
             let Claimed { lease, failures, is_retry, .. } = claimed;

@@ -272,7 +272,7 @@ pub(super) fn metric(server: &TestServer, name: &str) -> usize {
     figure.unwrap_or_else(|| panic!("there is no {name}"))
 }
 
-/// Raises the limit of open files for this process and the servers that it starts as far as possible.
+/// Raises the limit on open files for this process and the servers that it starts as far as possible.
 pub(super) fn more_descriptors() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
