@@ -1,8 +1,8 @@
 //! Outgoing HTTP requests with checked addresses, time limits and size limits.
 //!
-//! Each request has its own connection. The client resolves the name, checks the addresses, connects to one
-//! of them, sets up TLS, sends the request and reads the response. It resolves a name only once, follows no
-//! redirects, and reads a limited part of the response.
+//! Each request uses its own connection. The client resolves the name, checks the addresses, connects to one
+//! of them, sets up TLS, sends the request and reads the response. It resolves the name only once, does not
+//! follow redirects, and limits how much of the response it reads.
 
 pub mod address;
 mod client;

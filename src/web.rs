@@ -1,4 +1,4 @@
-//! Everything HTTP: the listening sockets, the connections and their limits, TLS, HTTP/1 and HTTP/2, and the
+//! The HTTP server: the listening sockets, the connections and their limits, TLS, HTTP/1 and HTTP/2, and the
 //! routes (`router.rs`).
 //!
 //! No other module uses HTTP types. Each worker is a thread with its own runtime, so a connection's state
@@ -56,7 +56,7 @@ pub use state::{AppState, ShutdownPhase, Snapshot};
 pub use trusted_proxies::Network;
 pub use worker::WorkerState;
 
-/// Prefix of the names of the threads that serve requests.
+/// The prefix of the names of worker threads.
 pub const WORKER: &str = "worker-";
 
 /// Runs the server until [`ShutdownPhase::Stopping`], then gives open exchanges up to
@@ -94,7 +94,8 @@ pub fn serve(
     for thread in threads {
         join_thread(thread)?;
     }
-    // The private address stays up until the workers have ended, to report that the server is stopping.
+    // The private address stays available until the workers have ended, to report that the server is
+    // stopping.
     let _ = workers_done.send(true);
     ops.map_or(Ok(()), join_thread)
 }

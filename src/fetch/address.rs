@@ -1,5 +1,5 @@
-//! Checks addresses before the client connects, because a third party's domain name must not lead to an
-//! address in the operator's network.
+//! Checks addresses before the client connects, because a third party's domain name could point to an address
+//! in the operator's network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -38,8 +38,8 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, broadcast
 ];
 
-/// The global unicast addresses that IANA has allocated so far. Loopback, link-local, unique-local and
-/// multicast addresses are not among them.
+/// The only network from which IANA has allocated global unicast addresses so far. It contains no loopback,
+/// link-local, unique-local or multicast addresses.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Networks within [`GLOBAL_V6`] that do not belong to the public Internet.
@@ -50,8 +50,8 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// Checks that the client may connect to all addresses of a host. The error is the reason why one of them is
-/// refused: a mixture of public and private addresses indicates an attack.
+/// Checks that the client may connect to every address of a host. Returns an error with the reason if even
+/// one address is refused, because a mixture of public and private addresses indicates an attack.
 pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<(), String> {
     if found.is_empty() {
         return Err("the name has no address".to_owned());
@@ -94,9 +94,9 @@ fn unmapped(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The IPv4 addresses that an IPv6 address may contain. A local NAT64 prefix may have different lengths, and
-/// the address does not reveal which one it has. A Teredo address contains the addresses of its server and
-/// its client.
+/// The IPv4 addresses that an IPv6 address may contain. A local NAT64 prefix can have one of several lengths,
+/// and the address does not reveal which one. A Teredo address contains the addresses of its server and its
+/// client.
 fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let o = address.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| o[place]));

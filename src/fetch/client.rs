@@ -32,13 +32,13 @@ const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// Maximum number of bytes read from a response's body. The rest of a longer body is not read.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// Maximum number of addresses that the client tries, for each address family.
+/// Maximum number of addresses that the client tries per address family.
 const MAX_ADDRESSES: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchTimeouts {
     pub resolve: Duration,
-    /// For all addresses together.
+    /// For all connection attempts together.
     pub connect: Duration,
     pub tls: Duration,
     /// From sending the request to the end of the response header.
@@ -102,13 +102,14 @@ pub struct FetchResponse {
 
 #[derive(Debug)]
 pub struct FetchError {
-    /// Whether the server may have received the request. If so, the request's content may be the cause.
+    /// Whether the server may have received the request. If so, the content of the request may have caused
+    /// the error.
     pub is_sent: bool,
     /// The phase and the cause. Callers prepend the server's name.
     pub sentence: String,
 }
 
-/// Sends requests that share limits and trusted certificate authorities.
+/// Sends requests with the same limits and trusted certificate authorities.
 pub struct FetchClient {
     resolver: NameResolver,
     allow_private: bool,
@@ -231,7 +232,7 @@ impl FetchClient {
     }
 }
 
-/// The client configuration for TLS 1.2 and 1.3, which trusts the public certificate authorities and
+/// A client configuration for TLS 1.2 and 1.3 that trusts the public certificate authorities and
 /// `extra_roots`. Certificates are always verified.
 pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
@@ -244,7 +245,8 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The first [`MAX_ADDRESSES`] addresses of each family: this machine may have only IPv4 or only IPv6.
+/// The first [`MAX_ADDRESSES`] addresses of each family, because this machine may have only IPv4 or only
+/// IPv6.
 fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {
@@ -282,7 +284,7 @@ async fn with_timeout<T, E: std::error::Error>(
     }
 }
 
-/// An error and its causes as text, without repetitions.
+/// Formats an error and its causes, without repeating text.
 fn error_with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,7 +1,7 @@
-//! URLs from the configuration: `https`, or `http` for this machine.
+//! Validated URLs: `https` for any host, and `http` only for this machine.
 //!
 //! The parser follows RFC 3986 and corrects nothing. A parser that corrects backslashes, tabs or `0x7f.1`, as
-//! browsers do, would connect to a different server than the one that the configuration names.
+//! browsers do, would connect to a different server from the one that the configuration names.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ pub struct Url {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlScheme {
-    /// Without encryption. Permitted for this machine only.
+    /// Unencrypted, so permitted only for this machine.
     Http,
     Https,
 }
@@ -37,8 +37,8 @@ pub enum Host {
 }
 
 impl Host {
-    /// Whether the URL explicitly names this machine. Only these hosts may have loopback addresses, and they
-    /// may not have any other addresses.
+    /// Whether the host is `localhost` or a loopback address. Only such a host may have loopback addresses,
+    /// and it may not have any others.
     pub fn is_loopback(&self) -> bool {
         match self {
             Host::Name(name) => name == "localhost",
@@ -48,8 +48,8 @@ impl Host {
 }
 
 impl Url {
-    /// Parses a URL. The error is a sentence for the operator. Host names in other scripts are refused rather
-    /// than converted, so that the configuration shows the name to which the client connects.
+    /// Parses a URL. The error is a sentence for the operator. Host names that are not ASCII are refused
+    /// rather than converted, so that the configuration shows the name to which the client connects.
     pub fn parse(text: &str) -> Result<Url, String> {
         if text.len() > MAX_CHARS {
             return Err(format!("a URL may have at most {MAX_CHARS} characters"));
@@ -99,7 +99,7 @@ impl Url {
         Ok(Url { scheme, host, port, target })
     }
 
-    /// The same scheme, host and port with another path and query. `target` begins with a slash.
+    /// A URL with the same scheme, host and port, but another path and query. `target` begins with a slash.
     #[must_use]
     pub fn with_target(&self, target: &str) -> Url {
         Url { target: target.to_owned(), ..self.clone() }
@@ -118,7 +118,7 @@ impl Url {
         self.port
     }
 
-    /// Path and query, for the request line (RFC 9112 §3.2.1).
+    /// The path and query, as in the request line (RFC 9112 §3.2.1).
     pub fn target(&self) -> &str {
         &self.target
     }
@@ -131,7 +131,7 @@ impl Url {
         }
     }
 
-    /// Host and port, for messages.
+    /// The host and port, even if the port is the scheme's default.
     pub fn host_and_port(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }

@@ -1,14 +1,14 @@
-//! Byte budgets: limit how many bytes of accepted forms a source and a network may send per day, in bounded
-//! memory.
+//! Byte budgets: limits on how many bytes of accepted forms a source and a network may send per day, kept in
+//! bounded memory.
 //!
 //! Rate limits ignore the size of requests, so without byte budgets one network could fill the disk without
-//! exceeding them. A budget refills steadily. In any period `t` a source gets at most `budget + t · budget /
-//! day`, which is at most two budgets in its first 24 hours and one in each 24 hours after that.
+//! exceeding them. A budget refills steadily. In any period `t`, a source can send at most `budget + t ·
+//! budget / day`, which is at most two budgets in its first 24 hours and one in each 24 hours after that.
 //!
-//! Debts are kept in count-min sketches, as in `sketch.rs`: no source gets more than its budget, and a source
-//! is refused wrongly only if all four of its cells are filled by other sources' debts. Each cell holds a
-//! byte count. Once this many bytes have been refilled since the limiter's start, the keys of the cell have
-//! recovered. The 64 bits of a cell never wrap around, so there is no deadline for clearing cells.
+//! Debts are kept in count-min sketches, as in `sketch.rs`: no source can send more than its budget, and a
+//! source is refused wrongly only if all four of its cells are filled by other sources' debts. Each cell
+//! holds a byte count. When that many bytes have been refilled since the limiter started, the debts of the
+//! cell's keys are zero. The 64-bit count never wraps around, so there is no deadline for clearing cells.
 
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -19,11 +19,11 @@ use super::rule;
 use super::sketch::{CellTable, ROWS};
 use crate::forms::source::Source;
 
-/// The time in which a budget refills.
+/// The time in which a whole budget refills.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Columns of the sketches, as powers of two: 8 MiB for sources, 2 MiB for networks. The operating system
-/// only allocates pages that have been written to.
+/// Base-2 logarithms of the number of columns in each sketch. The sketch of sources takes 8 MiB, the sketch
+/// of networks 2 MiB. The operating system allocates only the pages that have been written to.
 const SOURCE_BITS: u32 = 18;
 const NETWORK_BITS: u32 = 16;
 
@@ -35,8 +35,7 @@ pub struct ByteOptions {
     pub enabled: bool,
     /// Bytes per day for one IPv4 address or IPv6 /64. Clamped to 1 through [`MAX_BYTES`].
     pub source: u64,
-    /// Bytes per day for one IPv4 /24 or IPv6 /48. A value below the budget of a source counts as that
-    /// budget.
+    /// Bytes per day for one IPv4 /24 or IPv6 /48. A value below `source` is raised to `source`.
     pub network: u64,
 }
 
@@ -48,7 +47,7 @@ impl Default for ByteOptions {
     }
 }
 
-/// Counts the bytes of forms. All workers of a server share it; other servers have their own.
+/// Counts the bytes of accepted forms. All workers of a server share one limiter; each server has its own.
 pub struct ByteLimiter {
     layers: Layers<ByteDebts>,
 }
@@ -92,7 +91,7 @@ struct ByteDebts {
     /// Bytes per day.
     budget: u64,
     table: CellTable,
-    /// The number of bytes that have been refilled since the limiter's start.
+    /// The number of bytes that have been refilled since the limiter started.
     recovered: u64,
 }
 
@@ -104,7 +103,7 @@ impl Debts for ByteDebts {
     }
 }
 
-/// One key's cells, and its debt at one moment.
+/// The cells of one key, and its debt at the time of the lookup.
 struct DebtEntry {
     places: [usize; ROWS],
     debt: u64,
@@ -129,7 +128,7 @@ impl ByteDebts {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Charges bytes that fit into the budget: raises each cell of the key to at least its new debt.
+    /// Charges bytes that fit into the budget, by raising each cell of the key to at least the new debt.
     fn charge(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {

@@ -1,4 +1,4 @@
-//! The generic cell rate algorithm (GCRA) over one window, in whole ticks. Pure arithmetic.
+//! The generic cell rate algorithm (GCRA) for one window, in whole ticks. Pure arithmetic.
 //!
 //! The algorithm keeps one instant per key, the *theoretical arrival time*, at which the key will have
 //! recovered completely. The time from now until then is the *debt*. Each request adds `window / quota`; a
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::quota::{Quota, QuotaStatus};
 
-/// The largest quota, for which a request still has 16 ticks.
+/// The largest quota. With this quota, each request still costs 16 ticks.
 pub const MAX_QUOTA: u32 = 1_000_000;
 
 /// The largest number of ticks per window, which is also the largest debt. A 32-bit count covers 256 windows.
@@ -45,7 +45,7 @@ impl WindowQuota {
         WindowQuota { name, quota, window, step, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
     }
 
-    /// Converts a time to ticks, rounded down.
+    /// Converts a duration to ticks, rounded down.
     pub(super) fn ticks_in(&self, elapsed: Duration) -> u64 {
         let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let ticks = (u128::from(nanos) * u128::from(self.rate)) >> 64;
@@ -67,7 +67,7 @@ impl WindowQuota {
         self.step * self.quota
     }
 
-    /// Converts ticks to a time, rounded up.
+    /// Converts ticks to a duration, rounded up.
     pub(super) fn ticks_to_time(&self, ticks: u32) -> Duration {
         let nanos = (u128::from(ticks) << 64).div_ceil(u128::from(self.rate));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

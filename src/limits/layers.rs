@@ -25,7 +25,7 @@ pub(super) struct LayerState<T> {
 }
 
 impl<T: Debts> Layers<T> {
-    /// `create` returns the debts of sources and those of networks, all zero.
+    /// `create` returns the debts of the sources and those of the networks, all of them zero.
     pub(super) fn new(is_enabled: bool, create: impl FnOnce() -> [T; 2]) -> Self {
         Self(is_enabled.then(|| {
             let ([sources, networks], counts) = (create(), DecisionCounts::default());
@@ -39,8 +39,8 @@ impl<T: Debts> Layers<T> {
         self.0.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Locks the state and advances it to `now`. If `now` is earlier than the latest request, it counts as
-    /// the time of that request.
+    /// Locks the state and advances it to `now`. If `now` is earlier than the latest request, the time of
+    /// that request is used instead.
     pub(super) fn lock_at(&self, now: Instant) -> Option<MutexGuard<'_, LayerState<T>>> {
         let mut guard = self.lock()?;
         let state = &mut *guard;

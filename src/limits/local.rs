@@ -1,4 +1,5 @@
-//! Rate limits counted in this process, in bounded memory: a sketch of sources and one of networks.
+//! Rate limits that are counted in this process, in bounded memory: one sketch for sources and one for
+//! networks.
 
 use std::time::Instant;
 
@@ -8,12 +9,12 @@ use super::rule::{self, LimitRule};
 use super::sketch::{Sketch, SketchEntry};
 use crate::forms::source::Source;
 
-/// Columns of the sketches, as powers of two: 32 MiB for sources, 8 MiB for networks. The operating system
-/// only allocates pages that have been written to.
+/// Base-2 logarithms of the number of columns in each sketch. The sketch of sources takes 32 MiB, the sketch
+/// of networks 8 MiB. The operating system allocates only the pages that have been written to.
 const SOURCE_BITS: u32 = 20;
 const NETWORK_BITS: u32 = 18;
 
-/// Limits requests by counting them in this process. All workers share it.
+/// Limits requests by counting them in this process. All workers share one limiter.
 pub struct LocalLimiter {
     layers: Layers<Sketch>,
 }
@@ -57,7 +58,7 @@ impl LocalLimiter {
         state.networks.charge_if_free(source.network());
     }
 
-    /// The status of `source`, without charging a request. `None` if limits are disabled.
+    /// The quota status of `source`. Does not charge a request. `None` if limits are disabled.
     pub fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         let state = self.layers.lock_at(now)?;
         let entry = state.sources.look_up(source);
@@ -69,8 +70,9 @@ impl LocalLimiter {
         self.layers.counts()
     }
 
-    /// Estimates how many sources have used quota that has not recovered yet, to within a few per thousand.
-    /// Reads a quarter of the sketch in small pieces, so that requests wait only briefly for the lock.
+    /// Estimates how many sources have used quota that has not recovered yet, to within a few tenths of a
+    /// percent. Reads a quarter of the sketch in small pieces, so that requests wait only briefly for the
+    /// lock.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -78,7 +80,7 @@ impl LocalLimiter {
         reason = "an estimate between zero and a few million"
     )]
     pub fn estimate_sources(&self) -> u64 {
-        /// Cells that are read while the lock is held.
+        /// The number of cells that are read each time the lock is taken.
         const PIECE: usize = 1 << 14;
         let Some(row) = self.layers.lock().map(|state| state.sources.row_length()) else { return 0 };
         let owing: usize = (0..row)

@@ -11,7 +11,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The larger of both quotas, separately for each window.
+    /// The larger of the two quotas, separately for each window.
     pub(super) fn at_least(self, other: Quota) -> Quota {
         Quota {
             per_minute: self.per_minute.max(other.per_minute),
@@ -25,14 +25,14 @@ pub struct LimitOptions {
     pub enabled: bool,
     /// For one IPv4 address or IPv6 /64.
     pub source: Quota,
-    /// For one IPv4 /24 or IPv6 /48. A value below the quota of a source counts as that quota.
+    /// For one IPv4 /24 or IPv6 /48. A value below `source` is raised to `source`.
     pub network: Quota,
     /// For new submissions to one form from all senders together. See [`LimitOptions::form_quota`].
     pub form: Quota,
 }
 
 impl LimitOptions {
-    /// The quota of a form, which is at least that of a network and that of a source. `None` if limits are
+    /// The quota of a form, raised to at least the quotas of a network and of a source. `None` if limits are
     /// disabled.
     pub fn form_quota(&self) -> Option<Quota> {
         self.enabled.then(|| self.form.at_least(self.network).at_least(self.source))
@@ -62,11 +62,12 @@ pub enum Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Allowed,
-    /// The request was refused and charged to no quota.
+    /// The request was refused and not charged to any quota.
     Refused {
         /// The layer whose quota requires the longest wait.
         by: Layer,
-        /// The time until a request from this source is allowed, if no other arrives earlier. Never zero.
+        /// The time until a request from this source is allowed, if no other request arrives before then.
+        /// Never zero.
         retry_after: Duration,
     },
 }
@@ -98,7 +99,7 @@ pub struct QuotaStatus {
     pub reset_seconds: u64,
 }
 
-/// The numbers of decisions since the start.
+/// The number of decisions of each kind since the limiter was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
     pub allowed: u64,

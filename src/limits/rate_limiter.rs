@@ -2,8 +2,8 @@
 //! Valkey.
 //!
 //! Shared limits apply the same rule as local ones, but a script in Redis counts the requests. While Redis
-//! does not respond, each server uses its local limits. These also count the requests that Redis allowed, so
-//! that an outage of Redis does not reset the quotas.
+//! does not respond, each server uses its local limits. The local limits also count the requests that Redis
+//! allowed, so that an outage of Redis does not reset the quotas.
 
 mod local_pool;
 mod options;
@@ -22,17 +22,17 @@ pub use redis::{BOUNDS, Fallback, RedisMetrics, test_connection};
 use script::Operation;
 pub use script::SCRIPT;
 
-/// Checks requests against the rate limits. All workers share it.
+/// Checks requests against the rate limits. All workers share one limiter.
 pub struct RateLimiter {
-    /// Decides if Redis does not, and counts the decisions of both.
+    /// Decides if Redis does not. Counts all decisions, including those of Redis.
     pub local: LocalLimiter,
     shared: Option<RedisClient>,
 }
 
 impl RateLimiter {
-    /// Creates a limiter that has counted no requests yet. With shared limits, waits for the first connection
-    /// to Redis, for at most two seconds. A dedicated thread logs failures and reconnects until the limiter
-    /// is dropped.
+    /// Creates a limiter whose local counts are zero. With shared limits, waits at most two seconds for the
+    /// first connection to Redis. A dedicated thread logs failures and reconnects until the limiter is
+    /// dropped.
     pub fn new(limits: &LimitOptions, shared: Option<&RedisOptions>) -> RateLimiter {
         let share = |options: &RedisOptions| {
             if let Err(problem) = options.describe_hash_secret() {
@@ -43,8 +43,8 @@ impl RateLimiter {
         RateLimiter { local: LocalLimiter::new(limits), shared: shared.filter(|_| limits.enabled).map(share) }
     }
 
-    /// Checks a request from `source` at `now`, and charges it if all quotas allow it. Waits for Redis for at
-    /// most [`RedisOptions::timeout`], and does not wait while the circuit breaker is open.
+    /// Checks a request from `source` at `now`, and charges it if all quotas allow it. Waits at most
+    /// [`RedisOptions::timeout`] for Redis, and does not wait while the circuit breaker is open.
     pub async fn check(&self, source: Source, now: Instant) -> LimitDecision {
         if let Some(shared) = &self.shared {
             // Boxed, so that the future stays small if limits are not shared.
@@ -57,8 +57,8 @@ impl RateLimiter {
         self.local.check(source, now)
     }
 
-    /// The status of `source`, without charging a request. `None` if limits are disabled. Waits for Redis
-    /// like [`RateLimiter::check`].
+    /// The quota status of `source`. Does not charge a request. `None` if limits are disabled. Waits for
+    /// Redis like [`RateLimiter::check`].
     pub async fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         if let Some(shared) = &self.shared {
             let read = |rule: &LimitRule, reply: ScriptReply| rule.statuses(reply.debts);

@@ -15,7 +15,7 @@ use crate::forms::source::{RefusedRequests, Source};
 /// Number of pairs of source and form that are counted separately. Each takes about 50 bytes.
 pub const MAX_COUNTED: usize = 1000;
 
-/// Counts refused requests by source and form. All workers share it.
+/// Counts refused requests by source and form. All workers share one counter.
 #[derive(Default)]
 pub struct RefusalCounter {
     counts: Mutex<RefusalCounts>,

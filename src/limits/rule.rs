@@ -1,4 +1,4 @@
-//! The rule of rate limits: the quotas of both layers, and decisions based on the debts that Redis keeps.
+//! The rate-limiting rule: the quotas of both layers, and decisions based on the debts that Redis keeps.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct ScriptReply {
 }
 
 impl LimitRule {
-    /// Takes the quotas from the options. A network's quota becomes at least that of a source.
+    /// Takes the quotas from the options. The quota of a network is raised to at least that of a source.
     pub fn new(options: &LimitOptions) -> LimitRule {
         let network = options.network.at_least(options.source);
         LimitRule {
@@ -44,7 +44,7 @@ impl LimitRule {
         Some(LimitDecision { admission, statuses: Some(statuses) })
     }
 
-    /// The quotas' status for these debts. `None` if a debt exceeds the maximum of this rule.
+    /// The status of each quota, given these debts. `None` if a debt exceeds the maximum of this rule.
     pub fn statuses(&self, debts: [u32; 4]) -> Option<QuotaStatuses> {
         let [[a, b], [c, d]] = [self.source, self.network];
         let windows = [a, b, c, d];

@@ -2,15 +2,14 @@
 //! times.
 //!
 //! Each key has one cell in each of [`ROWS`] rows, chosen by a hash with a random secret, and shares these
-//! cells with other keys. A key's debt is the minimum over its cells. Charging the key raises those of its
-//! cells that are below the new debt to the new debt. A cell therefore holds at least the debt of each of its
-//! keys:
+//! cells with other keys. A key's debt is the minimum over its cells. Charging a key raises each of its cells
+//! to at least the new debt. A cell therefore holds at least the debt of each of its keys:
 //!
 //! - The sketch never allows a request that an exact table would refuse. It has no entries that could be
 //!   evicted.
 //! - It refuses a key wrongly only if all four of its cells hold debts of other keys. If a fraction `p` of
 //!   the cells is exhausted, that happens to `p⁴` of all new keys. Because the hash is secret, an attacker
-//!   cannot choose them.
+//!   cannot choose which keys.
 //!
 //! A cell packs two 32-bit counts, one per window. Because these wrap around, each cell is visited regularly
 //! and cleared once its debts have expired. Zero means no debt, so memory that was never written to is never
@@ -50,7 +49,7 @@ impl CellTable {
         CellTable { hasher: RandomState::new(), bits, cells, used: Duration::ZERO, lifetime }
     }
 
-    /// Sets the time since the limiter's start, which never decreases. If all debts have expired since the
+    /// Sets the time since the limiter started, which never decreases. If all debts have expired since the
     /// last use, clears the cells and returns true.
     pub(super) fn advance(&mut self, elapsed: Duration) -> bool {
         let expired = elapsed.saturating_sub(self.used) >= self.lifetime;
@@ -72,11 +71,11 @@ impl CellTable {
 pub(super) struct Sketch {
     windows: [WindowQuota; 2],
     table: CellTable,
-    /// The number of cell visits since the limiter's start, over all rounds.
+    /// The number of cell visits since the limiter started, over all rounds.
     swept: u64,
 }
 
-/// One key's cells, and its debts at one moment.
+/// The cells of one key, and its debts at the time of the lookup.
 #[derive(Clone, Copy)]
 pub(super) struct SketchEntry {
     places: [usize; ROWS],
@@ -121,7 +120,7 @@ impl Sketch {
         gcra::time_until_allowed(&self.windows, entry.debts)
     }
 
-    /// Charges one request. [`Sketch::wait`] must have returned zero for it.
+    /// Charges one request. [`Sketch::wait`] must have returned zero for this entry.
     pub(super) fn charge(&mut self, entry: &mut SketchEntry) {
         entry.debts = self.map_windows(entry, WindowQuota::debt_after_request);
         for place in entry.places {
@@ -159,7 +158,7 @@ impl Sketch {
         [f(&self.windows[0], entry.debts[0]), f(&self.windows[1], entry.debts[1])]
     }
 
-    /// The time since the limiter's start in ticks of each window.
+    /// The time since the limiter started, in ticks of each window.
     fn now_in_ticks(&self) -> [u64; 2] {
         self.windows.map(|window| window.ticks_in(self.table.used))
     }
@@ -181,7 +180,8 @@ fn places(hash: u64, bits: u32) -> [usize; ROWS] {
 fn unpack(cell: u64, windows: &[WindowQuota; 2], now: [u64; 2]) -> [u32; 2] {
     let debt = |arrival: u32, window: &WindowQuota, now: u64| {
         let debt = arrival.wrapping_sub(low_32_bits(now));
-        // An arrival time further ahead has expired and wrapped around. `pack` may add one tick.
+        // An arrival time further ahead than the largest debt has expired and wrapped around. `pack` may add
+        // one tick.
         if arrival == 0 || debt > window.max_debt() + 1 { 0 } else { debt }
     };
     [debt(low_32_bits(cell), &windows[0], now[0]), debt(low_32_bits(cell >> 32), &windows[1], now[1])]

@@ -15,7 +15,7 @@ pub const ACCESS_LOG_TARGET: &str = "frontdesk_requests";
 
 pub(super) struct ServedRequest<'a> {
     pub(super) method: &'a str,
-    /// Without the query, still percent-encoded.
+    /// The path without the query, still percent-encoded.
     pub(super) path: &'a str,
     pub(super) labels: RequestLabels,
     pub(super) status: StatusCode,
@@ -24,9 +24,9 @@ pub(super) struct ServedRequest<'a> {
     pub(super) took: Duration,
 }
 
-/// Counts and logs a request. The log entry has no query, address, User-Agent or Referer. Paths that the site
-/// does not have and unknown methods are left out as well, because they could contain anything that a visitor
-/// typed.
+/// Counts and logs a request. The log entry has no query, address, User-Agent or Referer. Unknown methods,
+/// and paths that do not exist on the site, are left out as well, because they could contain anything that a
+/// visitor typed.
 pub(super) fn record(
     app: &AppState,
     snapshot: &Snapshot,
@@ -39,7 +39,7 @@ pub(super) fn record(
         return;
     }
     let path = path::decode(request.path).ok();
-    // Requests are redirected to HTTPS without checking that the path exists.
+    // Redirects to HTTPS do not check whether the path exists.
     let path = path.filter(|path| labels.class == Class::Form || snapshot.site.get(path).is_some());
     tracing::info!(
         target: ACCESS_LOG_TARGET,

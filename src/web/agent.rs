@@ -48,7 +48,7 @@ pub struct AgentOptions {
     pub allow_private: bool,
     /// Certificate authorities that are trusted in addition to the public ones.
     pub extra_roots: Option<ExtraRoots>,
-    /// The public origin of the site. Signatures must be made for it.
+    /// The public origin of the site. Signatures must be made for this origin.
     pub origin: SiteOrigin,
     /// The maximum total time that one request waits for keys to be fetched.
     pub key_timeout: Duration,
@@ -63,7 +63,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Does not fetch anything yet: a directory is fetched when a request needs it.
+    /// Creates a verifier without keys. A directory is fetched only when a request needs its keys.
     pub fn new(options: &AgentOptions) -> Agents {
         let client = FetchClient::new(
             NameResolver::System,

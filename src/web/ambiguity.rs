@@ -15,7 +15,7 @@ pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
         return Some(with_header(text(StatusCode::NOT_IMPLEMENTED, reason), CONNECTION, "close"));
     }
     if head.method == Method::CONNECT {
-        // A client may send tunnelled data right after CONNECT; it must not be parsed as HTTP.
+        // A client may send tunnelled data right after CONNECT, and that data must not be parsed as HTTP.
         return Some(with_header(bad_request("this server is not a proxy"), CONNECTION, "close"));
     }
     let hosts = head.headers.get_all(HOST);
@@ -24,7 +24,7 @@ pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
     {
         return Some(bad_request("it does not name a valid host"));
     }
-    // Malformed in HTTP/2 (RFC 9113 §8.2.1); HTTP/1 parsers trim it.
+    // Surrounding whitespace is malformed in HTTP/2 (RFC 9113 §8.2.1); HTTP/1 parsers trim it.
     let is_padded = |value: &HeaderValue| value.as_bytes().trim_ascii().len() != value.len();
     if head.version == Version::HTTP_2 && head.headers.values().any(is_padded) {
         return Some(bad_request("the value of a header field begins or ends with whitespace"));
@@ -32,7 +32,7 @@ pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
     None
 }
 
-/// Whether the request has no transfer coding, or exactly `chunked` (RFC 9112 §7). hyper checks only the last
+/// Whether the request has no transfer coding or only `chunked` (RFC 9112 §7). hyper checks only the last
 /// coding, and would mistake a compressed body for plain data.
 fn has_supported_coding(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();

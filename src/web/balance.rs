@@ -1,5 +1,5 @@
-//! Distributes connections among the workers. All workers accept from the same sockets, so without this the
-//! first idle worker would accept and keep most connections in a burst.
+//! Distributes connections among the workers. All workers accept from the same sockets, so without balancing,
+//! the first idle worker would accept and keep most connections in a burst.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::conn_limits::ConnPermit;
 use super::socket::{Peer, Scheme};
 
-/// A worker keeps a new connection unless it has over this many more connections than the least loaded
-/// worker.
+/// A worker keeps a new connection unless its connections outnumber those of the least loaded worker by more
+/// than this.
 const SLACK: usize = 1;
 
 /// Transfers connections from one worker to others. The receivers close when all balancers have been dropped.
@@ -23,10 +23,10 @@ pub(super) struct Balancer {
     workers: Arc<[UnboundedSender<(AcceptedConn, ConnGuard)>]>,
 }
 
-/// An accepted connection from which nothing has been read.
+/// An accepted connection from which nothing has been read yet.
 pub(super) struct AcceptedConn {
     pub(super) scheme: Scheme,
-    /// Not registered with a runtime.
+    /// Not registered with a runtime yet.
     pub(super) stream: TcpStream,
     pub(super) peer: Peer,
     /// Counts the connection towards the total and its source's limit.
@@ -80,7 +80,7 @@ impl Balancer {
     /// The index of the worker that should serve a new connection.
     fn choose_worker(&self) -> usize {
         let open = |worker: usize| self.open[worker].load(Relaxed);
-        // Skip workers that have stopped: they would always have the fewest.
+        // Skip workers that have stopped: they would always have the fewest connections.
         let workers = (0..self.open.len()).filter(|worker| !self.workers[*worker].is_closed());
         let fewest = workers.min_by_key(|worker| open(*worker)).unwrap_or(self.own);
         if open(self.own) > open(fewest) + SLACK { fewest } else { self.own }

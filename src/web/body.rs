@@ -13,14 +13,14 @@ use super::response::Refusal;
 use super::slot::{Charge, Slot};
 use crate::forms::MAX_BODY_BYTES;
 
-/// Maximum length in bytes of an unwanted body that is read and discarded. Without reading it, a client that
-/// is still sending would see a connection reset instead of the response.
+/// Maximum length in bytes of an unwanted body that is read and discarded. If the server did not read the
+/// body, a client that is still sending would see a connection reset instead of the response.
 const MAX_DRAINED: usize = 8 << 20;
 
 /// Maximum time that is spent on discarding an unwanted body.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// The body of a request. Its memory is charged to the connection.
+/// The body of a request, whose memory is charged to the connection.
 pub(super) struct RequestBody {
     body: Incoming,
     slot: Arc<Slot>,
@@ -63,8 +63,8 @@ impl RequestBody {
         tokio::time::timeout(timeout, whole).await.unwrap_or(Err(Refusal::Slow))
     }
 
-    /// Reads and discards the rest of the body. Returns whether its end was reached, so that the connection
-    /// can be reused.
+    /// Reads and discards the rest of the body. Returns whether the end was reached; only then can the
+    /// connection be reused.
     pub(super) async fn drain(&mut self) -> bool {
         let rest = async {
             let mut drained = 0;

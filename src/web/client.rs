@@ -12,7 +12,7 @@ use super::socket::Peer;
 use super::trusted_proxies::{FORWARDED, Network, X_FORWARDED_FOR, is_trusted};
 
 /// The header in which trusted proxies report the client. The other header is ignored, because a proxy that
-/// sets one of them forwards the other one unchanged from the client.
+/// sets one of them forwards the client's value of the other one unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For`: addresses, separated by commas.
@@ -55,8 +55,8 @@ impl ForwardedHeader {
 /// addresses are returned as IPv4 addresses.
 ///
 /// A hop that cannot be parsed ends the chain of trust: the result is the address of the proxy that wrote it,
-/// and all such clients share that address's limits. `unknown` and obfuscated names (`_hidden`) are such hops
-/// (RFC 7239 §6.2, §6.3).
+/// and all such clients share that address's limits. `unknown` and obfuscated names (`_hidden`) count as hops
+/// that cannot be parsed (RFC 7239 §6.2, §6.3).
 pub fn client_ip(peer: Peer, headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> IpAddr {
     let reported = if is_trusted(proxies, peer) { forwarded_client(headers, proxies, header) } else { None };
     reported.unwrap_or(peer.address)

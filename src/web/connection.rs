@@ -39,7 +39,7 @@ impl SendProgress {
         Self { began, length, written: 0 }
     }
 
-    /// Bytes that have not been written yet. An estimate, because the lengths do not include HTTP framing.
+    /// The estimated number of bytes that have not been written yet. The lengths do not include HTTP framing.
     pub(super) fn unsent(&self) -> u64 {
         self.length.saturating_sub(self.written)
     }
@@ -50,7 +50,7 @@ impl SendProgress {
     }
 }
 
-/// Returns [`LAST_REQUEST_GRACE`] after the server has stopped accepting connections.
+/// Waits until the server has stopped accepting connections, and then for another [`LAST_REQUEST_GRACE`].
 pub(super) async fn wait_for_shutdown(phase: &mut watch::Receiver<ShutdownPhase>) {
     let observed = phase.clone();
     // Unconstrained, because the first poll must register the waker even if the task's budget is used up.
@@ -74,7 +74,7 @@ pub(super) async fn wait_for_shutdown(phase: &mut watch::Receiver<ShutdownPhase>
 struct LastWaker(Option<Waker>);
 
 impl LastWaker {
-    /// Whether the waker differs from that of the last poll; stores it.
+    /// Stores the waker, and returns whether it differs from that of the last poll.
     fn changed(&mut self, cx: &Context<'_>) -> bool {
         let has_changed = !self.0.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if has_changed {
@@ -98,8 +98,8 @@ pub(super) async fn run_until_deadline<F: Future>(
             return Poll::Ready(Some(output));
         }
         let at = deadline();
-        // Setting an alarm is expensive. If the deadline has moved to a later time, the alarm stays and is
-        // corrected when it fires.
+        // Setting an alarm is expensive. If the deadline has moved to a later time, the alarm stays unchanged
+        // and is corrected when it fires.
         if at < alarm.deadline() {
             alarm.as_mut().reset(at);
         } else if !last_waker.changed(cx) && !alarm.is_elapsed() {
@@ -167,7 +167,7 @@ impl<S: AsyncRead + Unpin, O: Observer + Unpin> AsyncRead for Observed<S, O> {
         let result = if this.unread.is_empty() {
             Pin::new(&mut this.stream).poll_read(cx, buffer)
         } else {
-            // Once its last byte has been taken, `unread` no longer holds memory.
+            // After its last byte has been taken, `unread` no longer holds memory.
             buffer.put_slice(&this.unread.split_to(this.unread.len().min(buffer.remaining())));
             Poll::Ready(Ok(()))
         };

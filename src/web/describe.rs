@@ -1,7 +1,7 @@
 //! Describes the response at every URL of a site, so that `frontdesk export` can publish it on other servers.
 //!
-//! It sends requests to `get_page::choose` and records the responses, so it does not repeat any header
-//! itself.
+//! This module passes requests to `get_page::choose` and records the responses, so it does not need its own
+//! definitions of the headers.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
@@ -14,9 +14,9 @@ use crate::pages::{File, Site, SiteEntry, path};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedResponse {
-    /// 200, 308, 404 and so on.
+    /// The status code: 200, 308, 404 and so on.
     pub status: u16,
-    /// Names in lower case, in the order in which they are sent, without `content-length`.
+    /// Headers with lower-case names, in the order in which they are sent, without `content-length`.
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
 }
@@ -27,12 +27,12 @@ impl RecordedResponse {
     }
 }
 
-/// A representation in each prepared encoding: first identity, then the others in the order of preference.
+/// A representation in each prepared encoding: first identity, then the others in order of preference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedResponses(pub Vec<(Encoding, RecordedResponse)>);
 
 impl EncodedResponses {
-    /// The response without encoding.
+    /// The unencoded response.
     pub fn identity(&self) -> &RecordedResponse {
         &self.0[0].1
     }
@@ -50,9 +50,9 @@ pub enum UrlResponses {
         /// The response if `Accept` allows neither.
         neither: RecordedResponse,
     },
-    /// The same for every `Accept`.
+    /// The response is the same for every `Accept`.
     Single(EncodedResponses),
-    /// 308 to another path.
+    /// A redirect (308) to another path.
     Moved(RecordedResponse),
 }
 
@@ -118,8 +118,8 @@ fn describe_url(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlRespon
     }
 }
 
-/// Records the response to a client that accepts one media type (neither HTML nor Markdown, if it is `None`)
-/// and prefers one encoding. `is_read` means that the method is GET.
+/// Records the response to a client that accepts only `media` (neither HTML nor Markdown if it is `None`) and
+/// prefers one encoding. `is_read` means that the method is GET.
 fn record_response_to(
     site: &Site,
     path: &str,
@@ -140,7 +140,7 @@ fn record_response_to(
     record(choose(site, path, is_read, &headers).0.into_response(site, None))
 }
 
-/// Converts a response, with the security headers added.
+/// Converts a response, and adds the security headers.
 fn record(response: HttpResponse) -> RecordedResponse {
     let (head, body) = add_security_headers(response).into_parts();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

@@ -5,8 +5,8 @@
 //! falls back to hyper, which receives the unserved bytes and serves all further requests. Both use
 //! `get_page::choose` and `Selection::head`; a fuzz target compares their responses to the same bytes.
 //!
-//! The connections of a worker share one set of buffers: a request that has arrived is served before another
-//! connection is polled. Idle connections therefore need no buffers.
+//! The connections of a worker share one set of buffers, because each request that has arrived is served
+//! before another connection is polled. Idle connections therefore need no buffers.
 
 mod header_writer;
 mod parse_cache;
@@ -132,7 +132,7 @@ impl FastPathConn<'_> {
         };
         beginning.copy_from_slice(&unserved);
         let mut length = unserved.len();
-        // Read the clock only for a request: a connection may also wake up without one.
+        // Read the clock only if there is a request: a connection can also wake up without one.
         let mut since = (length > 0).then(Instant::now);
         loop {
             let mut served = 0;

@@ -1,4 +1,5 @@
-//! GET and HEAD: looks up the path, negotiates representation and encoding, and evaluates preconditions.
+//! GET and HEAD: looks up the path, negotiates the representation and the encoding, and evaluates
+//! preconditions.
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
@@ -22,7 +23,7 @@ pub(super) const API: &str = "/api/";
 
 /// The response to a request for anything but the forms.
 pub(super) enum Choice<'a> {
-    /// A representation in memory, or 304 for it.
+    /// A representation in memory, or a 304 response for it.
     Send(Selection<'a>),
     /// 404 for clients that accept neither HTML nor Markdown.
     NotFound,
@@ -247,7 +248,7 @@ fn any_etag(line: &[u8], is_match: impl Fn(&str) -> bool) -> bool {
         return true;
     }
     let Ok(line) = std::str::from_utf8(line) else { return false };
-    // Our validators contain no comma, so splitting at every comma is safe.
+    // The server's ETags contain no commas, so splitting at every comma is safe.
     line.split(',').map(str::trim).any(is_match)
 }
 

@@ -56,8 +56,8 @@ pub(super) async fn serve(
             peer.trust = Trust::Never;
         }
     }
-    // Proxies reuse connections. With a shorter timeout, they might send a request on one that the server has
-    // just closed.
+    // Proxies reuse connections. With a shorter timeout, a proxy might send a request on a connection that
+    // the server has just closed.
     let mut timeouts = options.timeouts;
     if is_trusted(&options.trusted_proxies, peer) {
         timeouts.idle = timeouts.idle.max(PROXY_IDLE);
@@ -71,14 +71,15 @@ pub(super) async fn serve(
     let conn = ConnContext { worker, timeouts, scheme, peer, phase, slot };
     match scheme {
         Scheme::Http => conn.serve_cleartext(stream).await,
-        // Boxed, like other rare cases below: an idle connection takes as much memory as its largest state.
+        // Boxed, like other rare cases below: an idle connection's future takes as much memory as its largest
+        // state.
         Scheme::Https => Box::pin(conn.serve_tls(stream)).await,
     }
 }
 
 impl WorkerState {
-    /// Serves HTTP/1 or HTTP/2 on `stream` as on a connection from a public cleartext socket. Requires a
-    /// single-threaded tokio runtime with timers.
+    /// Serves HTTP/1 or HTTP/2 on `stream`, as if it were a connection from a public cleartext socket.
+    /// Requires a single-threaded tokio runtime with timers.
     pub async fn serve_stream(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin,

@@ -46,7 +46,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Box::pin(serve_hyper(conn, stream, timer)).await;
 }
 
-/// Serves plain requests on the fast path. Returns after a deadline or during shutdown as well.
+/// Serves plain requests on the fast path. Also returns after a missed deadline and during shutdown.
 async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut ConnContext<'_>,
     unserved: Bytes,
@@ -81,7 +81,7 @@ async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     })
 }
 
-/// Serves requests with hyper until the connection ends, misses a deadline or the server stops.
+/// Serves requests with hyper until the connection ends or misses a deadline, or the server stops.
 async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(
     conn: ConnContext<'_>,
     stream: S,
@@ -109,7 +109,7 @@ async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(
         .max_headers(MAX_FIELDS)
         // A client that has closed its sending side may still read the response.
         .half_close(true)
-        // The timer has a deadline for every phase, including this one.
+        // The timer has a deadline for every phase, including reading the header.
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);

@@ -53,7 +53,7 @@ const RESET_UNSEEN: usize = 32;
 /// The maximum number of streams per connection that hyper resets because of the client's errors.
 const RESET_BY_US: usize = 256;
 
-/// Bodies are sent in chunks of this many bytes, so that the progress of the client is visible.
+/// Bodies are sent in chunks of this many bytes, so that the client's progress is visible.
 const CHUNK: usize = 16 * 1024;
 
 /// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,
@@ -98,8 +98,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     if is_over {
         return;
     }
-    // GOAWAY: requests that the client sends before it receives the frame are still served, so the client
-    // knows which requests it may retry (RFC 9113 §6.8).
+    // This sends GOAWAY. Requests that the client sends before it receives the frame are still served, so the
+    // client knows which requests it may retry (RFC 9113 §6.8).
     connection.as_mut().graceful_shutdown();
     conn.deadlines.borrow_mut().stopping_since = Some(Instant::now());
     let _ = run_until_deadline(|| conn.next_deadline(), connection).await;
@@ -118,7 +118,7 @@ async fn respond(
         router::respond(&app, scheme, peer, request, &active_request.conn.slot).await.into_parts();
     let mut bytes = body.collect().await.unwrap_or_default().to_bytes();
     if is_head {
-        // The headers of the GET response without its body (RFC 9110 §9.3.2).
+        // Keep the headers of the GET response, but not its body (RFC 9110 §9.3.2).
         if !bytes.is_empty() {
             head.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(bytes.len()));
         }
@@ -132,7 +132,7 @@ async fn respond(
 
 /// The state that the stream, the requests and the deadline check of one connection share, on one thread.
 struct Http2Conn {
-    /// The deadline for the first byte; `None` once it has arrived.
+    /// The deadline for the first byte; `None` after it has arrived.
     first_byte: Cell<Option<Instant>>,
     guard: RefCell<Guard>,
     deadlines: RefCell<Deadlines>,

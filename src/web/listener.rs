@@ -56,7 +56,7 @@ pub(super) fn run(
         drop(balancer);
         let receiving = tasks.clone();
         accepting.push(tokio::task::spawn_local(async move {
-            // Ends after the last transfer, when no worker accepts connections any more.
+            // Ends after the last transfer, when all workers have stopped accepting connections.
             while let Some((accepted, guard)) = transferred.recv().await {
                 receiving.spawn_connection(accepted, guard);
             }
@@ -64,8 +64,8 @@ pub(super) fn run(
         let app = tasks.worker.app.clone();
         drop(tasks);
         for accepting in accepting {
-            // A panic in a connection's task affects no other connection, but a panic here would leave a
-            // worker that serves no requests.
+            // A panic in a connection's task does not affect other connections, but a panic here would leave
+            // a worker that serves no requests.
             if let Err(error) = accepting.await
                 && error.is_panic()
             {
@@ -109,7 +109,8 @@ async fn accept(
     let mut phase = tasks.phase.clone();
     let mut failing = false;
     let admit = |stream, peer| {
-        // Above a limit the connection is closed without a response: waiting for its request would cost more.
+        // Above a limit, the connection is closed without a response: waiting for its request would cost
+        // more.
         match connections.admit(peer, &app.snapshot.load().options) {
             Ok(place) => {
                 let accepted = AcceptedConn { scheme, stream, peer, place };
@@ -179,7 +180,8 @@ impl Reserve {
         self.reopen();
     }
 
-    /// Opens the spare descriptor again if another thread has used the last free one.
+    /// Opens the spare descriptor again if it is closed. An earlier attempt may have failed because another
+    /// thread had used the last free descriptor.
     fn reopen(&mut self) {
         if self.0.is_none() {
             *self = Self::new();

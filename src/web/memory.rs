@@ -1,5 +1,5 @@
-//! Keeps the process's memory below `server.max_memory`: estimates what each connection holds, and closes the
-//! connections that hold the most while memory is short.
+//! Keeps the process's memory below `server.max_memory`: estimates how much each connection holds and, while
+//! memory is short, closes the connections that hold the most.
 //!
 //! Connections charge their memory to their slots (`slot.rs`); plain requests over HTTP/1.1 charge nothing. A
 //! thread compares the process's resident memory with the limit. Near the limit, it closes connections: first
@@ -33,8 +33,8 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 /// moment to close.
 const RESERVE: u64 = 8;
 
-/// The minimum that is kept free, in bytes, or a quarter of the limit if that is less: memory grows as fast
-/// under a low limit as under a high one.
+/// The minimum amount of memory that is kept free, in bytes, or a quarter of the limit if that is less.
+/// Memory grows as fast under a low limit as under a high one.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold an eighth of the limit.
@@ -43,7 +43,7 @@ const ALLOWANCE: u64 = 8;
 /// How long a source is refused after its connections were closed.
 const BLOCKED_FOR: Duration = Duration::from_secs(10);
 
-/// How long memory must be above the limit before the log reports that connections are not the cause: a
+/// How long memory must be above the limit before the log reports that connections are not the cause. A
 /// reload may briefly need more memory. After the same delay, the log reports that memory is below the limit
 /// again.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ const WARN_EVERY: Duration = Duration::from_mins(10);
 enum Action {
     /// There is enough memory, or enough connections are being closed.
     Nothing,
-    /// Connections that hold this many bytes must be closed.
+    /// Connections that together hold this many bytes must be closed.
     Shed(u64),
     /// There is too little memory, but connections are not the cause.
     Warn,
@@ -76,7 +76,7 @@ fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     }
 }
 
-/// The bytes below the limit that are kept free.
+/// The number of bytes below the limit that are kept free.
 fn reserve(limit: u64) -> u64 {
     (limit / RESERVE).max(LEAST_RESERVE.min(limit / 4))
 }
@@ -95,7 +95,7 @@ fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> 
         *of_source.entry(holding.source).or_default() += holding.bytes;
         *of_network.entry(holding.source.network()).or_default() += holding.bytes;
     }
-    // The last connection of a network is closed first.
+    // The connections of a network are closed from the end of this list.
     holdings.sort_by_key(|holding| (of_source[&holding.source], holding.source, holding.bytes));
     let mut by_network: HashMap<SourceNetwork, Vec<Holding>> = HashMap::new();
     for holding in holdings {
@@ -167,7 +167,7 @@ struct Log {
     /// time of the last closure.
     closed: Option<(usize, Instant)>,
     closing_warned_at: Option<Instant>,
-    /// The time since which memory has been above the limit without connections being the cause.
+    /// The time at which memory rose above the limit for a reason other than connections.
     above_since: Option<Instant>,
     above_warned_at: Option<Instant>,
 }
@@ -198,7 +198,7 @@ impl Log {
         }
     }
 
-    /// Whether it is time to log that connections are not the cause.
+    /// Whether it is time to log that memory is above the limit and that connections are not the cause.
     fn is_warning_due(&mut self, now: Instant) -> bool {
         let since = *self.above_since.get_or_insert(now);
         now.saturating_duration_since(since) >= PATIENCE && may_warn_again(self.above_warned_at, now)

@@ -67,23 +67,23 @@ label! {
 
 label! {
     SubmissionResult {
-        /// It is stored, as a submission or as a repeat of one.
+        /// The form is stored, as a submission or as a repeat of one.
         Accepted = "accepted",
         /// A field is invalid: 400.
         Invalid = "invalid",
-        /// Its source exceeded its rate limit: 429.
+        /// The source or its network exceeded a limit: 429.
         Limited = "limited",
-        /// Its body is too long: 413.
+        /// The body is too long: 413.
         TooLarge = "too_large",
-        /// Its body did not arrive in time: 408.
+        /// The body did not arrive in time: 408.
         Slow = "slow",
-        /// The connection broke before its body was complete.
+        /// The connection broke before the body was complete.
         Broken = "broken",
-        /// It could not be stored: 500.
+        /// The submission could not be stored: 500.
         NotKept = "not_kept",
-        /// It is large, and the disk has little free space: 500.
+        /// The submission is large, and disk space is low: 500.
         LowDisk = "low_disk",
-        /// It is stored, but no channel confirmed it in time: 500.
+        /// The submission is stored, but no channel confirmed it in time: 500.
         NotConfirmed = "not_confirmed",
     }
 }
@@ -93,17 +93,17 @@ label! {
     CloseReason {
         /// The server has the maximum number of connections.
         All = "all",
-        /// Its source has the maximum number of connections.
+        /// The source has the maximum number of connections.
         Source = "source",
-        /// Its network has the maximum number of connections.
+        /// The network has the maximum number of connections.
         Network = "network",
-        /// It was idle, and the server was close to the maximum number of connections.
+        /// The connection was idle, and the server was close to the maximum number of connections.
         Evicted = "evicted",
-        /// Memory was short, and its source held the most memory.
+        /// Memory was short, and the source held the most memory.
         Memory = "memory",
         /// The process has no free file descriptor.
         Descriptors = "descriptors",
-        /// The client sent nothing in time.
+        /// The client did not send its first byte in time.
         FirstByte = "first_byte",
         /// The header of a request was not complete in time.
         Header = "header",
@@ -172,9 +172,9 @@ struct Shard {
 #[derive(Debug, Default)]
 struct SharedCounters {
     shards: Mutex<Vec<Arc<Shard>>>,
-    /// Reloads since the start: successful and failed.
+    /// The numbers of successful and of failed reloads since the start.
     reloads: [AtomicU64; 2],
-    /// The time of the last reload, in Unix seconds; 0 for never.
+    /// The time of the last reload, in Unix seconds; 0 if there was none.
     reloaded_at: AtomicI64,
     lost_lines: Arc<AtomicU64>,
 }
@@ -204,7 +204,7 @@ impl Metrics {
         Self { shared, own }
     }
 
-    /// Counts a reload. `is_done` means that it succeeded.
+    /// Counts a reload. `is_done` means that the reload succeeded.
     pub fn record_reload(&self, is_done: bool, at: Timestamp) {
         self.shared.reloads[usize::from(!is_done)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);

@@ -26,7 +26,7 @@ use super::response::{HttpResponse, method_not_allowed, text, with_header};
 use super::socket::Socket;
 use super::state::{AppState, ShutdownPhase};
 
-/// The maximum number of open connections; further ones are closed at once.
+/// The maximum number of open connections; further connections are closed at once.
 const MAX_CONNECTIONS: usize = 64;
 
 /// Maximum length of a request's header in bytes.

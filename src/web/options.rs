@@ -19,7 +19,7 @@ pub struct Timeouts {
     /// For reading the body of a form.
     pub body: Duration,
     /// Between two requests on a connection, and between two reads of a response; on average, a client must
-    /// read 16 KiB a second. Connections of trusted proxies may be idle for longer.
+    /// read 16 KiB per second. Connections of trusted proxies may be idle for longer.
     pub idle: Duration,
     /// From the end of a request's header to the beginning of the response.
     pub exchange: Duration,
@@ -29,7 +29,7 @@ pub struct Timeouts {
 pub struct WebOptions {
     /// Number of threads that serve requests.
     pub workers: usize,
-    /// Maximum number of open connections; further ones are closed at once.
+    /// Maximum number of open connections; further connections are closed at once.
     pub max_connections: usize,
     /// Maximum number of connections from one IPv4 address or IPv6 /64, except for trusted proxies.
     pub max_connections_per_source: usize,
@@ -49,11 +49,12 @@ pub struct WebOptions {
     /// How long the server continues to accept connections after it is asked to stop, while `/readyz` returns
     /// 503.
     pub drain: Duration,
-    /// How much time open connections then have to finish their exchanges.
+    /// How long open connections have to finish their exchanges after [`WebOptions::drain`].
     pub shutdown_grace: Duration,
     /// Names of the forms whose 200 response waits until a channel has confirmed the submission.
     pub confirmed_forms: Vec<&'static str>,
-    /// Time limit for that confirmation. After it, the response is 500, but delivery continues.
+    /// Time limit for the confirmation of a submission. After this time, the response is 500, but delivery
+    /// continues.
     pub confirm_timeout: Duration,
     /// Whether the fast path serves plain HTTP/1.1 requests instead of hyper. The responses are the same.
     pub fast_path: bool,

@@ -27,7 +27,7 @@ use crate::limits::{Admission, QuotaStatuses, Source};
 use crate::screening::{Evidence, Origin, Rate, RequestFacts};
 use crate::store::disk::SMALL_BODY_BYTES;
 
-/// How long refused requests are counted in memory before they are stored.
+/// How long refused requests are counted in memory before the counts are stored.
 const PRESSURE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A request for a form's endpoint.
@@ -74,8 +74,9 @@ impl FormRequest<'_> {
         response
     }
 
-    /// Stores one submission from `source`, whose share of its quota is `rate`. On success, it is on stable
-    /// storage. After an error other than [`Refusal::NotConfirmed`], no part of it is stored.
+    /// Stores one submission from `source`, which has used the share `rate` of its quota. On success, the
+    /// submission is on stable storage. After an error other than [`Refusal::NotConfirmed`], no part of it is
+    /// stored.
     async fn submit(&self, source: Source, rate: Rate, body: &mut RequestBody) -> Result<(), Refusal> {
         let Self { app, snapshot, form, head, .. } = *self;
         if !is_json(&head.headers) {
@@ -137,12 +138,12 @@ impl FormRequest<'_> {
     }
 }
 
-/// Converts a wait to whole seconds, rounded up: a client that waits for this time is accepted.
+/// Converts a wait to whole seconds, rounded up: a client that waits this long is accepted.
 fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// How much of its own quota the source has used, in the window (minute or hour) of which it has used the
+/// How much of its own quota the source has used, in the window (minute or hour) in which it has used the
 /// larger share. The network's quota does not count, because other sources share it.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
@@ -155,11 +156,12 @@ fn origin(head: &Parts, base_url: &str) -> Origin {
     Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }
 
-/// The header is defined in Fetch Metadata Request Headers (W3C).
+/// How the origin of a request relates to this site, as reported by the browser (Fetch Metadata Request
+/// Headers, W3C).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Counts a refused request. The first one schedules a task that stores all counts. They are only statistics,
-/// so a failure to store them is ignored.
+/// Counts a refused request. The first one schedules a task that stores all counts. The counts are only
+/// statistics, so a failure to store them is ignored.
 fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
     if app.refusals.record(source, form.name) {
         let app = app.clone();
@@ -180,7 +182,7 @@ fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     (lines.next().is_none() && !matches!(key, "" | "\"\"")).then(|| key.to_owned())
 }
 
-/// Whether every `Content-Type` is `application/json`, with any parameters.
+/// Whether the request has a `Content-Type`, and each one is `application/json` with any parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(CONTENT_TYPE).iter().peekable();
     lines.peek().is_some()

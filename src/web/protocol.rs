@@ -18,7 +18,7 @@ pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The size of the first read, in bytes. Most requests fit, so detection costs no additional read.
 const FIRST_READ: usize = 4096;
 
-/// Reads until the protocol is clear. Returns the protocol and the bytes that were read, or an error if the
+/// Reads until the protocol is known. Returns the protocol and the bytes that were read, or an error if the
 /// connection ends before the first byte.
 ///
 /// The caller enforces the deadline.

@@ -106,25 +106,27 @@ fn error(status: StatusCode, sentence: &str) -> HttpResponse {
 /// operator will free space.
 const LOW_DISK_RETRY_SECONDS: u64 = 600;
 
-/// Why a submission was not answered with 200.
+/// The reason why the response to a submission is not 200.
 pub(super) enum Refusal {
     Method,
-    /// Over the rate limit; seconds until it would be accepted.
+    /// The source or its network is over a rate limit. Contains the number of seconds until the submission
+    /// would be accepted.
     TooMany(u64),
-    /// Over the byte limit; seconds until it would be accepted.
+    /// The source or its network is over its byte budget. Contains the number of seconds until the submission
+    /// would be accepted.
     OverBudget(u64),
     MediaType,
     Slow,
     Broken,
     TooLong,
-    /// Fields are invalid; the sentence names all of them.
+    /// Some fields are invalid; the sentence names all of them.
     Invalid(String),
-    /// It could not be stored. The log has the reason, with this id.
+    /// The submission could not be stored. The log has the reason, in an entry with this id.
     NotStored(RequestId),
     /// The submission is large, and disk space is low. The log has an entry with this id.
     LowDisk(RequestId),
-    /// It is stored, but no channel has confirmed it in time, which a 200 promises for this form. The log has
-    /// an entry with this id.
+    /// The submission is stored, but no channel has confirmed it in time, and a 200 for this form promises
+    /// that confirmation. The log has an entry with this id.
     NotConfirmed(RequestId),
 }
 

@@ -31,7 +31,7 @@ pub(super) async fn respond(
     slot: &Arc<Slot>,
 ) -> HttpResponse {
     let began = Instant::now();
-    // One snapshot for the whole request, so that a reload cannot change it halfway.
+    // Use one snapshot for the whole request, so that a reload halfway through does not affect it.
     let snapshot = app.snapshot.load();
     let (head, body) = request.into_parts();
     let _charge = slot.charge(slot::fields_cost(&head.headers));
@@ -114,9 +114,9 @@ pub(super) fn form_at(path: &str) -> Option<&'static Form> {
     }
 }
 
-/// Whether the request names exactly one host; otherwise proxies could route it by another host. HTTP/1.1
-/// requires one Host header (RFC 9112 §3.2). HTTP/2 has `:authority`, and Host must not differ from it (RFC
-/// 9113 §8.3.1).
+/// Whether the request names exactly one host; otherwise, a proxy could route the request by a different
+/// host. HTTP/1.1 requires one Host header (RFC 9112 §3.2). HTTP/2 has `:authority`, and Host must not differ
+/// from it (RFC 9113 §8.3.1).
 fn has_one_host(head: &Parts) -> bool {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (host, is_single) = (hosts.next(), hosts.next().is_none());

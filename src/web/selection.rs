@@ -1,6 +1,6 @@
 //! The selected representation of a resource, and the head of its response.
 //!
-//! [`Selection::head`] alone decides which headers depend on the representation. hyper and the fast path
+//! [`Selection::head`] defines the headers that depend on the representation. Both hyper and the fast path
 //! serialise its result.
 
 use bytes::Bytes;
@@ -25,7 +25,7 @@ pub(super) struct Selection<'a> {
     file: &'a File,
     encoding: Encoding,
     pub(super) kind: ResponseKind,
-    /// Whether another `Accept` could have selected another file.
+    /// Whether a different `Accept` could have selected a different file.
     is_negotiated: bool,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Selection<'a> {
         add(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static(embeddable));
     }
 
-    /// The slot of [`EncodedBody::cached`] for the serialised head. All selections of a body with the same
+    /// The slot for the serialised head in [`EncodedBody::cached`]. All selections of a body with the same
     /// slot have the same head.
     pub(super) fn cache_slot(&self) -> usize {
         const KINDS: usize = CACHE_SLOTS / 2;

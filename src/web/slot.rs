@@ -1,7 +1,7 @@
-//! The slot of a connection: the memory that it holds, and whether it is to be closed.
+//! The slot of a connection: how much memory the connection holds, and whether it is to be closed.
 //!
-//! Code that keeps memory for a client charges it to the slot ([`Slot::charge`]) and drops the charge with
-//! the memory.
+//! Code that holds memory for a client charges that memory to the slot ([`Slot::charge`]), and drops the
+//! charge together with the memory.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -13,8 +13,8 @@ use http::HeaderMap;
 pub(super) mod cost {
     /// Any connection: its task, its socket and its slot.
     pub(in crate::web) const CONNECTION: usize = 6 * 1024;
-    /// A TLS handshake: the client may send 64 KiB before it is complete (the longest message that rustls
-    /// accepts).
+    /// A TLS handshake: the client may send 64 KiB (the longest message that rustls accepts) before the
+    /// handshake is complete.
     pub(in crate::web) const HANDSHAKE: usize = 64 * 1024;
     /// A TLS session, without bytes that are waiting to be sent.
     pub(in crate::web) const TLS: usize = 16 * 1024;
@@ -24,7 +24,7 @@ pub(super) mod cost {
     pub(in crate::web) const HTTP1: usize = 32 * 1024;
     /// An HTTP/2 connection before its first request: its buffers and header tables.
     pub(in crate::web) const HTTP2: usize = 16 * 1024;
-    /// A request over HTTP/2 in progress, or a response that is waiting for a client that does not read.
+    /// An HTTP/2 request in progress, or a response that is waiting for a client that does not read.
     pub(in crate::web) const STREAM: usize = 5 * 1024;
     /// A table entry of an HTTP/2 connection. The connection keeps as many entries as it has had concurrent
     /// requests.
@@ -64,7 +64,7 @@ impl Drop for Charge {
 /// When a connection is closed to free resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closing {
-    /// When it has no request in progress and all responses are sent.
+    /// When the connection has no request in progress and all responses are sent.
     WhenIdle = 1,
     /// At once.
     Now = 2,
@@ -103,7 +103,7 @@ impl Slot {
         }
     }
 
-    /// Runs `future` to completion, or returns `None` once the connection is to be closed at once.
+    /// Runs `future` to completion, or returns `None` as soon as the slot is set to [`Closing::Now`].
     pub(super) async fn unless_closed<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = std::pin::pin!(future);
         let poll = |cx: &mut Context<'_>| match self.closing() {

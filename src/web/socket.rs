@@ -26,7 +26,7 @@ const UNSENT: u32 = 128 * 1024;
 pub enum Address {
     /// An address and a port; port 0 picks a free one.
     Tcp(SocketAddr),
-    /// A socket in the file system. A stale one, without a listening server, is replaced.
+    /// A socket in the file system. A stale socket, on which no server is listening, is replaced.
     Unix(PathBuf),
 }
 
@@ -73,8 +73,8 @@ impl Socket {
                     UnixListener::bind(path)?.into()
                 }
             };
-            // A burst fills the standard library's queue of 128 within milliseconds, and a client that is
-            // dropped retries only after a second.
+            // A burst fills the standard library's queue of 128 within milliseconds, and a client whose
+            // connection is dropped retries only after a second.
             socket.listen(BACKLOG)?;
             Ok(Self(socket))
         };
@@ -214,12 +214,13 @@ pub struct Peer {
 /// When forwarding headers (`X-Forwarded-For` and others) on a connection are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// If the peer's address is that of a trusted proxy: TCP.
+    /// Trusted if the peer's address is that of a trusted proxy. Applies to TCP connections.
     ByAddress,
-    /// Always: a Unix socket. Only proxies on this machine can connect to one.
+    /// Always trusted. Applies to Unix sockets, because only proxies on this machine can connect to one.
     Always,
-    /// Never: the PROXY header names no client (`UNKNOWN`, `LOCAL`). A proxy that speaks the PROXY protocol
-    /// passes bytes on, so the client itself may have written the headers.
+    /// Never trusted. Applies if the PROXY header does not name a client (`UNKNOWN`, `LOCAL`): a proxy that
+    /// speaks the PROXY protocol passes on bytes unchanged, so the client itself may have written the
+    /// headers.
     Never,
 }
 

@@ -38,7 +38,8 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// Serves `site` and passes submissions to `intake`, without rate limits; for tests and benchmarks.
+    /// Creates a state that serves `site` and passes submissions to `intake`, without rate limits. For tests
+    /// and benchmarks.
     pub fn new(site: Site, intake: Intake, options: WebOptions) -> Self {
         let agents = agent::AgentOptions {
             directories: Vec::new(),
@@ -76,7 +77,7 @@ impl AppState {
         self.store.record_refusals(self.refusals.drain(), Timestamp::now()).await
     }
 
-    /// The same state for one worker, which counts metrics in its own memory.
+    /// A copy of the state for one worker, which counts metrics in its own shard.
     pub(super) fn for_worker(&self) -> Self {
         Self { metrics: self.metrics.for_worker(), ..self.clone() }
     }
@@ -89,15 +90,15 @@ pub struct Snapshot {
     pub site: Arc<Site>,
     /// Lets a form's handler wait for a delivery.
     pub confirmations: Confirmations,
-    /// The rate limiter. A reload that does not change its options keeps it.
+    /// The rate limiter. A reload replaces it only if its options change.
     pub limiter: Arc<RateLimiter>,
-    /// The limiter of bytes per source. A reload that does not change its options keeps it.
+    /// Limits the bytes per source and network. A reload replaces the limiter only if its options change.
     pub byte_limiter: Arc<ByteLimiter>,
-    /// Verifies agents' signatures. A reload that does not change its options keeps it and the keys that it
-    /// has fetched.
+    /// Verifies agents' signatures. A reload replaces this verifier, and the keys that it has fetched, only
+    /// if its options change.
     pub agents: Arc<Agents>,
     pub options: Arc<WebOptions>,
-    /// Number of this snapshot, counted from 1.
+    /// The number of this snapshot, counted from 1.
     pub generation: u64,
 }
 

@@ -105,7 +105,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Loads the certificate, or starts to order one, and starts the thread that watches it.
+    /// Loads the certificate, or starts ordering one, and starts the thread that watches it.
     ///
     /// Certificate files must already be usable. With ACME, handshakes fail until the authority has issued
     /// the first certificate.
@@ -138,9 +138,9 @@ impl Tls {
         self.current.get().map(|certificate| certificate.not_after)
     }
 
-    /// Performs the handshake. The first byte must arrive within the first limit, and the handshake must
-    /// complete within the second one after that. Returns `None` if the connection ends with the handshake,
-    /// which is the case for plain-text requests and ACME validations.
+    /// Performs the handshake. The first byte must arrive within `first_byte`, and the handshake must
+    /// complete within `header` after that. Returns `None` if the connection ends with the handshake, which
+    /// is the case for plain-text requests and ACME validations.
     pub(super) async fn accept(
         &self,
         stream: TcpStream,
@@ -178,17 +178,19 @@ impl Tls {
 /// The configuration for all handshakes except ACME validations.
 fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, rustls::Error> {
     let mut config = certificate::tls_config(certificates, &PROTOCOLS)?;
-    // Stateless session tickets: clients store their sessions, under keys that rotate every few hours, so the
-    // server needs no memory for them. Early data stays disabled (`max_early_data_size` is 0), because an
-    // attacker can replay it.
+    // Stateless session tickets: clients store their own sessions, encrypted with keys that rotate every few
+    // hours, so the server needs no memory for them. Early data stays disabled (`max_early_data_size` is 0),
+    // because an attacker can replay it.
     config.ticketer = aws_lc_rs::Ticketer::new()?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    // One ticket is enough for clients that resume one connection at a time, and saves the work for a second.
+    // One ticket is enough for clients that resume one connection at a time, and saves the work of creating a
+    // second one.
     config.send_tls13_tickets = 1;
     Ok(config)
 }
 
-/// Answers a plain-text HTTP request on a TLS socket with an error that people at a terminal understand.
+/// Answers a plain-text HTTP request on a TLS socket with an error that a person at a terminal can
+/// understand.
 async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
     // Read the request first: closing a socket with unread data resets the connection, and the client would
     // lose the response.

@@ -25,7 +25,7 @@ impl WorkerState {
 /// A connection whose peer is known.
 pub(super) struct ConnContext<'a> {
     pub(super) worker: &'a WorkerState,
-    /// The time limits as of the time when the connection was accepted.
+    /// The time limits that applied when the connection was accepted.
     pub(super) timeouts: Timeouts,
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,

@@ -1,7 +1,7 @@
-//! A pool of Redis connections for threads that call often, with one connection per thread's runtime.
+//! A pool of Redis connections for threads that call often, with one connection for each thread's runtime.
 //!
-//! A call over another thread's connection wakes that thread, and the reply wakes the caller. This is at
-//! least 1.5 times the work of a call over a connection that the calling thread serves itself
+//! A call over another thread's connection wakes that thread, and the reply wakes the caller. This costs at
+//! least 1.5 times as much as a call over a connection that the calling thread serves itself
 //! (`benches/shared_limits.rs`). A thread that calls rarely does not get a connection, because Redis or a
 //! middlebox would close it before its next use.
 
@@ -17,14 +17,14 @@ use super::options::{CONNECT_TIMEOUT, RedisOptions};
 /// A thread calls often if the time between two of its calls is shorter than this.
 const FREQUENT_WITHIN: Duration = Duration::from_millis(500);
 
-/// A connection that has been idle for longer may be broken, so it is dropped.
+/// A connection that has been idle for longer than this may be broken, so it is dropped.
 const MAX_IDLE: Duration = Duration::from_secs(20);
 
 /// The minimum time between two attempts to open a connection. An attempt never takes longer than this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// The largest number of connections. It is far above any realistic number of workers, and bounds the memory
-/// for callers that create a runtime per call.
+/// The largest number of connections. The limit is far above any realistic number of workers, and bounds the
+/// memory if callers create a runtime for each call.
 const MAX_CONNECTIONS: usize = 1024;
 
 /// The connections, by the runtime that serves them.
@@ -42,7 +42,7 @@ struct PoolEntry {
 }
 
 impl LocalPool {
-    /// The calling runtime's connection, if it has one. If it has none but calls often, starts to open one in
+    /// The calling runtime's connection, if it has one. If it has none but calls often, starts opening one in
     /// the background.
     pub(super) fn get(
         self: &Arc<Self>,

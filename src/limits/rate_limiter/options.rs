@@ -1,4 +1,5 @@
-//! Options of shared limits: the URL of Redis, trusted certificate authorities, timeout and hash secret.
+//! Options of shared limits: the URL of Redis, the trusted certificate authorities, the timeout and the hash
+//! secret.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use redis::{
 /// The time limit for connecting, logging in and loading the script together.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The part of an error about the URL that describes the expected form.
+/// The part of an error message that describes the expected form of the URL.
 const EXPECTED: &str = "empty, or an address such as \"redis://:PASSWORD@redis.example.com:6379/0\", \"rediss://…\" for TLS, or \"unix:///run/redis.sock\"";
 
 #[derive(Clone)]
@@ -21,8 +22,9 @@ pub struct RedisOptions {
     info: ConnectionInfo,
     /// The trusted certificate authorities in PEM. `None` means the public ones.
     pub ca: Option<Vec<u8>>,
-    /// The secret with which sources are hashed before they are stored in Redis, and which is never sent to
-    /// it. Only servers with the same secret share limits. With `None`, the password in the URL is used.
+    /// The secret with which sources are hashed before they are stored in Redis. The secret itself is never
+    /// sent to Redis. Only servers with the same secret share limits. With `None`, the password in the URL is
+    /// used.
     pub secret: Option<String>,
     /// How long a request waits for Redis to reply.
     pub timeout: Duration,
@@ -53,7 +55,7 @@ impl RedisOptions {
     pub fn describe_hash_secret(&self) -> Result<&'static str, &'static str> {
         match &self.secret {
             Some(_) => Ok("sources are hashed with `limits.shared_secret`"),
-            // Hashing all IPv4 addresses reveals the sources.
+            // Without a secret, anyone can find the sources by hashing all IPv4 addresses.
             None if self.password().is_empty() => Err(
                 "sources are hashed without a secret, so anyone who reads Redis can find out which addresses have sent requests: \
                  set `limits.shared_secret` to the same value on all servers",
@@ -76,7 +78,8 @@ impl RedisOptions {
         self.info.redis_settings().password().unwrap_or_default()
     }
 
-    /// Opens a connection and logs in. Has no time limit; the caller sets one for this and for each call.
+    /// Opens a connection and logs in. There is no time limit: the caller must set one for this function and
+    /// for each call over the connection.
     pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let client = if self.is_tls() {

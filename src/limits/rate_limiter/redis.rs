@@ -5,7 +5,7 @@
 //! connection are sent in one write.
 //!
 //! A call waits for at most [`RedisOptions::timeout`]. After several consecutive timeouts, or after any other
-//! failure, the breaker opens: calls no longer wait until a new connection has answered a probe.
+//! failure, the breaker opens: until a new connection has answered a probe, calls do not wait for Redis.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, RandomState};
@@ -37,7 +37,7 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// before.
 const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
-/// If a connection has lasted this long, the next pauses start at the shortest one again.
+/// After a connection has lasted this long, the pauses start again at the shortest one.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
 /// The upper bounds of the histogram's buckets, in microseconds.
@@ -58,21 +58,21 @@ impl Fallback {
     pub const NAMES: [&str; 3] = ["disconnected", "slow", "failed"];
 }
 
-/// Metrics of the connection to Redis since the start.
+/// Metrics of the connection to Redis since the client was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedisMetrics {
     pub is_connected: bool,
     /// The number of local decisions by reason, in the order of [`Fallback::NAMES`].
     pub fallbacks: [u64; Fallback::NAMES.len()],
-    /// The number of calls by duration. Each call counts in the first bucket of [`BOUNDS`] that it does not
-    /// exceed; the last counter is for longer calls.
+    /// The number of calls by duration. Each call is counted in the first bucket whose bound in [`BOUNDS`] it
+    /// does not exceed; the last counter is for longer calls.
     pub durations: [u64; BOUNDS.len() + 1],
     /// The total duration of all calls in nanoseconds.
     pub took: u64,
 }
 
-/// The connections to Redis, and the rule that the script applies there. Dropping this stops the thread that
-/// reconnects.
+/// The connections to Redis, and the rule that the script applies there. Dropping the client stops the thread
+/// that reconnects.
 pub(super) struct RedisClient {
     inner: Arc<Inner>,
     rule: LimitRule,
@@ -101,7 +101,7 @@ pub(super) struct Primary {
 }
 
 impl RedisClient {
-    /// Starts to connect. Returns once the first attempt has succeeded or failed, or after two seconds.
+    /// Starts to connect. Returns when the first attempt has succeeded or failed, or after two seconds.
     pub(super) fn start(options: &RedisOptions, rule: LimitRule) -> RedisClient {
         let (lost, faults) = unbounded_channel();
         let inner = Arc::new(Inner {
@@ -115,7 +115,7 @@ impl RedisClient {
         let mut reconnector = Reconnector { inner: inner.clone(), faults, tried: Some(tried), logged: None };
         let run = async move {
             tokio::select! {
-                // Nothing is ever sent on this channel. It only closes.
+                // Nothing is ever sent on this channel; it only closes.
                 _ = stopped.changed() => {}
                 () = reconnector.reconnect_forever() => {}
             }
@@ -171,7 +171,7 @@ impl RedisClient {
 }
 
 impl Inner {
-    /// Counts a decision that is left to the local limits. Returns `None` for the caller to pass on.
+    /// Counts a decision that is left to the local limits. Returns `None`, for the caller to return.
     fn count_fallback<T>(&self, why: Fallback) -> Option<T> {
         self.lock_metrics().fallbacks[why as usize] += 1;
         None
@@ -215,7 +215,8 @@ impl Primary {
         });
         let primary = opened.await.map_err(|_| RedisFault::SLOW)??;
         let began = Instant::now();
-        // If a server accepts connections but responds too slowly, requests must not start to wait again.
+        // Redis may accept connections but respond too slowly, in which case requests must not start to wait
+        // for it again.
         primary.probe(options).await.map_err(|_| RedisFault::SLOW)??;
         Ok((primary, began.elapsed()))
     }
@@ -236,7 +237,7 @@ impl Primary {
             return self.run_script(&self.connection, request).await;
         };
         match self.run_script(&own, request).await {
-            // Only this connection may be broken, because servers and middleboxes drop idle connections.
+            // Servers and middleboxes drop idle connections, so perhaps only this connection is broken.
             Err(error) if error.is_unrecoverable_error() => {
                 self.pool.drop_connection();
                 self.run_script(&self.connection, request).await
@@ -296,8 +297,8 @@ impl Reconnector {
         }
     }
 
-    /// Returns the reason once the breaker has opened. Until then, probes the connection, so that a failure
-    /// is noticed before a request needs it.
+    /// Waits until the breaker opens, and returns the reason. Until then, probes the connection, so that a
+    /// failure is noticed before a request needs the connection.
     async fn wait_until_lost(&mut self) -> RedisFault {
         loop {
             if let Ok(why) = timeout(PROBE_INTERVAL, self.faults.recv()).await {
@@ -336,8 +337,8 @@ fn add_jitter(pause: Duration) -> Duration {
     pause * (768 + random) / 1024
 }
 
-/// Tests the connection to Redis. Returns the time that a check takes, or the problem and its remedy. Blocks
-/// for at most a second plus [`RedisOptions::timeout`].
+/// Tests the connection to Redis. Returns how long a check takes, or the problem and its remedy. Blocks for
+/// at most a second plus [`RedisOptions::timeout`].
 pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
@@ -378,7 +379,7 @@ impl From<RedisError> for RedisFault {
                 "it is a replica that cannot be written to, or that has lost its primary"
             }
             ErrorKind::Server(BusyLoading) => "it is still loading its data",
-            // The library writes this text, not Redis.
+            // This text comes from the library, not from Redis.
             ErrorKind::Server(ResponseError)
                 if error.to_string().starts_with("Redis server refused to switch database") =>
             {

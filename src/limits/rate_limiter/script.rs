@@ -6,7 +6,7 @@ use crate::forms::source::Source;
 use crate::limits::gcra::MAX_QUOTA;
 use crate::limits::rule::{LimitRule, ScriptReply};
 
-/// The script that counts one request. It needs effects replication of scripts: Redis 5 or later, or Valkey.
+/// The script that counts one request. It requires script effects replication: Redis 5 or later, or Valkey.
 pub const SCRIPT: &str = include_str!("gcra.lua");
 
 pub(super) const PREFIX: &str = "frontdesk:";
@@ -22,8 +22,8 @@ pub(super) enum Operation {
     Look,
 }
 
-/// Derives key names from sources. Servers with the same secret derive the same names. Without knowing the
-/// secret, it is not possible to find the source of a name.
+/// Derives key names from sources. Servers with the same secret derive the same names. Without the secret,
+/// the source cannot be found from the name.
 pub(super) struct Keys {
     secret: [u8; 32],
 }
@@ -50,8 +50,8 @@ impl Keys {
         Request { keys, operation, quotas }
     }
 
-    /// The name of a source's or network's key. It includes the quotas, because ticks of different quotas
-    /// cannot be compared.
+    /// The name of the key of a source or network. The quotas are part of the hash, because ticks under
+    /// different quotas cannot be compared.
     fn key_name(&self, layer: &str, address: &[u8], quotas: [u32; 2]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(layer.as_bytes());

@@ -1,4 +1,5 @@
-//! Signature components: derives the signature base, the text that is signed, from a request (RFC 9421 §2).
+//! Derives the signature base, which is the text that is signed, from the components of a request (RFC 9421
+//! §2).
 
 use http::Version;
 use http::request::Parts;
@@ -9,8 +10,8 @@ use super::error::SignatureError;
 /// The maximum number of components of one signature. Agents sign three or four.
 const MAX_COMPONENTS: usize = 32;
 
-/// The fields that `;sf` can reserialize (RFC 9421 §2.1.1). Reserializing requires knowing the type of a
-/// field; these are dictionaries.
+/// The header fields that `;sf` can reserialize (RFC 9421 §2.1.1). To reserialize a field, the server must
+/// know its type; all of these are dictionaries.
 const DICTIONARIES: [&str; 7] = [
     "content-digest",
     "priority",
@@ -150,8 +151,8 @@ pub(super) fn parse_dictionary(head: &Parts, name: &str) -> Option<Dictionary> {
     Parser::new(&combined_value(head, name)?).parse().ok()
 }
 
-/// The value of the query parameter with this name (§2.2.8); both are percent-encoded in the same way. `None`
-/// unless exactly one parameter has the name.
+/// The value of the query parameter `named` (§2.2.8). The name and the value use the same normalized
+/// percent-encoding. `None` unless exactly one parameter has the name.
 fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     let pairs = head.uri.query()?.split('&').filter(|pair| !pair.is_empty());
     let mut found = pairs
@@ -162,7 +163,7 @@ fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     found.next().is_none().then(|| value.into_bytes())
 }
 
-/// Decodes a form field and encodes it again, so that equal values are spelled the same (§2.2.8).
+/// Decodes a form field and encodes it again, so that equal values have the same encoding (§2.2.8).
 fn normalize_encoding(text: &str) -> String {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();

@@ -42,11 +42,11 @@ const LONGEST_PAUSE: i64 = 60 * 60;
 /// The time limit for a whole fetch, in addition to the limits on its phases.
 const LONGEST_FETCH: Duration = Duration::from_secs(15);
 
-/// A directory that the operator allows.
+/// A key directory that the operator allows.
 pub(super) struct Directory {
     url: Url,
     state: Mutex<DirectoryState>,
-    /// Notified after each fetch.
+    /// Notifies waiting requests after each fetch.
     fetched: watch::Sender<()>,
 }
 
@@ -62,7 +62,7 @@ struct DirectoryState {
     replays: Replays,
 }
 
-/// The keys of a directory that has a signature's key, or the reason why they cannot be used.
+/// All keys of a directory that contains a signature's key, or the reason why they cannot be used.
 type KnownKeys = Result<Arc<[AgentKey]>, SignatureError>;
 
 impl Directory {
@@ -138,7 +138,7 @@ impl DirectoryState {
         ((!must_wait).then_some(known), starts_fetch)
     }
 
-    /// The cached keys; an error if the key `key_id` is not among them or they are too old.
+    /// The cached keys; an error if they do not include `key_id` or are too old.
     fn cached_keys(&self, key_id: &str, now: Timestamp) -> KnownKeys {
         if self.keys.is_empty() || now.as_second() >= self.fresh_until.saturating_add(LONGEST_STALE) {
             return Err(SignatureError::Unavailable);
@@ -165,7 +165,8 @@ impl DirectoryState {
     }
 }
 
-/// One fetch. Dropping it records its result in the directory, even if its task is cancelled.
+/// A fetch of a directory. Dropping this value records the result in the directory, even if the task is
+/// cancelled.
 struct DirectoryFetch {
     directory: Arc<Directory>,
     began: Timestamp,
@@ -173,7 +174,7 @@ struct DirectoryFetch {
 }
 
 impl DirectoryFetch {
-    /// Fetches the directory and keeps its keys for [`Drop`] to store. Logs a failure.
+    /// Fetches the directory and keeps the keys, which [`Drop`] then stores. Logs a failure.
     async fn fetch_keys(mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
         let accept = [(ACCEPT, HeaderValue::from_static(MEDIA_TYPE))];

@@ -3,23 +3,23 @@
 /// Why a signature is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureError {
-    /// A syntax error, or `keyid`, `created`, `expires` or the signature itself is missing.
+    /// The syntax is invalid, or `keyid`, `created`, `expires` or the signature itself is missing.
     Malformed,
-    /// It does not cover the site's authority or its `Signature-Agent`, or it covers a missing or unknown
-    /// component.
+    /// The signature does not cover the site's authority or the `Signature-Agent` header, or it covers a
+    /// missing or unknown component.
     Components,
-    /// It was created in the future, even allowing for clock skew.
+    /// The signature was created in the future, even allowing for clock skew.
     Early,
     Expired,
-    /// Its validity is longer than a day.
+    /// The signature is valid for more than a day.
     Long,
     /// The operator does not allow the agent's directory.
     Directory,
-    /// The directory's keys could not be fetched, or not in time.
+    /// The directory's keys could not be fetched, or not within the time limit.
     Unavailable,
     /// The directory does not have the key, or the key is not valid now.
     Key,
-    /// The algorithm is unknown, or it is not the key's algorithm.
+    /// The algorithm is unknown or does not match the key.
     Algorithm,
     /// The signature does not match the request.
     Signature,

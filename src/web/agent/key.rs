@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 use super::error::SignatureError;
 
-/// The maximum number of keys in one directory; further ones are ignored.
+/// The maximum number of keys in one directory; further keys are ignored.
 pub const MAX_KEYS: usize = 32;
 
-/// A public-key signature algorithm that RFC 9421 §6.2 registers and agents use.
+/// A public-key signature algorithm that is registered in RFC 9421 §6.2 and used by agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     Ed25519,
@@ -58,9 +58,9 @@ pub struct AgentKey {
 #[derive(Clone, Debug)]
 enum KeyMaterial {
     Ed25519(Vec<u8>),
-    /// The point, uncompressed (SEC 1 §2.3.3).
+    /// The uncompressed point (SEC 1 §2.3.3).
     P256(Vec<u8>),
-    /// Modulus and exponent, and the algorithm if the directory names one.
+    /// The modulus and exponent, and the algorithm if the directory names one.
     Rsa(RsaPublicKeyComponents<Vec<u8>>, Option<Algorithm>),
 }
 
@@ -116,7 +116,8 @@ impl AgentKey {
             ("RSA", _) => {
                 let (n, e) = (text(&jwk.n)?, text(&jwk.e)?);
                 let components = RsaPublicKeyComponents { n: bytes(&n)?, e: bytes(&e)? };
-                // The modulus has 2048 to 8192 bits. Larger exponents would only slow down verification.
+                // The modulus must have 2048 to 8192 bits. Larger exponents would only slow down
+                // verification.
                 if components.e.len() > 4 || !(256..=1024).contains(&components.n.len()) {
                     return None;
                 }
@@ -182,13 +183,14 @@ impl AgentKey {
     }
 }
 
-/// Whether this is canonical base64url: thumbprints are hashes of the text, so a key must have one spelling.
+/// Whether the text is canonical base64url. Thumbprints are hashes of the text, so each key must have only
+/// one encoding.
 fn is_canonical(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| URL_SAFE_NO_PAD.encode(bytes) == text)
 }
 
-/// Converts a time to seconds since 1970. Some directories use milliseconds, which would be dates in the far
-/// future.
+/// Converts a time to seconds since 1970. Some directories use milliseconds, which would otherwise be read as
+/// dates in the far future.
 fn to_seconds(time: i64) -> i64 {
     const YEAR_5138: i64 = 100_000_000_000;
     if time > YEAR_5138 { time / 1000 } else { time }

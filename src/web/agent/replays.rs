@@ -9,7 +9,7 @@ use super::error::SignatureError;
 /// The maximum number of remembered signatures per directory, at about 50 bytes each (1 MB).
 const MAX_SIGNATURES: usize = 20_000;
 
-/// Identifies a signature among all signatures by one key.
+/// Identifies a signature among all signatures made with one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureId<'a> {
     Nonce(&'a str),
@@ -25,8 +25,9 @@ pub(super) struct Replays {
 }
 
 impl Replays {
-    /// Records a signature by this key that is valid until `expires` (seconds since 1970). Returns an error
-    /// if it was recorded before, or if the table is full: dropping an entry instead would permit its replay.
+    /// Records a signature that was made with this key and is valid until `expires` (seconds since 1970).
+    /// Returns an error if it was recorded before, or if the table is full: dropping an entry instead would
+    /// permit its replay.
     pub(super) fn record(
         &mut self,
         key_id: &str,
@@ -34,7 +35,7 @@ impl Replays {
         expires: i64,
         now: Timestamp,
     ) -> Result<(), SignatureError> {
-        // Thumbprints contain neither separator, so hashes of different kinds cannot collide.
+        // Thumbprints contain neither separator, so a nonce and a signature never have the same hash input.
         let (separator, identity) = match identity {
             SignatureId::Nonce(nonce) => (b"\n", nonce.as_bytes()),
             SignatureId::Signature(bytes) => (b"\0", bytes),

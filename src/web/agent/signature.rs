@@ -1,10 +1,10 @@
 //! Parses and verifies the signatures of a request (RFC 9421 §3.2, draft-meunier-web-bot-auth-architecture).
 //!
-//! Pure: the keys and the time are arguments.
+//! The functions are pure: the keys and the time are arguments.
 //!
-//! Uses the `sfv` parser and aws-lc, which are dependencies already. The existing crates would add a second
-//! implementation of the algorithms and hashes, and they lack RSA and ECDSA (`web-bot-auth`) or tags and
-//! directories (`httpsig`).
+//! Uses the `sfv` parser and aws-lc, which are already dependencies. The existing crates for HTTP signatures
+//! would add a second implementation of the algorithms and hashes, and they lack RSA and ECDSA
+//! (`web-bot-auth`) or tags and directories (`httpsig`).
 
 use http::HeaderMap;
 use http::request::Parts;
@@ -28,8 +28,8 @@ pub const CLOCK_SKEW: i64 = 60;
 /// The maximum number of signatures that are verified per request.
 const MAX_SIGNATURES: usize = 3;
 
-/// The number of bytes that identify a signature: the first of the two numbers in an ECDSA or Ed25519
-/// signature.
+/// The number of bytes that identify a signature: the length of the first of the two numbers in an ECDSA or
+/// Ed25519 signature.
 const IDENTIFYING_BYTES: usize = 32;
 
 /// A parsed signature that has not been verified yet.
@@ -74,7 +74,7 @@ pub fn is_signed(headers: &HeaderMap) -> bool {
 }
 
 impl Claim {
-    /// Parses the signature with this label, and derives the text that it signs.
+    /// Parses the signature with this label, and derives the text that was signed.
     fn parse(
         head: &Parts,
         origin: &SiteOrigin,
@@ -111,8 +111,8 @@ impl Claim {
         if input.items.iter().any(covers_host) { Ok(claim) } else { Err(SignatureError::Components) }
     }
 
-    /// Checks that the signature has become valid and has not expired, and that its validity is no longer
-    /// than [`LONGEST_VALIDITY`] in total.
+    /// Checks that the signature is already valid and has not expired, and that its total validity is at most
+    /// [`LONGEST_VALIDITY`].
     pub fn check_time(&self, now: Timestamp) -> Result<(), SignatureError> {
         let now = now.as_second();
         if self.created > now.saturating_add(CLOCK_SKEW) {
@@ -126,9 +126,9 @@ impl Claim {
         }
     }
 
-    /// Identifies the signature among all signatures by its key: by the nonce or, if there is no nonce, by
-    /// the beginning of the signature. The end is malleable: from an ECDSA signature (r, s), anyone can
-    /// derive the valid signature (r, -s).
+    /// Identifies the signature among all signatures made with its key: by the nonce or, if there is no
+    /// nonce, by the beginning of the signature. The end is malleable: from an ECDSA signature (r, s), anyone
+    /// can derive the valid signature (r, -s).
     pub fn identity(&self) -> SignatureId<'_> {
         match &self.nonce {
             Some(nonce) => SignatureId::Nonce(nonce),

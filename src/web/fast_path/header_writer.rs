@@ -17,7 +17,7 @@ use crate::web::state::Snapshot;
 pub(super) struct HeaderWriter {
     /// The security headers, except for the one that [`Selection::head`] sets.
     security: Vec<u8>,
-    /// `Strict-Transport-Security`, and the generation of the snapshot that it comes from.
+    /// The `Strict-Transport-Security` line, and the generation of the snapshot that it comes from.
     hsts: (u64, Vec<u8>),
     date: Vec<u8>,
     date_until: Option<Instant>,
@@ -79,7 +79,7 @@ impl HeaderWriter {
 
 /// The status line and the headers of the representation (RFC 9112 §4, §5).
 fn serialise(selection: &Selection<'_>) -> Box<[u8]> {
-    // A status displays as its number and reason phrase.
+    // A status is formatted as its number and reason phrase.
     let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();
     selection.head(|name, value| write_field(&mut lines, name.as_str(), value.as_bytes()));
     if let Some(length) = selection.content_length() {

@@ -35,8 +35,8 @@ impl<T: Copy> ParseCache<T> {
     }
 }
 
-/// The slot for a value, by a cheap hash: the values that different clients send differ in their length or in
-/// their first or last bytes.
+/// The slot for a value, chosen by a cheap hash: the values that different clients send differ in their
+/// length or in their first or last bytes.
 fn slot(value: &[u8]) -> usize {
     let (first, last) = (value.first_chunk::<8>(), value.last_chunk::<8>());
     let word = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));

@@ -4,14 +4,14 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, Request, Status};
 
-/// Maximum number of header fields. Requests with more go to hyper.
+/// Maximum number of header fields. Requests with more fields go to hyper.
 pub(super) const MAX_FIELDS: usize = 64;
 
 /// A GET or HEAD request over HTTP/1.1 for a path, with exactly one host, and without a body or connection
 /// options other than `keep-alive`.
 pub(super) struct PlainRequest<'h, 'b> {
     pub(super) is_head: bool,
-    /// Without the query, still percent-encoded.
+    /// The path without the query, still percent-encoded.
     pub(super) path: &'b str,
     /// Length of the header in bytes.
     pub(super) length: usize,
@@ -26,7 +26,7 @@ pub(super) struct PlainRequest<'h, 'b> {
 pub(super) enum FieldLines<'b> {
     None,
     One(&'b [u8]),
-    /// Use [`PlainRequest::values_of`] to read them.
+    /// Several values, which [`PlainRequest::values_of`] returns.
     Many,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn parse<'h, 'b>(
             (6, Some(b'a')) if is("accept") => accept.add_value(value),
             (6, Some(b'e')) if is("expect") => return None,
             (7, Some(b'u')) if is("upgrade") => return None,
-            // Rare with GET, and could lead to a response that is not in memory.
+            // `If-Match` is rare with GET, and could lead to a response that is not in memory.
             (8, Some(b'i')) if is("if-match") => return None,
             (10, Some(b'c')) if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
                 return None;

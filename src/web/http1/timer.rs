@@ -13,13 +13,13 @@ use crate::web::metrics::CloseReason;
 use crate::web::options::Timeouts;
 use crate::web::slot::{Closing, Slot};
 
-/// The phase of a connection and its deadline. The stream, the service and the watchdog share it on one
-/// thread.
+/// The phase of a connection and its deadline. The stream, the service and the watchdog, which run on one
+/// thread, share the timer.
 pub(in crate::web) struct ConnTimer {
     phase: Cell<RequestPhase>,
     deadline: Cell<Instant>,
     has_had_request: Cell<bool>,
-    /// The response that is being sent, or was sent last.
+    /// The response that is being sent or, if there is none, the last one.
     response: Cell<SendProgress>,
     timeouts: Timeouts,
     /// The slot of the connection, through which other threads can close it.
@@ -54,8 +54,8 @@ impl ConnTimer {
         if self.must_close().is_some() { self.response.get().began } else { self.deadline.get() }
     }
 
-    /// Why the server must close the connection now; `None` if it need not. With [`Closing::WhenIdle`], the
-    /// request in progress and its response are completed first.
+    /// Why the server must close the connection now; `None` if the connection may stay open. With
+    /// [`Closing::WhenIdle`], the request in progress and its response are completed first.
     fn must_close(&self) -> Option<CloseReason> {
         match self.slot.closing()? {
             Closing::Now => Some(CloseReason::Memory),

@@ -1,5 +1,5 @@
-//! The deadlines of an HTTP/2 connection: for each request, for each response, and for the time without
-//! requests. Only requests and the progress of responses extend a deadline; other frames do not.
+//! The deadlines of an HTTP/2 connection: for each request, for each response, and for idle periods. Only
+//! requests and the progress of responses extend a deadline; other frames do not.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) struct Deadlines {
     begun: u64,
     /// The send progress of all responses together.
     sending: SendProgress,
-    /// Bytes that were written since the connection began.
+    /// The number of bytes written since the connection began.
     written: u64,
     /// When the client last sent a request or read from a response.
     quiet_since: Instant,
@@ -30,8 +30,8 @@ pub(super) struct Deadlines {
 enum StreamPhase {
     /// The response must begin by `until`.
     Processing { until: Instant },
-    /// The response is being sent: the time at which it began, the length of its body, and the bytes that the
-    /// connection had written before it.
+    /// The response is being sent: the time at which it began, the length of its body, and the number of
+    /// bytes that the connection had written before it.
     Responding { since: Instant, length: u64, written_before: u64 },
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Expects the connection preface first.
+    /// Creates a parser that expects the connection preface first.
     pub(super) fn new() -> Self {
         Self { preface_left: PREFACE.len(), ..Self::default() }
     }

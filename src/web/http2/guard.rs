@@ -1,4 +1,5 @@
-//! Closes HTTP/2 connections that send too many frames that cost the server more than the client.
+//! Detects HTTP/2 clients that send too many frames that cost the server more than the client, so that their
+//! connections can be closed.
 //!
 //! PING, SETTINGS and RST_STREAM frames, empty frames and headers that never end cost the client next to
 //! nothing, but make the server work, respond or allocate memory: CVE-2019-9511 to 9518 (data dribble, ping
@@ -16,7 +17,7 @@ use super::frames::{Frame, Frames};
 /// The size of the bucket: the connection is closed when its level exceeds this.
 const BUDGET: u32 = 1000;
 
-/// The bucket leaks one unit in this time.
+/// The time in which the bucket leaks one unit.
 const LEAK: Duration = Duration::from_millis(20);
 
 /// The refund for a request whose response was sent completely.
@@ -86,7 +87,7 @@ fn cost_of(frame: Frame) -> u32 {
     match frame.kind {
         Frame::DATA if has(Frame::END_STREAM) => 0,
         Frame::DATA if frame.length == 0 => 10,
-        // The header does not contain the length of the padding, which is at most 256 bytes.
+        // The frame header does not contain the length of the padding, which is at most 256 bytes.
         Frame::DATA if frame.length < SMALL_DATA + if has(Frame::PADDED) { 256 } else { 0 } => 1,
         Frame::DATA => 0,
         // References to the header table are cheap to send and expensive to expand. A completed request gets
@@ -95,7 +96,7 @@ fn cost_of(frame: Frame) -> u32 {
         // Clients do not send empty fragments, and a long header needs one or two CONTINUATION frames.
         Frame::HEADERS => 20,
         Frame::CONTINUATION => 10 + frame.length / 2048,
-        // The server updates all streams and acknowledges each SETTINGS frame.
+        // For each SETTINGS frame, the server updates all streams and sends an acknowledgement.
         Frame::SETTINGS => 5,
         // A browser that leaves a page cancels hundreds of requests at once, but rarely.
         Frame::RST_STREAM => 2,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::web::slot::{Charge, Slot, cost};
 use crate::web::socket::Scheme;
 
-/// The maximum number of concurrent requests (`SETTINGS_MAX_CONCURRENT_STREAMS`); further ones are refused.
+/// The maximum number of concurrent requests (`SETTINGS_MAX_CONCURRENT_STREAMS`); further requests are
+/// refused.
 pub(super) const MAX_CONCURRENT_STREAMS: u32 = 100;
 
 /// The flow-control window of all request bodies of a connection together, in bytes.
@@ -15,16 +16,16 @@ pub(super) const CONNECTION_WINDOW: u32 = 256 * 1024;
 
 /// The maximum memory that received bytes can occupy: bodies within the connection's window, and the header
 /// table (RFC 7541 §2.3.2). The table has room for about a hundred paths, and each of them keeps in memory
-/// the whole 16 KiB buffer in which it arrived. An idle connection was measured to hold 1.7 MB in this way.
+/// the whole 16 KiB buffer in which it arrived. In a measurement, an idle connection held 1.7 MB in this way.
 const MAX_RECEIVED: usize = CONNECTION_WINDOW as usize + 100 * 16 * 1024;
 
 pub(super) struct ConnMemory {
     charge: Charge,
     scheme: Scheme,
     received: usize,
-    /// Requests since the connection began.
+    /// The number of requests since the connection began.
     begun: usize,
-    /// Requests in progress: now, and the maximum so far.
+    /// The number of requests in progress: now, and the maximum so far.
     open: usize,
     most_open: usize,
     /// Whether a write is waiting for the client to read.
@@ -38,7 +39,7 @@ impl ConnMemory {
     }
 
     /// Counts bytes that have arrived. They may stay in memory until the connection ends. Huffman-coded
-    /// strings (RFC 7541 §5.2) need up to a quarter more, according to measurements.
+    /// strings (RFC 7541 §5.2) need up to a quarter more memory, according to measurements.
     pub(super) fn received(&mut self, count: usize) {
         if self.received < MAX_RECEIVED {
             self.received = (self.received + count + count / 4).min(MAX_RECEIVED);

@@ -23,7 +23,7 @@ impl Exposition {
         Family { text: &mut self.text, name }
     }
 
-    /// Writes a family with one sample without labels.
+    /// Writes a family with a single sample that has no labels.
     pub(super) fn single(&mut self, name: &'static str, value: impl Display) {
         self.family(name).sample(&[], value);
     }

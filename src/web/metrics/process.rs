@@ -30,7 +30,7 @@ pub(super) fn write_process(out: &mut Exposition) {
     }
 }
 
-/// Parses the CPU time of the process and its start time after boot, in seconds, in `/proc/self/stat`
+/// Parses the CPU time of the process and its start time after boot, in seconds, from `/proc/self/stat`
 /// (`proc_pid_stat(5)`).
 fn parse_times(stat: &str) -> Option<(f64, f64)> {
     // The command name, in parentheses, may contain spaces and parentheses; the following fields do not.
@@ -41,7 +41,7 @@ fn parse_times(stat: &str) -> Option<(f64, f64)> {
 }
 
 /// The resident memory of this process in bytes; `None` if it cannot be read. The file stays open, because it
-/// is read many times a second and must be readable when no file descriptor is free.
+/// is read many times a second and must be readable even when no file descriptor is free.
 pub(in crate::web) fn resident_memory() -> Option<u64> {
     static STATUS: OnceLock<Option<File>> = OnceLock::new();
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;
@@ -57,7 +57,7 @@ pub(in crate::web) fn parse_size(text: &str, name: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Parses the boot time of the machine in `/proc/stat`, in seconds since 1970.
+/// Parses the boot time of the machine, in seconds since 1970, from `/proc/stat`.
 fn parse_boot_time(stat: &str) -> Option<f64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }

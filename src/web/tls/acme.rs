@@ -32,8 +32,8 @@ pub(super) use challenge::is_challenge;
 /// more time or an operator.
 const QUICK_RETRIES: u32 = 3;
 
-/// The minimum wait after more failures. Let's Encrypt permits five failed validations of a name per hour and
-/// then rejects orders.
+/// The minimum wait after further failures. Let's Encrypt permits five failed validations of a name per hour
+/// and then rejects orders.
 const SLOW_RETRY: Duration = Duration::from_mins(30);
 
 /// The wait starts at one second and doubles at most this many times, up to 18 hours.
@@ -43,10 +43,10 @@ const MAX_DOUBLINGS: u32 = 16;
 /// set after the start.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
-/// The time limit of an order, from the request for the directory to the certificate.
+/// The time limit for an order, from the request for the directory to the certificate.
 const ORDER_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// How the client polls the authority while it validates names and while it issues the certificate.
+/// How the client polls the authority while the authority validates names and issues the certificate.
 const POLLING: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(500)).backoff(1.5).timeout(Duration::from_mins(4));
 
@@ -139,7 +139,7 @@ async fn run(client: Arc<Client>) {
 struct Failures {
     /// Failures that the authority may count against its limits.
     counted: u32,
-    /// Orders that failed because of a rejected nonce. The names are not the problem, and the authority
+    /// Orders that failed because a nonce was rejected. The names are not the problem, and the authority
     /// expects a retry.
     bad_nonces: u32,
 }
@@ -230,8 +230,8 @@ impl Client {
 
     /// Orders a certificate, serves it and stores it.
     async fn obtain(self: Arc<Self>) -> Result<(), OrderError> {
-        // Run the order in a separate task, so that a panic in the library fails it but does not end the
-        // thread.
+        // Run the order in a separate task, so that a panic in the library fails the order but does not end
+        // the thread.
         let client = self.clone();
         let order = tokio::spawn(async move { timeout(ORDER_TIMEOUT, client.order()).await });
         let late = || format!("not done within {} s", ORDER_TIMEOUT.as_secs());
@@ -308,7 +308,7 @@ impl Client {
         Ok(account)
     }
 
-    /// Prepares the response to the challenge of each name and asks the authority to validate it.
+    /// For each name, prepares the response to the challenge and asks the authority to validate the name.
     async fn respond_to_challenges(&self, order: &mut Order) -> Result<(), OrderError> {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {

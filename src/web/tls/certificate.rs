@@ -16,8 +16,8 @@ use tokio_rustls::rustls::{self, Error, InconsistentKeys, ServerConfig};
 use x509_cert::der::{self, AnyRef, Decode as _, Reader as _, SliceReader, Tag};
 use x509_cert::time;
 
-/// How long before the expiry the server warns. Renewal tools renew earlier: a warning means that they
-/// failed.
+/// How long before expiry the server starts to warn. Renewal tools renew earlier, so a warning means that
+/// renewal has failed.
 const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 
 /// A certificate chain and the key that belongs to it.
@@ -39,7 +39,7 @@ pub enum CertificateDefect {
     Key { what: String, hint: &'static str },
 }
 
-/// Whether a certificate is valid at a time.
+/// Whether a certificate is valid at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Validity {
     NotYet,
@@ -49,8 +49,8 @@ pub(super) enum Validity {
 }
 
 impl ServerCertificate {
-    /// Parses a chain in PEM, the server's own certificate first, and its key. Other PEM sections are
-    /// skipped, so one file may hold both.
+    /// Parses a PEM chain that begins with the server's own certificate, and the certificate's key. Other PEM
+    /// sections are skipped, so one file may hold both.
     pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, CertificateDefect> {
         const CHAIN: &str = "expected a PEM file with the server's own certificate first (`-----BEGIN CERTIFICATE-----`), then its issuers";
         const KEY: &str = "expected a PEM file with `-----BEGIN PRIVATE KEY-----`, without a password";
@@ -117,8 +117,8 @@ impl CurrentCertificate {
 }
 
 impl ResolvesServerCert for CurrentCertificate {
-    /// Returns the one certificate for every name. A client that asks for another name, or for none, gets it
-    /// as well and decides whether to accept it.
+    /// Returns the same certificate for every name. A client that asks for another name, or for none, also
+    /// gets this certificate and decides whether to accept it.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.load().as_ref().map(|certificate| certificate.key.clone())
     }

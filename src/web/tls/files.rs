@@ -14,8 +14,8 @@ use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use super::certificate::{CertificateDefect, CurrentCertificate, ServerCertificate, Validity};
 
-/// How often the files are read without a notification: the kernel does not report every change, for example
-/// on network file systems.
+/// How often the files are read without a notification, because the kernel does not report every change, for
+/// example on network file systems.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The wait after a change, because a program that replaces one file is about to replace the other.
@@ -23,7 +23,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The chain in PEM, the server's own certificate first.
+    /// The PEM file with the chain, which begins with the server's own certificate.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
@@ -106,10 +106,10 @@ pub(super) fn spawn_watcher(
 /// dropped.
 fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
     let (sender, changes) = mpsc::sync_channel(1);
-    // Keep `sender`: without a watcher, the channel must stay connected as well.
+    // Keep `sender`, so that the channel stays connected even without a watcher.
     let notify_change = sender.clone();
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Ignore the events that reading the files causes.
+        // Ignore events that are caused by reading the files.
         if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
             let _ = notify_change.try_send(());
         }

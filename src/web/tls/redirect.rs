@@ -23,8 +23,8 @@ pub struct HttpsRedirect {
 }
 
 impl HttpsRedirect {
-    /// The URL of the same resource over TLS. Its host is always one of this server's, so a forged `Host`
-    /// cannot redirect elsewhere.
+    /// The URL of the same resource over TLS. Its host is always one of this server's names, so a forged
+    /// `Host` cannot cause a redirect to another site.
     fn location(&self, host: Option<&str>, target: &Uri) -> String {
         let asked: Option<Authority> = host.and_then(|host| host.parse().ok());
         let name = asked.and_then(|asked| {

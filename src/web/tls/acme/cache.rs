@@ -1,11 +1,11 @@
-//! The files of the ACME client: account and certificate, each readable by the server's user only.
+//! The files of the ACME client: the account and the certificate, each readable only by the server's user.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The paths of the two files. They differ for different names, contacts and authorities.
+/// The paths of the two files, which depend on the names, the contacts and the authority.
 pub(super) struct AcmeCache {
     /// The private key and the certificate chain in PEM.
     pub certificate: PathBuf,
@@ -24,8 +24,8 @@ impl AcmeCache {
         })
     }
 
-    /// The credentials of the account at this directory; `None` if there is no file or its content cannot be
-    /// used.
+    /// The credentials of the account at this directory; `None` if the file does not exist or its content
+    /// cannot be used.
     pub fn load_account(&self, directory: &str) -> Option<String> {
         let json = std::fs::read_to_string(&self.account).ok()?;
         let value: serde_json::Value = serde_json::from_str(&json).ok()?;

@@ -13,8 +13,8 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 /// The ALPN protocol ID of validation handshakes.
 pub(super) const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// Whether the handshake validates a name: the client then offers [`ACME_TLS`] and no other protocol (RFC
-/// 8737 §3).
+/// Whether the purpose of the handshake is to validate a name. In that case, the client offers only the
+/// protocol [`ACME_TLS`] (RFC 8737 §3).
 pub(in crate::web::tls) fn is_challenge(hello: &ClientHello<'_>) -> bool {
     hello.alpn().into_iter().flatten().eq([ACME_TLS])
 }

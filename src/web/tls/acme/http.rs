@@ -1,5 +1,5 @@
-//! Sends the HTTP requests of the ACME library, each over its own HTTPS connection, with limits on the time
-//! and on the size of the response.
+//! Sends the HTTP requests of the ACME library, each over its own HTTPS connection, with time limits and a
+//! limit on the size of the response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
 pub(super) struct Http(Arc<FetchClient>);
 
 impl Http {
-    /// Trusts the public root certificates and `roots`. The operator chose the authority, so private
-    /// addresses are permitted.
+    /// Creates a client that trusts the public root certificates and `roots`. The operator chose the
+    /// authority, so private addresses are permitted.
     pub fn new(roots: Option<&ExtraRoots>) -> Self {
         Self(Arc::new(FetchClient::new(NameResolver::System, true, roots, DEADLINES)))
     }
@@ -58,8 +58,8 @@ impl HttpClient for Http {
     }
 }
 
-/// Parses the URL of a request, which the configuration or the authority chose. Returns an error unless it is
-/// HTTPS, as RFC 8555 §6.1 requires.
+/// Parses the URL of a request, which comes from the configuration or the authority. Returns an error unless
+/// it is HTTPS, as RFC 8555 §6.1 requires.
 fn https_url(uri: &Uri) -> Result<Url, String> {
     let url = Url::parse(&uri.to_string()).map_err(|error| format!("invalid authority URL: {error}"))?;
     if url.scheme() == UrlScheme::Https { Ok(url) } else { Err("the authority URL is not HTTPS".to_owned()) }
@@ -99,7 +99,7 @@ async fn send_and_check(
     Ok(response)
 }
 
-/// Whether this is a directory with a usable URL for nonces: the library panics without one.
+/// Whether the body is a directory with a usable URL for nonces. The library panics without that URL.
 fn is_directory(body: &[u8]) -> bool {
     let directory: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let new_nonce = directory.as_ref().and_then(|directory| directory.get("newNonce")?.as_str());
