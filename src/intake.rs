@@ -1,9 +1,9 @@
 //! Accepts submissions and processes them.
 //!
 //! [`Intake::accept`] returns once the submission is committed and synced to stable storage. A thread then
-//! processes it: it screens the submission, then either queues it for its channels or, if it repeats an
-//! earlier one (see [`DedupKey`](crate::forms::DedupKey)), counts the repeat on the original's row. Requests
-//! do not wait for processing, so neither the response nor its timing reveals whether a submission is a
+//! screens the submission. If it repeats an earlier one (see [`DedupKey`](crate::forms::DedupKey)), the
+//! thread counts the repeat on the original's row; otherwise, it queues the submission for its channels.
+//! Requests do not wait for this, so neither the response nor its timing reveals whether a submission is a
 //! repeat.
 
 mod batch;
@@ -30,17 +30,17 @@ pub(crate) use batch::{BatchConfig, Processed, Screener, process};
 use processor::{Counts, Processor};
 #[derive(Clone, Debug)]
 pub struct IntakeOptions {
-    /// How long the same content counts as a repeat.
+    /// How long a submission with the same content counts as a repeat.
     pub duplicate_window: Duration,
-    /// The key to which submissions are encrypted once no channel has to deliver them. `None` leaves them in
-    /// plain text.
+    /// The public key to which submissions are encrypted when no channel still has to deliver them. With
+    /// `None`, they stay in plain text.
     pub recipient: Option<Recipient>,
-    /// Which submissions are held or marked as suspicious.
+    /// Determines which submissions are held or marked as suspicious.
     pub screening: ScreeningOptions,
-    /// How many new submissions each form may receive. Beyond that, submissions from networks that have sent
-    /// many are held until the flood ends. `None` disables this.
+    /// How many new submissions each form may receive. Submissions beyond this quota are held until the flood
+    /// ends if their network has sent many. `None` disables flood detection.
     pub form_quota: Option<Quota>,
-    /// The time from the last submission beyond the quota to the end of the flood.
+    /// A flood ends when no submission has exceeded the quota for this long.
     pub flood_ends_after: Duration,
 }
 
@@ -60,12 +60,12 @@ impl Default for IntakeOptions {
 #[derive(Clone)]
 pub struct Arrival {
     pub entry: Entry,
-    /// The sender's `Idempotency-Key`. If a key is reused for other content by the same source, both
-    /// submissions are kept and the log notes it.
+    /// The sender's `Idempotency-Key`. If the same source reuses a key for different content, both
+    /// submissions are stored and the reuse is logged.
     pub idempotency_key: Option<String>,
-    /// The sender's address. Stored as a keyed hash.
+    /// The sender's IP address or network. Stored as a keyed hash.
     pub source: Source,
-    /// When the request had been read completely. Stored to the millisecond.
+    /// When the complete request had been read. Stored to the millisecond.
     pub received_at: Timestamp,
     pub evidence: Evidence,
     /// The host that vouches for the agent that signed the request. `None` without a verified signature.
@@ -83,9 +83,9 @@ impl fmt::Debug for Arrival {
 }
 
 impl Arrival {
-    /// Prepares the submission's row in the table `intake`. If there is an encryption key and no channel
-    /// accepts the form, the submission is screened now and then encrypted, because the processor could not
-    /// read it.
+    /// Prepares the submission's row for the table `intake`. If there is an encryption key and no channel
+    /// accepts the form, the submission is screened before it is encrypted here, because the processor could
+    /// not read it.
     fn prepare_row(
         self,
         options: &IntakeOptions,
@@ -151,18 +151,18 @@ impl Intake {
         &self.store
     }
 
-    /// Stores a submission and returns the request's id. [`Store::settle`] returns later whether it repeats
-    /// an earlier submission.
+    /// Stores a submission and returns the request's id. [`Store::settle`] waits for the processing, and
+    /// returns whether the submission repeats an earlier one.
     ///
-    /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the caller
-    /// is cancelled before either, the submission may have been stored.
+    /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the future
+    /// is dropped before it completes, the submission may have been stored.
     pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         let accepting =
             arrival.prepare_row(&self.options.load(), &self.store.channels.load(), &self.messages)?;
         self.store.append(accepting).await
     }
 
-    /// Counts of the submissions that this process has processed.
+    /// Numbers of submissions that this process has processed.
     pub fn counts(&self) -> &Counts {
         &self.processor.counts
     }
@@ -172,7 +172,7 @@ impl Intake {
         self.options.store(Arc::new(options));
     }
 
-    /// Processes the remaining submissions, for ten seconds at most, and closes the store.
+    /// Processes the remaining submissions, for at most ten seconds, and closes the store.
     pub fn close(self) {
         self.processor.stop();
         self.store.close();

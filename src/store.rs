@@ -2,7 +2,7 @@
 //!
 //! [`Store::append`] returns once the submission is committed and synced to stable storage. One thread
 //! commits the submissions of all waiting callers in one transaction with one sync, so throughput grows with
-//! load. [`InboxReader`] reads and [`Editor`] changes an inbox from other processes.
+//! load. Other processes read an inbox with [`InboxReader`] and change it with [`Editor`].
 //!
 //! The store recovers from errors: it reopens its file, or creates a new one if the old one was removed.
 
@@ -69,8 +69,8 @@ impl StoreOptions {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<Writer>,
-    /// The configured channels, for which submissions are queued. A change may hold a clone of this handle; a
-    /// change that held the store itself would keep the writer alive.
+    /// The configured channels, for which submissions are queued. A change may capture a clone of this
+    /// handle. It must not capture the store itself, which would keep the writer alive.
     pub channels: Arc<ArcSwap<Vec<Route>>>,
 }
 
@@ -85,7 +85,8 @@ impl Store {
     /// the current layout.
     ///
     /// A temporary problem (a full disk, a lock, a folder without write permission) is not an error: the
-    /// writer retries, [`Store::append`] fails meanwhile, and [`Store::health`] returns the cause.
+    /// writer retries, and until it succeeds, [`Store::append`] fails and [`Store::health`] returns the
+    /// cause.
     pub fn open(options: &StoreOptions) -> Result<Store, StoreError> {
         let channels = Arc::new(ArcSwap::from_pointee(options.channels.clone()));
         Ok(Store { writer: Arc::new(Writer::start(&options.url)?), channels })
@@ -93,8 +94,8 @@ impl Store {
 
     /// Appends a submission to the intake and returns its id. It is processed later; see [`Store::settle`].
     ///
-    /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the caller
-    /// is cancelled before either, the submission may have been stored.
+    /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the future
+    /// is dropped before it completes, the submission may have been stored.
     pub async fn append(&self, accepting: Accepting) -> Result<Uuid, StoreError> {
         self.writer.submissions.accept(accepting).await
     }
@@ -108,7 +109,7 @@ impl Store {
         self.writer.changes.change(apply)?.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Like [`Store::change`], for threads without a runtime.
+    /// Like [`Store::change`], for threads without an async runtime.
     pub fn change_blocking<T: Send + 'static>(
         &self,
         apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -136,7 +137,7 @@ impl Store {
         !Arc::ptr_eq(&self.writer.submissions, &self.writer.changes)
     }
 
-    /// Waits until an accepted submission has been processed, without a timeout, and returns the outcome. If
+    /// Waits, without a timeout, until an accepted submission has been processed, and returns the outcome. If
     /// the submission could not be processed, the caller waits until the operator retries it.
     pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
         let mut processed = self.events().processed.subscribe();
@@ -144,15 +145,15 @@ impl Store {
             if let Some(accepted) = self.change(move |tx| tx.find_outcome(id)).await? {
                 return Ok(accepted);
             }
-            // Another replica may have processed it. This replica's processor wakes the loop each time it has
-            // checked the intake.
+            // Another replica may have processed the submission. This replica's processor wakes the loop each
+            // time it has checked the intake.
             processed.changed().await.map_err(|_| StoreError::Closed)?;
         }
     }
 
-    /// The outcome of the last write, without trying another one; an error if a write is taking longer than
-    /// five seconds. After a failure the writer retries every second, so the result is current even without
-    /// submissions.
+    /// Returns the outcome of the last write without trying another one, or an error if a write is taking
+    /// longer than five seconds. After a failure, the writer retries every second, so the result is current
+    /// even without submissions.
     pub fn health(&self) -> Result<(), StoreError> {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
@@ -173,9 +174,9 @@ impl Store {
         self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease)).await
     }
 
-    /// Records that a channel works again. After an outage, the deliveries that were delayed by it become
-    /// due, in several transactions so that submissions are accepted in between; after a shorter pause, only
-    /// the next deferred ones do. Returns the number of deliveries delayed by an outage.
+    /// Records that a channel works again. After an outage, all deliveries that it delayed become due, in
+    /// several transactions so that submissions are accepted in between. After a shorter pause, only the next
+    /// deferred deliveries become due. Returns the number of deliveries delayed by an outage.
     pub async fn resume(
         &self,
         channel: String,
@@ -198,7 +199,7 @@ impl Store {
         Ok(count)
     }
 
-    /// Truncates SQLite's write-ahead log, so that no file contains removed data any more. Returns false if a
+    /// Truncates SQLite's write-ahead log, so that no file still contains removed data. Returns false if a
     /// reader prevents that; try again later.
     pub async fn truncate_wal(&self) -> Result<bool, StoreError> {
         self.writer.changes.truncate_wal().await
@@ -224,7 +225,7 @@ impl Store {
     }
 }
 
-/// The maximum number of counts in one transaction, because submissions wait for it.
+/// The maximum number of counts in one transaction, because submissions wait for the transaction.
 const REFUSED_AT_A_TIME: usize = 200;
 
 #[cfg(test)]

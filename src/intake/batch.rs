@@ -23,11 +23,11 @@ use crate::submission::verdict::ScreeningVerdict;
 pub(crate) struct Processed {
     /// The number of rows that were taken from the intake.
     pub rows: usize,
-    /// How many of them were repeats.
+    /// The number of rows that repeated an earlier submission.
     pub repeats: usize,
-    /// How many of them are held.
+    /// The number of new submissions that are held.
     pub held: usize,
-    /// How many of those are held because of a flood.
+    /// The number of new or repeated submissions that are now held because of a flood.
     pub in_flood: usize,
     /// Whether deliveries were queued.
     pub has_deliveries: bool,
@@ -123,12 +123,12 @@ impl Screener {
         Screener { messages, verdicts: Mutex::default() }
     }
 
-    /// Call this after each commit.
+    /// Removes the stored verdicts. Call this after each commit.
     pub fn forget_verdicts(&self) {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Returns the verdict on a submission. Calls `judge` only the first time, until
+    /// Returns the verdict on a submission. Calls `judge` only if no verdict has been stored since the last
     /// [`Screener::forget_verdicts`].
     fn verdict_once(
         &self,
@@ -200,7 +200,7 @@ impl Screened {
         Ok(Screened { row, candidate, verdict })
     }
 
-    /// The row of a submission that is not a repeat.
+    /// The row to insert for a submission that is not a repeat.
     fn to_new_submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
         let mut verdict = self.verdict.clone();
         if hold == HoldCause::Flood {
@@ -219,11 +219,12 @@ impl Screened {
     }
 }
 
-/// How much later a submission may have been received than one that is processed after it, in milliseconds.
+/// How far out of order submissions may be processed: an original may have been received up to this many
+/// milliseconds after its repeat.
 const OUT_OF_ORDER: i64 = 60_000;
 
-/// The hash under which a candidate's content is stored if it was received on this day, counted from
-/// 1970-01-01.
+/// The hash under which a candidate's content is stored if the submission was received on `day`, in days
+/// since 1970-01-01.
 fn stored_content_hash(candidate: &Candidate, day: i64) -> Hash {
     if candidate.is_lasting { candidate.content } else { store::with_day_prefix(candidate.content, day) }
 }

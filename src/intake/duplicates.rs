@@ -1,16 +1,16 @@
 //! Decides which submissions of a batch are new, which repeat an earlier one, and which are held because of a
-//! flood. Pure.
+//! flood. All functions are pure.
 //!
-//! Submissions are decided in order of arrival, as if each had been stored before the next one, so the
+//! Submissions are processed in order of arrival, as if each had been stored before the next one, so the
 //! outcome does not depend on how arrivals are grouped into batches.
 //!
 //! Two submissions are the same if their content hashes are equal. An idempotency key never makes different
-//! content a repeat: it only marks a submission whose key was used before.
+//! content a repeat: the reuse of a key is only logged.
 //!
-//! A repeat must not be treated worse than a new submission. So a repeat that is not held releases a held
-//! original. A held submission repeats a held original only if both have the same source, because the
-//! operator may discard everything from that source. A repeat is a new submission if no channel delivers the
-//! original, or if the original is suspicious and the repeat is not.
+//! A repeat must not be treated worse than a new submission, so a repeat that is not held itself releases a
+//! held original. A held submission repeats a held original only if both have the same source, because the
+//! operator may discard everything from that source. A repeat counts as a new submission if no channel
+//! delivers the original, or if the original is suspicious and the repeat is not.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,24 +23,25 @@ use crate::store::{Hash, HoldCause, Original};
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts that occur in any combination")]
 pub(crate) struct Candidate {
-    /// Its id if it becomes a submission.
+    /// The request's id, which the submission gets if it is new.
     pub id: Uuid,
-    /// When it was received, as Unix time in milliseconds.
+    /// When the submission was received, as Unix time in milliseconds.
     pub received_at: i64,
     pub content: Hash,
     /// Whether the same content counts as a repeat for as long as the original is stored, not only within the
     /// window.
     pub is_lasting: bool,
-    /// Hash of the sender's idempotency key.
+    /// The hash of the sender's idempotency key.
     pub key: Option<Hash>,
     pub form: String,
     pub source: Hash,
     pub network: Hash,
-    /// Whether a channel can deliver it, or no channel accepts its form; see [`Original::is_deliverable`].
+    /// Whether a channel can deliver the submission, or no channel accepts its form; see
+    /// [`Original::is_deliverable`].
     pub is_deliverable: bool,
-    /// Whether screening holds it.
+    /// Whether screening holds the submission.
     pub is_held: bool,
-    /// Whether screening marks it as suspicious.
+    /// Whether screening marks the submission as suspicious.
     pub is_suspicious: bool,
 }
 
@@ -55,9 +56,9 @@ pub(crate) struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     New {
-        /// Whether its idempotency key was used before, for other content.
+        /// Whether the idempotency key was used before with different content.
         reuses_key: bool,
-        /// The cause of its hold, if any; never [`HoldCause::Operator`].
+        /// Why the submission is held, if it is; never [`HoldCause::Operator`].
         hold: HoldCause,
         rank: i64,
     },
@@ -73,7 +74,8 @@ pub(crate) struct Eased {
     pub is_flood: bool,
     /// Whether the original is to be marked as suspicious.
     pub is_suspicious: bool,
-    /// The new rank of its deliveries, unless they were counted before and have a lower one.
+    /// The new rank of the original's deliveries. If the original was counted before, its deliveries keep a
+    /// lower rank.
     pub rank: i64,
     /// Whether the original has not been counted for its network yet, because screening held it.
     pub was_uncounted: bool,
@@ -82,21 +84,22 @@ pub(crate) struct Eased {
 /// The changes that a batch makes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// One for each candidate, in the same order.
+    /// One fate for each candidate, in the same order.
     pub fates: Vec<Fate>,
-    /// How often each submission was repeated, including new ones.
+    /// How often the batch repeats each submission, earlier or new.
     pub repeats: BTreeMap<Uuid, i64>,
-    /// Held originals that a repeat has released, or that only a flood still holds.
+    /// Held originals that a repeat releases, or that only a flood still holds.
     pub eased: BTreeMap<Uuid, Eased>,
     /// Held originals with held repeats, and when the last of these repeats was received, as Unix time in
     /// milliseconds. The originals count as held since then.
     pub held_again: BTreeMap<Uuid, i64>,
-    /// Originals that are not held, and the lowest rank of their repeats.
+    /// Originals that are not held, with the lowest rank of their repeats.
     pub ranks: BTreeMap<Uuid, i64>,
 }
 
-/// Decides a batch, in order of arrival. Content and keys are compared within `window`, in milliseconds.
-/// Submissions to be delivered are counted in `rates`.
+/// Decides the fates of a batch, in order of arrival. Earlier uses of the same content or key count only
+/// within `window` milliseconds, except for lasting content (see [`Candidate::is_lasting`]). Submissions that
+/// are to be delivered are added to `rates`.
 pub(crate) fn decide(candidates: &[Candidate], mut known: Known, window: i64, rates: &mut Rates) -> Decision {
     let mut decision = Decision::default();
     for candidate in candidates {
@@ -106,7 +109,7 @@ pub(crate) fn decide(candidates: &[Candidate], mut known: Known, window: i64, ra
     decision
 }
 
-/// Decides about one candidate, and updates `known`, `rates` and `decision`.
+/// Decides the fate of one candidate, and updates `known`, `rates` and `decision`.
 fn decide_one(
     candidate: &Candidate,
     known: &mut Known,
@@ -155,7 +158,7 @@ fn decide_one(
 fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
     if original.hold == HoldCause::None {
-        // A repeat by the original's own source, such as a double click, uses up no allowance.
+        // A repeat by the original's own source, such as a double click, does not use up any allowance.
         if candidate.source == original.source {
             return;
         }

@@ -1,4 +1,4 @@
-//! Detects floods: more new submissions to a form than its quota allows. Pure.
+//! Detects floods: more new submissions to a form than its quota allows. All functions are pure.
 //!
 //! During a flood, submissions beyond the quota are held until the flood ends if their network has recently
 //! sent more than a few. Others are delivered, so a flood does not silence visitors from other networks. The
@@ -14,19 +14,20 @@ use crate::store::{FREQUENT_RANK, FormRate, FormRates, Hash, NetworkRates, SUSPI
 
 const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
-/// How long one submission counts for its network: [`A_FEW`] submissions an hour do not accumulate.
+/// How long one submission counts for its network: at up to [`A_FEW`] submissions per hour, the count does
+/// not grow.
 const COUNTS_FOR: i64 = HOUR / A_FEW;
 /// A network's first submissions within an hour, up to this number, are not part of a flood.
 const A_FEW: i64 = 3;
-/// The longest time for which the submissions of a network count.
+/// The longest time for which a network's submissions count.
 const COUNTS_AT_MOST: i64 = 24 * HOUR;
 
-/// A network may send this many submissions in a day, to all forms together, before it counts as frequent.
+/// A network may send this many submissions per day, to all forms combined, before it counts as frequent.
 const DAILY_ALLOWANCE: i64 = 2;
 /// How long one submission counts for the daily allowance.
 const DAY: i64 = 24 * HOUR;
-/// Beyond the daily allowance, the rank depends on the number of a network's submissions. It decreases by one
-/// each day and is capped at this value.
+/// Beyond the daily allowance, the rank depends on how many submissions a network has sent. That number
+/// decreases by one each day and is capped at this value.
 const MAX_COUNTED: i64 = 8;
 /// The names under which a network's allowance and count are stored, in place of a form's name. No form has
 /// these names.
@@ -58,18 +59,18 @@ fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
 pub(crate) struct Load {
     /// Whether the submission is part of a flood.
     pub is_flood: bool,
-    /// How much its network has sent.
+    /// How much the submission's network has sent.
     pub network: NetworkLoad,
 }
 
-/// How much a network has sent before a submission.
+/// How much a network had sent before a submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NetworkLoad {
-    /// Its submissions to the same form that still count.
+    /// The number of the network's submissions to the same form that still count.
     pub before: i64,
-    /// Whether it has used up its daily allowance.
+    /// Whether the network has used up its daily allowance.
     pub is_frequent: bool,
-    /// Its submissions to all forms, minus one for each day; [`MAX_COUNTED`] at most.
+    /// The number of the network's submissions to all forms, minus one for each day; at most [`MAX_COUNTED`].
     pub in_days: i64,
 }
 
@@ -79,23 +80,23 @@ pub(crate) struct Rates {
     /// Each form's quota; `None` disables flood detection.
     pub quota: Option<Quota>,
     pub forms: FormRates,
-    /// By form and network: when the network's submissions no longer count.
+    /// When each network's submissions stop counting, by form and network.
     pub networks: NetworkRates,
     /// The networks whose rates have changed.
     pub changed: BTreeSet<Hash>,
-    /// The time by the database's clock in milliseconds, or `i64::MAX` if it has none. Submissions count as
-    /// received at this time at the latest.
+    /// The current time by the database's clock, in milliseconds; `i64::MAX` if the database has no clock of
+    /// its own. A submission with a later time counts as received at this time.
     pub latest: i64,
 }
 
-/// How far `until` lies ahead of `now`, `most` at most. A time that lies much further ahead was written by a
-/// wrong clock, or before a clock was set back, and counts as zero.
+/// How far `until` is ahead of `now`, capped at `most`. Returns zero for a time much further ahead, which was
+/// written by a wrong clock or before a clock was set back.
 fn remaining_debt(until: i64, now: i64, most: i64) -> i64 {
     let debt = until.saturating_sub(now);
     if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
 }
 
-/// The number of submissions in a network's debt, if each counts for `step`.
+/// The number of submissions that make up a network's debt, if each counts for `step`.
 fn submissions_in_debt(debt: i64, step: i64) -> i64 {
     (debt + step - 1) / step
 }
@@ -148,11 +149,11 @@ impl Rates {
     }
 }
 
-/// The rank of deliveries, which are sent in this order: networks within their daily allowance before
-/// frequent ones; within each group, suspicious submissions last; among the rest, the lowest rank first. A
-/// network's first submission has rank 0, and the rank grows with the logarithm of the number of its
-/// submissions. For frequent networks, it grows with the number of daily allowances used up, so that a
-/// visitor's third submission precedes those of networks that have sent more, even if slowly.
+/// The rank of a submission's deliveries. Deliveries are sent in this order: networks within their daily
+/// allowance before frequent ones; within each group, suspicious submissions last; among the rest, the lowest
+/// rank first. A network's first submission has rank 0, and the rank grows with the logarithm of the number
+/// of its submissions. For frequent networks, it grows with [`NetworkLoad::in_days`], so that a visitor's
+/// third submission precedes those of networks that have sent more, even if slowly.
 pub(crate) fn rank(network: NetworkLoad, is_suspicious: bool) -> i64 {
     let of_network = if network.is_frequent {
         FREQUENT_RANK + network.in_days

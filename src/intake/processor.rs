@@ -20,25 +20,26 @@ use super::batch::{self, BatchConfig, Processed, Screener};
 use crate::screening::Repeats;
 use crate::store::{Store, StoreError};
 
-/// The maximum number of rows in one transaction. Visitors may be waiting for it.
+/// The maximum number of rows in one transaction. Visitors may be waiting for the transaction.
 const BATCH: usize = 128;
 /// The longest pause while submissions are being accepted.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// How often to check whether submissions are still being accepted.
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
-/// The delay before the first submission is processed, so that a visitor's next one does not wait for the
-/// transaction. Shorter in unit tests, which wait for each submission.
+/// The delay between the arrival of a submission and the transaction that processes it, so that the visitor's
+/// next submission does not have to wait for that transaction. Shorter in unit tests, because they wait for
+/// each submission.
 const BATCH_DELAY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 10 });
 /// The delay before a retry after a database failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How often to look for submissions that other replicas have accepted but not processed.
 const REPLICA_CHECK_INTERVAL: Duration = Duration::from_secs(3);
-/// How often a file is checked for submissions that the operator retries.
+/// How often to check a SQLite file for submissions that the operator retries.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The delay before the next try while another replica is processing a batch.
 const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
-/// The maximum number of submissions of an ended flood that one transaction releases. Visitors may be waiting
-/// for it.
+/// The maximum number of submissions that one transaction releases after a flood. Visitors may be waiting for
+/// the transaction.
 const MAX_RELEASED: usize = 16;
 /// How often to check whether a flood has ended.
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -95,7 +96,7 @@ impl Processor {
         Ok(Processor { store, counts, is_stopping, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Processes accepted submissions for [`MAX_PAUSE`] at most, and ends the thread. The next start
+    /// Processes accepted submissions for at most [`MAX_PAUSE`], and ends the thread. The next start
     /// processes the rest.
     pub fn stop(&self) {
         self.is_stopping.store(true, Relaxed);
@@ -112,7 +113,7 @@ struct ProcessorThread {
     store: Store,
     /// Whether there may still be submissions that were held because of a flood.
     is_flooded: bool,
-    /// How many submissions have been released since a flood ended; logged once all are released.
+    /// How many submissions have been released since a flood ended. Logged when all are released.
     released: usize,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
@@ -185,7 +186,7 @@ impl ProcessorThread {
             }
             if released > 0 {
                 self.store.events().queued.notify_one();
-                // Release the rest after processing the submissions that have arrived meanwhile.
+                // Release the rest after processing the submissions that have arrived in the meantime.
                 self.store.events().accepted.notify_one();
             } else if self.released > 0 {
                 let released = std::mem::take(&mut self.released);
@@ -232,7 +233,7 @@ impl ProcessorThread {
         let channels = self.store.channels.clone();
         let may_announce = self.announced_at.is_none_or(|at| at.elapsed() >= ANNOUNCE_INTERVAL);
         let processed = self.store.change_blocking(move |tx| {
-            // A faulty row must not fail the submissions that the same transaction accepts.
+            // A faulty row must not fail the submissions that are accepted in the same transaction.
             let unprocessable = |error: StoreError| {
                 if error.is_caused_by_row() { StoreError::Unprocessable(error.to_string()) } else { error }
             };

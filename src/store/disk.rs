@@ -1,7 +1,7 @@
 //! Measures free space on the inbox's disk, and limits the size of submissions when it is low.
 //!
 //! A thread samples the file system once a second, so requests only read a flag, and a file system that hangs
-//! blocks nothing else.
+//! blocks only that thread.
 
 #![expect(clippy::disallowed_methods, reason = "a thread samples the file system")]
 
@@ -23,7 +23,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 const AUTO_SHARE: u64 = 20;
 const AUTO_MOST: u64 = 1 << 30;
 
-/// The free space below which large submissions are refused: `store.min_free`.
+/// The free space below which large submissions are refused (setting `store.min_free`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinFree {
     /// 5 % of the file system, at most 1 GiB.
@@ -62,7 +62,7 @@ impl Space {
     }
 }
 
-/// A shortage: less than twice the reserve is free.
+/// A shortage of disk space: less than twice the reserve is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
     pub space: Space,
@@ -105,7 +105,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// Formats a number of bytes with one decimal and the largest unit below it.
+/// Formats a number of bytes in the largest unit that is not larger than the number, with one decimal.
 fn format_bytes(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(unit, _)| bytes >= *unit) {
@@ -165,7 +165,7 @@ impl DiskMonitor {
     }
 
     /// Whether less than the reserve was free at the last sample. Stays true until the free space exceeds the
-    /// reserve by a sixteenth, so that it does not change with each submission.
+    /// reserve by a sixteenth, so that the result does not flip with each submission.
     pub fn is_low(&self) -> bool {
         self.is_low.load(Relaxed)
     }

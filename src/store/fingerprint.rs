@@ -1,7 +1,7 @@
 //! Keyed hashes of contents, senders, sources and networks.
 //!
-//! The key is a secret of the database, so the hashes reveal nothing to a reader without it. (With both hash
-//! and secret, the operator could guess an IPv4 address.)
+//! The key is a secret in the database, so hashes reveal nothing without it. (An operator who has both the
+//! hash and the secret could find an IPv4 address by trying all of them.)
 
 use std::fs::File;
 use std::io::Read as _;
@@ -12,10 +12,10 @@ use crate::forms::DedupKey;
 use crate::forms::parse::Entry;
 use crate::forms::source::Source;
 
-/// 128 bits are enough to rule out accidental collisions, and forgery without the secret.
+/// A hash of 128 bits, which is enough to rule out accidental collisions and, without the secret, forgery.
 pub type Hash = [u8; 16];
 
-/// Replaces the first two bytes of a hash with the lowest bits of `day`, a number of days since 1970. The
+/// Replaces the first two bytes of a hash with the lowest 16 bits of `day`, a number of days since 1970. The
 /// hashes of one day are then adjacent in their index, and the pages of earlier days are no longer touched.
 /// 14 bytes of the hash remain.
 pub fn with_day_prefix(mut hash: Hash, day: i64) -> Hash {
@@ -63,7 +63,7 @@ impl Secret {
         self.hash("target", [destination.as_bytes()])
     }
 
-    /// Hashes the parts of a submission's content that its form compares.
+    /// Hashes the parts of a submission's content that its form compares to detect repeats.
     pub(super) fn content(&self, entry: &Entry) -> Hash {
         let form = entry.form().name.as_bytes();
         match entry.form().dedup_key {
@@ -78,13 +78,13 @@ impl Secret {
         }
     }
 
-    /// Hashes the sender's idempotency key together with the source, so that equal keys of two senders never
-    /// match.
+    /// Hashes the sender's idempotency key together with the form and the source, so that equal keys from
+    /// different senders never match.
     pub(super) fn idempotency_key(&self, form: &str, source: Source, key: &str) -> Hash {
         self.hash("idempotency key", [form.as_bytes(), source.as_bytes(), key.as_bytes()])
     }
 
-    /// Hashes each part after its length, so that different lists of parts never hash alike.
+    /// Hashes each part after its length, so that different lists of parts never have the same hash input.
     fn hash<'a>(&self, purpose: &'a str, parts: impl IntoIterator<Item = &'a [u8]>) -> Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         for part in [purpose.as_bytes()].into_iter().chain(parts) {

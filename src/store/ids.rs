@@ -1,4 +1,4 @@
-//! Generates the ids of submissions: UUIDs of version 7 (RFC 9562 §5.7) in ascending order.
+//! Generates the ids of submissions: version 7 UUIDs (RFC 9562 §5.7) in ascending order.
 //!
 //! The milliseconds are followed by a 42-bit counter, which starts at a random number in each millisecond,
 //! and by 32 random bits. The random numbers come from a generator in this process, because a system call for
@@ -7,13 +7,13 @@
 use jiff::Timestamp;
 use uuid::{ContextV7, Uuid};
 
-/// Generates ids. Two generators generate different ids.
+/// Generates ids. Different generators generate different ids.
 #[derive(Default)]
 pub(super) struct Ids(ContextV7);
 
 impl Ids {
-    /// Returns the next id, for a submission that arrived at `at`. If the clock is behind the last id, that
-    /// id's time is reused; if the counter of a millisecond is exhausted, the next millisecond is used.
+    /// Returns the next id, for a submission that arrived at `at`. If `at` is earlier than the last id's
+    /// time, that time is reused; if the counter of a millisecond is exhausted, the next millisecond is used.
     pub fn next(&mut self, at: Timestamp) -> Uuid {
         let seconds = u64::try_from(at.as_second()).unwrap_or_default();
         let nanoseconds = u32::try_from(at.subsec_nanosecond()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Locks an inbox for one process, so that no other process replaces it in the meantime.
+//! Locks an inbox for one process, so that no other process can replace it in the meantime.
 //!
 //! This is an advisory lock (`flock`) on a separate file beside the database, `inbox.sqlite-lock`: SQLite
 //! takes and releases its own locks on the database all the time, and a lock on a replaced file would have no
@@ -25,7 +25,7 @@ pub(crate) enum Lock {
 }
 
 impl Lock {
-    /// Tries to take an inbox's lock; `None` if another process holds it. With PostgreSQL it is a
+    /// Tries to take an inbox's lock; `None` if another process holds it. With PostgreSQL, the lock is a
     /// session-level advisory lock.
     pub fn try_acquire(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
         match place {
@@ -51,17 +51,17 @@ impl Lock {
     }
 
     /// Tries to take the lock of the inbox at `database`, which need not exist; `None` if another process
-    /// holds it.
+    /// holds the lock.
     ///
-    /// Creates the lock file for this user only. Its folder must exist.
+    /// Creates the lock file with access for this user only. Its folder must exist.
     pub fn try_lock_file(database: &Path) -> io::Result<Option<Lock>> {
         let file = open_locked(&with_suffix(&std::path::absolute(database)?, "-lock"))?;
         Ok(file.map(|file| Lock::File { _file: file }))
     }
 }
 
-/// Opens and locks a file without waiting; `None` if another process has it locked. Creates the file for this
-/// user only.
+/// Opens and locks a file without waiting; `None` if another process has it locked. Creates the file with
+/// access for this user only.
 pub(super) fn open_locked(path: &Path) -> io::Result<Option<File>> {
     let file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;

@@ -1,8 +1,8 @@
 //! Notifies other processes of commits.
 //!
-//! A process that has committed to a SQLite file updates the file's time stamps. Listeners watch them with
-//! inotify, or check them twice a second if the kernel has no watch left. They never open the file, because
-//! closing it would drop the locks that SQLite holds on it.
+//! A process that has committed to a SQLite file updates the file's time stamps. Listeners watch the time
+//! stamps with inotify, or check them twice a second if the kernel has no inotify instance or watch left.
+//! Listeners never open the file, because closing it would drop the locks that SQLite holds on it.
 //!
 //! With PostgreSQL, processes use NOTIFY and LISTEN.
 
@@ -42,7 +42,7 @@ pub(super) fn notify(database: &Path) {
 /// How often the time stamps are checked without inotify.
 const STAMP_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Listens for commits of any process.
+/// Listens for commits by any process.
 pub(crate) enum ChangeListener {
     File(FileListener),
     Server(Box<ServerListener>),
@@ -75,8 +75,8 @@ pub(crate) struct ServerListener {
     heard: Option<(Receiver<()>, PgConnection)>,
 }
 
-/// How often to return true without a notification: replicas announce at most ten commits a second, and
-/// announce nothing when they end.
+/// How often to return true without a notification: replicas announce at most ten commits per second, and a
+/// replica that stops may leave its last commits unannounced.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 impl ServerListener {
@@ -123,7 +123,7 @@ pub(crate) struct FileListener {
     /// `None` if all inotify instances of the user are in use; by default the kernel allows 128.
     inotify: Option<OwnedFd>,
     watch: Option<i32>,
-    /// Inode and time stamp at the last check.
+    /// The inode and the modification time at the last check.
     seen: Option<(u64, i64, i64)>,
 }
 
@@ -155,7 +155,7 @@ impl FileListener {
         if self.watch != found
             && let Some(former) = self.watch
         {
-            // The watch may be gone with its file.
+            // The watch may have been removed with its file.
             let _ = inotify::remove_watch(inotify, former);
         }
         self.watch = found;

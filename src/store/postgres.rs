@@ -1,8 +1,8 @@
-//! The inbox in a PostgreSQL database, which any number of replicas share.
+//! The inbox in a PostgreSQL database, which any number of replicas can share.
 //!
-//! The tables are in the first schema of the search path, by default `public`. `migrations/postgres` has the
-//! tables of a new inbox and the migrations of older ones. Replicas of two versions run side by side unless
-//! `frontdesk_layout.readable_from` refuses the older one.
+//! The tables are in the first schema of the search path, by default `public`. `migrations/postgres` contains
+//! the tables of a new inbox and the migrations for older ones. Replicas of two versions can run side by side
+//! unless `frontdesk_layout.readable_from` excludes the older one.
 
 #![expect(clippy::disallowed_methods, reason = "a command waits for the server")]
 
@@ -31,14 +31,15 @@ const UPGRADES: [&str; 4] = [
 ];
 /// The current layout.
 const LAYOUT: i64 = 5;
-/// The oldest layout whose program can use a database of the current layout, during a rolling update.
+/// The oldest layout whose version of frontdesk can use a database of the current layout, during a rolling
+/// update.
 const READABLE_FROM: i64 = 3;
 
-/// For the writer: visitors wait for its statements.
+/// Options for the writer, whose statements visitors wait for.
 const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };
-/// For the operator's changes, which may affect all rows.
+/// Options for the operator's changes, which may affect all rows.
 const EDITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_mins(5) };
-/// For connections that listen or hold a lock.
+/// Options for connections that listen or hold a lock.
 pub(super) const BRIEF: ConnectionOptions =
     ConnectionOptions { writes: true, statement: Duration::from_secs(5) };
 const READING: ConnectionOptions = ConnectionOptions { writes: false, statement: Duration::from_mins(5) };
@@ -112,7 +113,7 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
 /// The inbox's layout; `None` if there is no inbox. Fails if this program may not write to this layout.
 fn read_layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
     // Query a catalog table: a cached lookup of the name could miss a table that another replica has created
-    // since.
+    // in the meantime.
     let table =
         "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'frontdesk_layout'";
     if !sql.exists(table, &[])? {
@@ -137,7 +138,7 @@ fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     }
 }
 
-/// Fixes the session's durability settings, so that later changes of the server's settings do not affect it.
+/// Fixes the session's durability settings, so that later changes to the server's settings do not affect it.
 fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
     for setting in ["fsync", "synchronous_commit"] {
         let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;
@@ -153,7 +154,7 @@ fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
 fn migrate(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
     let sql: &dyn Sql = connection;
     let made = sql.transaction(|| {
-        // If several replicas start at once, one of them migrates.
+        // If several replicas start at once, only one of them migrates.
         sql.query(
             "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk layout ' || current_schema(), 0))",
             &[],

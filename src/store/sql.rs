@@ -1,4 +1,4 @@
-//! Statements that both databases share, and the interface through which they are executed.
+//! SQL statements that both databases share, and the interface through which they are executed.
 //!
 //! Parameters are numbered `?1`, `?2`. Where SQLite and PostgreSQL differ, the code next to the statement
 //! checks [`Sql::dialect`].
@@ -31,8 +31,8 @@ pub(crate) trait Sql: Send {
     /// Executes a statement, and returns the number of affected rows.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
-    /// Inserts rows. `into` names the table and its columns, `columns` is their number, and `values` holds
-    /// the rows one after the other.
+    /// Inserts rows. `into` names the table and its columns, `columns` is the number of columns, and `values`
+    /// holds the rows one after the other.
     fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError>;
 }
 
@@ -131,8 +131,8 @@ impl dyn Sql + '_ {
         };
         self.execute(begin, &[])?;
         let done = change().and_then(|found| self.execute("COMMIT", &[]).map(|_| found));
-        // A server that did not reply in time would not reply to this either, and the caller has waited long
-        // enough.
+        // A server that did not reply in time would not reply to a rollback either, and the caller has waited
+        // long enough.
         if done.as_ref().is_err_and(|error| !matches!(error, StoreError::Unreachable { .. })) {
             // If this fails, the connection is unusable, and the database rolls back on its own.
             let _ = self.execute("ROLLBACK", &[]);
@@ -153,7 +153,7 @@ impl dyn Sql + '_ {
     }
 }
 
-/// The possible numbers of rows in one statement: only a few, so that the statements stay prepared.
+/// The possible numbers of rows in one statement. There are only a few, so that the statements stay prepared.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
 /// Splits keys into `IN` lists, each with the statement's parameters: `values`, then the keys. A list is
@@ -201,7 +201,7 @@ pub(crate) enum Value<'a> {
     Null,
     Integer(i64),
     Text(&'a str),
-    /// Also an id, as 16 bytes.
+    /// Bytes, or an id as 16 bytes.
     Blob(&'a [u8]),
 }
 
@@ -223,7 +223,7 @@ pub(super) fn bind_all(values: &[Cell]) -> Vec<Value<'_>> {
     values.iter().map(Bind::bind).collect()
 }
 
-/// For values that are copied from another row, or collected for a composed statement.
+/// Used for values that are copied from another row, or collected for a composed statement.
 impl Bind for Cell {
     fn bind(&self) -> Value<'_> {
         match self {
@@ -284,7 +284,7 @@ pub(crate) enum Cell {
 }
 
 impl Row {
-    /// The value in a column, counted from 0. An error if it has another type.
+    /// The value in a column, counted from 0. Fails if the value has another type.
     pub(super) fn get<T: Read>(&self, column: usize) -> Result<T, StoreError> {
         self.0.get(column).and_then(T::read).ok_or(StoreError::Damaged("a row has the wrong shape"))
     }

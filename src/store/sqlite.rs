@@ -1,7 +1,8 @@
 //! The inbox in a SQLite file.
 //!
-//! Uses write-ahead logging with `synchronous=FULL`: with less, a power failure would lose confirmed commits.
-//! `migrations/sqlite` has the tables of a new inbox and the migrations of older ones.
+//! Uses write-ahead logging with `synchronous=FULL`: with a weaker setting, a power failure could lose
+//! confirmed commits. `migrations/sqlite` contains the tables of a new inbox and the migrations for older
+//! ones.
 
 #![expect(clippy::disallowed_methods, reason = "the writer thread waits before it opens the database again")]
 
@@ -48,9 +49,9 @@ const OLDEST_LAYOUT: i64 = 3;
 const APPLICATION_ID: i64 = 0x4644_534b;
 /// How long to wait for another program's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// The size of the cache of prepared statements, which exceeds the number of statements.
+/// The size of the cache of prepared statements. It exceeds the number of different statements.
 pub(super) const STATEMENTS: usize = 64;
-/// The maximum number of bytes of texts and blobs in one `INSERT`, except for a single row.
+/// The maximum size in bytes of the texts and blobs in one `INSERT`. A single row may exceed it.
 const STATEMENT_BYTES: usize = 256 * 1024;
 /// The size of the log in pages of 4 KiB at which SQLite copies it into the database within a commit.
 /// `copier.rs` normally copies it earlier.
@@ -58,7 +59,7 @@ const CHECKPOINT_PAGES: i64 = 16_384;
 /// The size to which the log's file is truncated after a checkpoint.
 const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
 
-/// The database of a process, open for writing.
+/// A database that is open for writing.
 pub(super) struct SqliteWriter {
     connection: Connection,
     pub(super) files: DatabaseFiles,
@@ -69,13 +70,14 @@ pub(super) struct SqliteWriter {
 }
 
 impl SqliteWriter {
-    /// Opens the database for writing. Creates it if it is missing, and migrates it.
+    /// Opens the database for writing. Creates it if it is missing, or migrates it.
     pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
         files::create_database(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let layout = read_layout(&connection, path)?.unwrap_or(0);
         make_durable(&connection)?;
-        // For savepoints: otherwise each processed batch writes its changed pages to a temporary file.
+        // Keep savepoints in memory: otherwise each processed batch writes its changed pages to a temporary
+        // file.
         connection.pragma_update(None, "temp_store", "memory")?;
         if layout < LAYOUT {
             migrate(&mut connection)?;
@@ -85,8 +87,8 @@ impl SqliteWriter {
         Ok(SqliteWriter { connection, files, secret, path: path.to_owned(), changed: 0 })
     }
 
-    /// Commits all or nothing, in one transaction, with ids from `ids`. Without any requests it commits a
-    /// trivial change, to test whether writes succeed. If stored data make a change impossible, only that
+    /// Commits all requests or none, in one transaction, with ids from `ids`. Without any requests, commits a
+    /// trivial change to test whether writes succeed. If stored data make a change impossible, only that
     /// change fails.
     ///
     /// A failed commit may have reached the disk, and may reappear when the database is reopened. Its
@@ -113,7 +115,7 @@ impl SqliteWriter {
         let sure = unresolved.len();
         unresolved.extend(accepted.iter().map(|id| UnresolvedCommit { id: *id, backend: None }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
-            // A full disk or a lock fails before the commit is final.
+            // A commit that fails because of a full disk or a lock has not taken effect.
             if matches!(error, StoreError::Full | StoreError::Locked) {
                 unresolved.truncate(sure);
             }
@@ -123,7 +125,8 @@ impl SqliteWriter {
         self.files.check_in_place()?;
         unresolved.clear();
         self.changed = self.connection.total_changes() - changes_before;
-        // A transaction that changes nothing notifies no process, or the worker would wake itself forever.
+        // Do not notify other processes of a transaction that changed nothing: otherwise the worker would
+        // wake itself forever.
         if self.changed > 0 {
             notifier::notify(&self.path);
         }
@@ -233,7 +236,7 @@ impl ToSql for Value<'_> {
 }
 
 impl From<ValueRef<'_>> for Cell {
-    /// Maps invalid UTF-8 and fractions to blobs: frontdesk never writes them.
+    /// Maps invalid UTF-8 and floating-point numbers to blobs, because frontdesk never writes them.
     fn from(value: ValueRef<'_>) -> Cell {
         match value {
             ValueRef::Null => Cell::Null,
@@ -306,9 +309,9 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Makes query plans independent of bound values. Otherwise SQLite compiles a statement again at each
-/// execution if one of its parameters is compared with a column of a partial index, which would take most of
-/// the time of a claim.
+/// Makes query plans independent of bound values. Otherwise SQLite recompiles a statement at each execution
+/// if one of its parameters is compared with a column of a partial index, which would take most of the time
+/// of a claim.
 pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
@@ -316,7 +319,7 @@ pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<(
 /// The layout of the database; `None` for an empty one. Fails for another program's database, before anything
 /// is changed.
 fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
-    // One statement reads one state, even while another process creates the tables.
+    // A single statement reads a consistent state, even while another process creates the tables.
     let state = connection.query_row(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
          FROM pragma_application_id, pragma_user_version",
@@ -365,7 +368,7 @@ fn make_durable(connection: &Connection) -> Result<(), StoreError> {
 
 /// Switches to write-ahead logging and returns the resulting mode.
 ///
-/// SQLite does not wait for locks here, so two processes that create the same database need a loop.
+/// SQLite does not wait for locks here, so two processes that create the same database at once need a loop.
 fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     let started = Instant::now();
     loop {

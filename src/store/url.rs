@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use super::postgres::server::Server;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// A SQLite file. The server creates the file and its folder if they are missing, for its own user only.
+    /// A SQLite file. Frontdesk creates the file and its folder, with access for its own user only, if they
+    /// are missing.
     Sqlite(PathBuf),
     /// A database on a PostgreSQL server, which several machines can share.
     Postgres(Server),
 }
 
 impl DatabaseUrl {
-    /// The path of a SQLite file; `None` for a server.
+    /// The path of a SQLite file; `None` for a PostgreSQL database.
     pub fn file(&self) -> Option<&Path> {
         match self {
             DatabaseUrl::Sqlite(path) => Some(path),
@@ -34,7 +35,7 @@ impl From<&DatabaseUrl> for DatabaseUrl {
     }
 }
 
-/// The file's path, or server and database without credentials.
+/// Shows the file's path, or the server and the database without credentials.
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

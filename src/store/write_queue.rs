@@ -13,13 +13,13 @@ use super::sql::transaction::{Change, Transaction};
 
 /// The maximum number of waiting submissions, and therefore of the submissions in one transaction.
 const MAX_WAITING: usize = 4096;
-/// The maximum number of bytes in the fields of waiting submissions. One submission always fits.
+/// The maximum size in bytes of the fields of all waiting submissions. One submission always fits.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 /// After a failure, the time until the writer retries without a request.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the writer checks an idle server.
+/// How often the writer checks an idle PostgreSQL server.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
-/// The time until the writer looks for unresolved commits after a success.
+/// How long after a successful write the writer looks for unresolved commits.
 const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
 /// A batch with at least this many submissions is a burst, which lasts for `CROWD_DURATION`.
 const CROWD: usize = 8;
@@ -34,15 +34,16 @@ pub(super) type ResultReceiver<T> = oneshot::Receiver<Result<T, StoreError>>;
 pub(super) struct WriteQueue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// How often the writer checks an idle database; `None` for a file, which needs no check. A server may be
-    /// gone, and the store's health should show that before a visitor's submission fails.
+    /// How often the writer checks an idle database; `None` for a SQLite file, which needs no check. A
+    /// PostgreSQL server may be down, and the store's health should show that before a visitor's submission
+    /// fails.
     probe_interval: Option<Duration>,
 }
 
 #[derive(Default)]
 struct Waiting {
     batch: Batch,
-    /// The bytes of the fields of all waiting submissions.
+    /// The total size in bytes of the fields of all waiting submissions.
     bytes: usize,
     /// When the writer took the current batch; `None` while it is idle.
     began: Option<Instant>,
@@ -89,7 +90,7 @@ impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change
 }
 
 impl WriteQueue {
-    /// A queue whose writer checks an idle server.
+    /// A queue whose writer checks an idle PostgreSQL server.
     pub fn probed() -> WriteQueue {
         WriteQueue { probe_interval: Some(SERVER_CHECK_INTERVAL), ..WriteQueue::default() }
     }
@@ -224,7 +225,7 @@ impl WriteQueue {
             waiting.began = None;
             mem::replace(&mut waiting.failure, failure.clone())
         };
-        // Log without the lock: another thread may hold standard error while it waits for the lock.
+        // Log after releasing the lock: another thread may hold standard error while it waits for this lock.
         match (before, failure) {
             (None, Some(error)) => tracing::error!(%error, "submissions cannot be stored"),
             (Some(_), None) => tracing::info!("submissions can be stored again"),

@@ -34,8 +34,8 @@ pub struct Events {
 pub(super) struct Writer {
     /// Submissions to be appended.
     pub submissions: Arc<WriteQueue>,
-    /// Other changes. For a file, this is the same queue, because one transaction commits both; on a server,
-    /// a change of several statements must not delay submissions.
+    /// Other changes. With SQLite, this is the same queue, because one transaction commits both. With
+    /// PostgreSQL, it is a separate queue, so that a change of several statements does not delay submissions.
     pub changes: Arc<WriteQueue>,
     pub events: Arc<Events>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -74,7 +74,8 @@ impl Writer {
     }
 }
 
-/// Opens the database and starts the thread. Creates the data folder; nothing else does so later.
+/// Opens the database and starts the thread. Creates the data folder if it is missing; the writer thread does
+/// not create it later.
 fn start_thread(
     place: &DatabaseUrl,
     queue: &Arc<WriteQueue>,
@@ -83,7 +84,7 @@ fn start_thread(
     let created = place.file().map_or(Ok(()), create_folder);
     let database = match created.and_then(|()| DatabaseWriter::open(place)) {
         Ok(database) => Some(database),
-        // Pages need no inbox: a server that is restarted on a full disk still serves them.
+        // Pages need no inbox: a server that is restarted with a full disk still serves them.
         Err(error) if error.is_temporary() => {
             queue.record_outcome(Some(error));
             None
@@ -118,7 +119,7 @@ impl DatabaseWriter {
         }
     }
 
-    /// Commits all or nothing, in one transaction. See the `commit` method of each database.
+    /// Commits all requests or none, in one transaction. See the `commit` method of each database.
     fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -132,7 +133,7 @@ impl DatabaseWriter {
         }
     }
 
-    /// See [`super::Store::truncate_wal`]. PostgreSQL manages its log itself.
+    /// See [`super::Store::truncate_wal`]. PostgreSQL manages its own log.
     fn truncate_wal(&self) -> Result<bool, StoreError> {
         match self {
             DatabaseWriter::Sqlite(database) => database.truncate_wal(),
@@ -147,7 +148,7 @@ impl Drop for Writer {
     }
 }
 
-/// Releases all waiting callers when the writer ends, even by a panic.
+/// Releases all waiting callers when the writer ends, even because of a panic.
 struct AbandonOnDrop<'a>(&'a WriteQueue);
 
 impl Drop for AbandonOnDrop<'_> {
@@ -162,7 +163,8 @@ struct WriterThread {
     ids: Ids,
     /// Commits that were reported as failed but may have happened.
     unresolved: Vec<UnresolvedCommit>,
-    /// Declared before the database: it must close its connection first. `None` for a server.
+    /// Declared before the database, because the copier must close its connection first. `None` for
+    /// PostgreSQL.
     copier: Option<Copier>,
     database: Option<DatabaseWriter>,
 }
@@ -230,7 +232,7 @@ impl WriterThread {
         }
     }
 
-    /// Commits, and retries once with a new file if the file was removed.
+    /// Commits a batch, and retries once with a new file if the file was removed.
     fn commit(
         &mut self,
         jobs: &[Accepting],

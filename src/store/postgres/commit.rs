@@ -1,6 +1,6 @@
 //! Writes to PostgreSQL: submissions in one statement, which is its own transaction, and changes in a
-//! transaction of several statements. If the connection is lost before the server has replied, looks for the
-//! submissions' ids.
+//! transaction of several statements. If the connection is lost before the server has replied, the writer
+//! looks for the submissions' ids to find out whether they were committed.
 
 #![expect(clippy::disallowed_methods, reason = "the writer thread waits before it connects again")]
 
@@ -19,9 +19,9 @@ use crate::store::sql::intake::{Accepting, UnresolvedCommit};
 use crate::store::sql::transaction::{self, Change, Transaction};
 use crate::store::sql::{Sql, TOUCH, intake, values};
 
-/// How often a batch is tried if the connection is lost or another replica is faster.
+/// How many times a batch is tried if the connection is lost or another replica has locked the same rows.
 const MAX_TRIES: usize = 8;
-/// No retry begins after this time, because visitors are waiting.
+/// No retry begins later than this after the first try, because visitors are waiting.
 const MAX_RETRY_TIME: Duration = Duration::from_secs(12);
 /// How long to look for rows whose commit the server has not confirmed.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -31,20 +31,21 @@ pub(crate) struct PostgresWriter {
     connection: PgConnection,
     secret: Secret,
     server: Server,
-    /// The server process of `connection`, as [`BACKEND`] names it.
+    /// The server process of `connection`, as identified by [`BACKEND`].
     backend: String,
 }
 
-/// Identifies this connection's server process by its number and start time, which no later process shares.
+/// Identifies this connection's server process by its process id and start time, which no later process
+/// shares.
 pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
-/// Finds the server process with that name. The server removes a process from the list after its last
-/// transaction has ended, so a process that is not listed commits nothing more. Roles see their own
-/// processes.
+/// Finds the server process that [`BACKEND`] has identified. The server removes a process from the list after
+/// its last transaction has ended, so a process that is no longer listed cannot commit anything. A role can
+/// see its own processes.
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
-/// Ends the server process with that name if it is waiting for its client: only our side has lost the
-/// connection, or a pooler is keeping it open.
+/// Ends the server process that [`BACKEND`] has identified if it is waiting for its client. The process is
+/// waiting if only our side has lost the connection, or if a pooler is keeping the connection open.
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
@@ -60,18 +61,18 @@ impl PostgresWriter {
     /// Connects for writing. Creates the inbox if it is missing, or migrates it.
     pub fn open(server: &Server) -> Result<PostgresWriter, StoreError> {
         let (connection, secret) = open_to_write(server)?;
-        // Prepare the statement now, so that acceptance sends only rows.
+        // Prepare the statement now, so that accepting a submission sends only rows.
         connection.prepare_insert(intake::INTAKE)?;
         let backend = (&connection as &dyn Sql).one(BACKEND, &[])?.get(0)?;
         Ok(PostgresWriter { connection, secret, server: server.clone(), backend })
     }
 
-    /// Commits all or nothing, in one transaction, with ids from `ids`. Without any requests it commits a
-    /// trivial change, to test whether writes succeed.
+    /// Commits all requests or none, in one transaction, with ids from `ids`. Without any requests, commits a
+    /// trivial change to test whether writes succeed.
     ///
-    /// If the server does not report the outcome of the commit, this looks for the submissions' ids. If that
-    /// is not possible in time, they stay in `unresolved`, and the first transaction that sees them removes
-    /// them, because they were not confirmed.
+    /// If the server does not report the outcome of the commit, the writer looks for the submissions' ids. If
+    /// the outcome cannot be established in time, the ids are added to `unresolved`, and the first
+    /// transaction that sees these submissions removes them, because they were not confirmed.
     pub fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -142,8 +143,8 @@ impl PostgresWriter {
     }
 
     /// Commits changes in one transaction, or a trivial change if there are none. The same transaction
-    /// removes the submissions of the commits in `unresolved`. Returns those of them that may still take
-    /// effect. Fails if it is in doubt whether this commit is durable.
+    /// removes the submissions of the commits in `unresolved`. Returns the commits in `unresolved` that may
+    /// still take effect. Fails if this commit may not be durable.
     fn commit_changes(
         &self,
         changes: &mut [Box<dyn Change>],
@@ -161,7 +162,7 @@ impl PostgresWriter {
             let _ = self.connection.was_warned();
             Ok(left)
         })?;
-        // A delivery whose claim only this server has recorded must not be sent: after a failover, another
+        // A delivery must not be sent if its claim is recorded only on this server: after a failover, another
         // replica would send it again.
         self.fail_if_warned(left)
     }
@@ -176,12 +177,12 @@ impl PostgresWriter {
     }
 
     /// Removes the submissions of unresolved commits. Returns the commits whose transaction is still under
-    /// way and not visible yet: it may be waiting for a standby.
+    /// way and not visible yet, for example because it is waiting for a standby.
     fn remove_unresolved(
         &self,
         unresolved: &[UnresolvedCommit],
     ) -> Result<Vec<UnresolvedCommit>, StoreError> {
-        // Check for live processes before removing, so that the rows of processes that have ended are
+        // Check which processes are alive before removing rows: the rows of a process that has ended are then
         // visible.
         let mut alive = BTreeSet::new();
         for backend in unresolved.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
@@ -227,10 +228,9 @@ impl PostgresWriter {
         })
     }
 
-    /// Finds out what became of a commit that was not confirmed, and reconnects if necessary. Returns true if
+    /// Finds out whether an unconfirmed commit has taken effect, and reconnects if necessary. Returns true if
     /// the submissions are committed, as durably as confirmed ones, and false if they were not committed. If
-    /// neither can be established in time, the error is the name of the server process that executed the
-    /// commit.
+    /// neither can be established in time, the error identifies the server process that executed the commit.
     fn resolve_commit(&mut self, ids: &[Uuid]) -> Result<bool, String> {
         let before = self.backend.clone();
         let began = Instant::now();
@@ -249,7 +249,7 @@ impl PostgresWriter {
                     match self.commit_once_more(RESOLVE_TIMEOUT.saturating_sub(began.elapsed())) {
                         Some(true) => return Ok(true),
                         Some(false) => std::thread::sleep(RESOLVE_INTERVAL),
-                        // It is waiting for a standby, and any other statement would have to wait too.
+                        // The statement is waiting for a standby, and any other would have to wait too.
                         None => break,
                     }
                 }
@@ -260,8 +260,8 @@ impl PostgresWriter {
     }
 
     /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have done. This
-    /// is necessary because a server shows rows that no standby has after a restart, or if the waiting
-    /// session was ended. Returns whether it has waited; `None` on a timeout.
+    /// is necessary because, after a restart or after the waiting session was ended, a server shows rows that
+    /// no standby has. Returns whether the commit has waited for the standby; `None` on a timeout.
     fn commit_once_more(&self, patience: Duration) -> Option<bool> {
         let _ = self.connection.was_warned();
         let touched =
@@ -284,7 +284,7 @@ impl PostgresWriter {
         Ok(if is_there || !is_alive { Some(is_there) } else { None })
     }
 
-    /// Whether the server process with this name, as [`BACKEND`] returns it, is still running.
+    /// Whether the server process that [`BACKEND`] has identified as `backend` is still running.
     fn is_backend_alive(&self, backend: &str) -> Result<bool, StoreError> {
         (&self.connection as &dyn Sql).exists(IS_ALIVE, values![backend])
     }

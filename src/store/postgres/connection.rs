@@ -1,7 +1,7 @@
-//! A connection to the server, for threads that block on replies.
+//! A connection to a PostgreSQL server, for threads that block on replies.
 //!
-//! A separate thread drives the connection, so callers need no runtime and may run inside one: a query is a
-//! message to that thread. Every wait is bounded, here and by the server.
+//! A separate thread drives the connection, and a query is a message to that thread. So callers need no async
+//! runtime, but may run inside one. Both this module and the server limit how long each query may take.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -35,10 +35,11 @@ use crate::store::test_recorder as recorder;
 /// How much longer than the server's own timeout we wait for a statement.
 const GRACE: Duration = Duration::from_secs(2);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// After this idle time the server ends a transaction and releases its locks: its client is gone.
+/// The server ends a transaction that has been idle for this long and releases its locks, because the client
+/// must be gone.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The purpose of a connection.
+/// Options that depend on what a connection is used for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionOptions {
     /// Whether to connect only to a server that accepts changes, if there are several hosts.
@@ -49,7 +50,7 @@ pub(crate) struct ConnectionOptions {
 /// Called for each notification.
 pub(crate) type OnNotification = Box<dyn FnMut() + Send>;
 
-/// A connection. It ends when this is dropped.
+/// A connection, which is closed when this value is dropped.
 pub(crate) struct PgConnection {
     pub(super) client: Client,
     server: Server,
@@ -114,7 +115,7 @@ impl PgConnection {
                     }
                 }
             });
-            // A name resolution that hangs must not block the thread.
+            // A name resolution that hangs must not block this thread.
             runtime.shutdown_background();
         };
         thread::Builder::new()
@@ -201,7 +202,7 @@ impl PgConnection {
                 StoreError::Damaged("a value does not have its column's type")
             };
         };
-        // After this the connection is closed, and the outcome of a commit is unknown.
+        // After such an error, the connection is closed, and the outcome of a commit is unknown.
         if matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
             return self.unreachable("the server has ended the connection");
         }
@@ -219,7 +220,7 @@ impl PgConnection {
     }
 }
 
-/// The reason why connecting failed, which names only the configured user and database.
+/// The reason why connecting failed. It names only the configured user and database.
 fn connect_error_reason(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => error.message().to_owned(),
@@ -233,11 +234,12 @@ struct DriverChannels {
     opened: SyncSender<Result<Client, String>>,
     warned: Arc<AtomicBool>,
     heard: Option<OnNotification>,
-    /// Closed when the last user is gone.
+    /// Closed when the connection is dropped.
     over: oneshot::Receiver<Infallible>,
 }
 
-/// Connects within `bound`, sends the client or the failure to the opener, and drives the connection.
+/// Connects within `bound`, sends the client or the failure to the thread that opens the connection, and
+/// drives the connection.
 async fn connect_and_drive<T>(config: &Config, tls: T, bound: Duration, told: DriverChannels)
 where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
@@ -373,8 +375,8 @@ fn sql_parameters<'a>(values: &'a [Value<'a>]) -> impl ExactSizeIterator<Item = 
 
 type Failure = Box<dyn std::error::Error + Sync + Send>;
 
-/// Encodes a value as the type that the statement expects: an integer of any width, 16 bytes or a UUID, a
-/// text or JSON.
+/// Encodes a value as the type that the statement expects: an integer of any width, bytes or a UUID, text or
+/// JSON.
 impl ToSql for Value<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
         match *self {

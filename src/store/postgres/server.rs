@@ -1,4 +1,4 @@
-//! The address of a PostgreSQL database, and the security of the connection to it.
+//! The address of a PostgreSQL database, and the TLS configuration for connecting to it.
 
 use std::fmt;
 use std::io;
@@ -12,10 +12,10 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// A PostgreSQL database, from a URL.
+/// A PostgreSQL database, as described by a URL.
 ///
-/// TLS always verifies the server's certificate and name. It is off if all hosts are this machine, and on
-/// otherwise unless the URL has `sslmode=disable`.
+/// TLS always verifies the server's certificate and name. The URL's `sslmode` turns TLS on or off. Without
+/// it, TLS is off if all hosts are this machine, and on otherwise.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Server(Arc<ConnectionSettings>);
 
@@ -94,7 +94,7 @@ impl Server {
         Ok(Server(Arc::new(ConnectionSettings { config, tls: is_secured.then_some(roots) })))
     }
 
-    /// The options of the connection, except TLS.
+    /// The connection options, except those for TLS.
     pub(crate) fn config(&self) -> &Config {
         &self.0.config
     }
@@ -129,7 +129,7 @@ impl Server {
     }
 }
 
-/// Whether the host is a socket's folder, or a name or address of this machine.
+/// Whether the host is the folder of a Unix socket, or a name or address of this machine.
 fn is_this_machine(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => {
@@ -158,7 +158,7 @@ fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Hosts, ports and database, without user and password.
+/// Shows the hosts, the ports and the database, without the user and the password.
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;

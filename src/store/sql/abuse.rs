@@ -11,7 +11,8 @@ use super::{Sql, values};
 use crate::forms::source::RefusedRequests;
 use crate::store::error::StoreError;
 
-/// The maximum number of rows by source and form for one day. Further requests are counted by form only.
+/// The maximum number of rows for one day, each for a source and a form. Requests beyond that are counted by
+/// form only.
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {
@@ -46,7 +47,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Removes up to `most` rows of refused requests before the day of `before`, and returns their number.
+    /// Removes up to `most` rows of refused requests from before the day of `before`, and returns their
+    /// number.
     pub fn forget_refusals(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.sql.execute(
             "DELETE FROM pressure WHERE (day, source, form) IN
@@ -61,8 +63,8 @@ pub(super) fn days_with_refusals(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> 
     sql.query("SELECT DISTINCT day FROM pressure", &[])?.iter().map(|row| row.get(0)).collect()
 }
 
-/// Removes the counts of these sources' refused requests. Looks up each day separately, because the key
-/// begins with the day.
+/// Removes the counts of these sources' refused requests. Looks up each day separately, because the table's
+/// key begins with the day.
 pub(super) fn forget_refusals_of(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
     for day in days {
         tx.execute_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;
@@ -70,7 +72,7 @@ pub(super) fn forget_refusals_of(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]
     Ok(())
 }
 
-/// The day of a time in UTC, counted from 1970-01-01.
+/// The UTC day of a time, in days since 1970-01-01.
 pub(super) fn day_of(time: Timestamp) -> i64 {
     rows::day(time.as_millisecond())
 }
@@ -80,7 +82,7 @@ pub(super) fn day_of(time: Timestamp) -> i64 {
 pub struct Abuse {
     pub submissions: usize,
     pub held: usize,
-    /// How many of the held ones the operator released: the false positives.
+    /// How many held submissions the operator released, that is, the false positives.
     pub released: usize,
     /// The number of requests that the limits refused.
     pub refused: usize,
@@ -99,7 +101,7 @@ pub struct Abuse {
 /// The submissions and refused requests of one source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedSource {
-    /// As in [`Submission::source`](crate::submission::Submission::source).
+    /// The hash of the source, as in [`Submission::source`](crate::submission::Submission::source).
     pub source: String,
     pub submissions: usize,
     pub held: usize,
@@ -124,7 +126,7 @@ pub struct AgentCount {
 
 impl InboxReader {
     /// Reports abuse since `from`: up to `most` sources and agents, and all signals. Refused requests are
-    /// counted by day in UTC, including the day of `from`. Reads the submissions of the period once.
+    /// counted by day in UTC, including the whole day of `from`. Reads only the submissions of that period.
     pub fn abuse(&self, from: Timestamp, most: usize) -> Result<Abuse, StoreError> {
         self.sql.snapshot(|| {
             let (first, since) = (first_id_at(from.as_millisecond()), from.as_millisecond());

@@ -1,7 +1,7 @@
 //! Copies an inbox to another database, and verifies the copy.
 //!
-//! Both databases are locked meanwhile. The copy reads one state of the source, writes one transaction, and
-//! reads all rows back before the commit: the checksums of the rows must be equal.
+//! Both databases are locked until the copy ends. The copy reads one snapshot of the source and writes one
+//! transaction. Before the commit, it reads all rows back and compares their checksums.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::store::{postgres, sqlite};
 
 /// How many rows are read and written at a time.
 const AT_A_TIME: usize = 200;
-/// How long a statement waits for locks in a SQLite file.
+/// How long a statement waits for locks on a SQLite file.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The size of a copied inbox.
@@ -41,7 +41,7 @@ pub enum CopyError {
     Differs(&'static str),
 }
 
-/// A table with its key columns and its other columns. Tables that others refer to come first.
+/// A table with its key columns and its other columns. In [`TABLES`], tables that others refer to come first.
 pub(crate) struct Table {
     pub name: &'static str,
     pub key: &'static str,
@@ -95,7 +95,7 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
     let mut different = None;
     let outcome = source.snapshot(|| {
         target.transaction(|| {
-            // Without submissions, the other rows are not needed.
+            // The target contains no submissions, so its other rows are not needed.
             for table in TABLES.iter().rev() {
                 target.execute(&format!("DELETE FROM {}", table.name), &[])?;
             }
@@ -203,7 +203,7 @@ impl Table {
     }
 }
 
-/// A sum of row hashes that does not depend on the rows' order, because databases sort texts differently.
+/// A checksum of rows that does not depend on their order, because the two databases sort text differently.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub rows: usize,

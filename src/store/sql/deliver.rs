@@ -1,4 +1,4 @@
-//! Deliveries: claims under a lease, records outcomes, and keeps the state of channels.
+//! Claims deliveries under a lease, records their outcomes, and stores the state of channels.
 //!
 //! The functions run in the caller's transaction.
 
@@ -20,11 +20,11 @@ use crate::submission::outcome::{Cause, Outcome};
 use crate::submission::schedule::{self, NextStep};
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
 
-/// Times are by this process's clock.
+/// Times in parameters and results are by this process's clock.
 impl Transaction<'_> {
     /// Requeues the attempts that an earlier process left unfinished, and returns their number. Call this
-    /// when no other process is sending. On a server, other replicas may be sending, so their attempts are
-    /// left alone.
+    /// when no other process is sending. With PostgreSQL, attempts are left alone, because other replicas may
+    /// be sending them.
     pub fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
         let count = self.requeue_orphans(&[], now)?;
         if self.sql.dialect() == Dialect::Sqlite {
@@ -44,7 +44,8 @@ impl Transaction<'_> {
 
     /// Requeues attempts that are recorded as begun but are not in `under_way`, because they were recorded by
     /// a commit that was reported as failed. Returns their number. Only the process that sends may call this.
-    /// On a server, another replica may be sending them, so their leases have to expire first.
+    /// With PostgreSQL, nothing is requeued: another replica may be sending the attempts, so their leases
+    /// have to expire first.
     pub fn requeue_orphans(&self, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
             return Ok(0);
@@ -61,7 +62,7 @@ impl Transaction<'_> {
         Ok(count)
     }
 
-    /// Makes deliveries due that are waiting for longer than the retry schedule allows, because they were
+    /// Makes deliveries due if they are scheduled for later than the retry schedule allows, because they were
     /// scheduled before the clock was set back to `now`. With [`clamp_far_due_times`] alone, a clock that was
     /// corrected by a day would delay deliveries by a day.
     pub fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
@@ -160,11 +161,11 @@ impl Transaction<'_> {
         self.sql.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
     }
 
-    /// After a channel's outage, makes up to 200 deliveries due that are waiting because of it and were due
-    /// at `from` or later. Attempts that failed only because of the channel no longer count: otherwise a mail
-    /// server that accepts few messages would use up all attempts within an hour. The last failure still
-    /// counts, and so do failures that the content may have caused, so a delivery that the receiver never
-    /// accepts is eventually parked.
+    /// After a channel's outage, makes up to 200 deliveries due: those that are waiting because of the outage
+    /// and are scheduled for `from` or later. Attempts that failed only because of the channel no longer
+    /// count: otherwise a mail server that accepts few messages would use up all attempts within an hour. The
+    /// last failure still counts, and so do failures that the content may have caused, so a delivery that the
+    /// receiver never accepts is eventually parked.
     ///
     /// Returns the number of these deliveries, and the due time from which the next call continues; `None`
     /// after the last call.
@@ -190,9 +191,9 @@ impl Transaction<'_> {
         Ok((count, from))
     }
 
-    /// After a receiver that defers messages has accepted one, makes deliveries due that it deferred earlier:
-    /// up to [`NEXT_DEFERRED`] of the lowest rank. They need not wait for their scheduled times, because the
-    /// receiver accepts messages at its own rate. Retries of frequent networks keep their times.
+    /// After a receiver that defers messages has accepted one, makes some of the deliveries that it deferred
+    /// earlier due: up to [`NEXT_DEFERRED`] of the lowest rank. They need not wait for their scheduled times,
+    /// because the receiver accepts messages at its own rate. Retries for frequent networks keep their times.
     pub fn bring_deferred_forward(&self, channel: &str, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let deferred = format!(
@@ -222,11 +223,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Replaces a submission's fields with the encrypted ones, once no channel still has to deliver it.
-    /// Returns whether it did so.
+    /// Replaces a submission's fields with the encrypted ones, unless a channel still has to deliver the
+    /// submission. Returns whether the fields were replaced.
     pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
         let tx = self.sql;
-        // On a server, the submission must not be released between the two statements.
+        // With PostgreSQL, the submission must not be released between the two statements.
         tx.query(
             &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().row_lock_clause()),
             values![id],
@@ -272,7 +273,7 @@ impl Transaction<'_> {
 const NEXT_DEFERRED: usize = 2;
 
 /// Makes the waiting retries in `rows`, whose first column is the submission, due at `now`, and stops
-/// counting attempts that failed only because of the channel. Returns their number.
+/// counting attempts that failed only because of the channel. Returns the number of retries.
 fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result<usize, StoreError> {
     let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();
@@ -287,8 +288,8 @@ fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result
 
 /// The lowest rank of a suspicious submission.
 pub const SUSPICIOUS_RANK: i64 = 64;
-/// The lowest rank of a submission whose network has used up its daily allowance. Other ranks are lower: a
-/// network counts for at most 72 submissions, which is rank 7.
+/// The lowest rank of a submission whose network has used up its daily allowance. Other ranks are lower: at
+/// most 72 submissions of a network count, which gives rank 7.
 pub const FREQUENT_RANK: i64 = 8;
 
 /// Begins attempts at due deliveries of one channel.
@@ -358,8 +359,8 @@ fn claim_for_channel(
     Ok(Claims { claimed, is_off: false, is_paused, is_paced, next })
 }
 
-/// Makes deliveries due that were scheduled, before the clock was set back, for a time later than any
-/// schedule allows: up to 200 retries and 200 others. The next call continues.
+/// Makes deliveries due if they were scheduled, before the clock was set back, for a time later than any
+/// schedule allows: up to 200 retries and 200 others in each call.
 fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     for again in [false, true] {
         // A delivery without failures is due, at the latest, after the backoff of an interruption or at the
@@ -377,7 +378,8 @@ fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<()
     Ok(())
 }
 
-/// The latest due time of a delivery without failures: longer than any lease or interruption.
+/// The longest time until a delivery without failures is due. It exceeds any lease and any backoff after an
+/// interruption.
 const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
 const DELIVERY: &str = "submission, channel, state, attempts, failures, interrupted, rank";
@@ -523,7 +525,7 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
     Ok(forms)
 }
 
-/// When the next first attempt is due that is not for a frequent network; `None` if there is none.
+/// When the next first attempt for a network that is not frequent is due; `None` if there is none.
 fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
     let due = format!(
         "SELECT due_at FROM {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
@@ -543,28 +545,28 @@ fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, S
 /// The ranks of submissions from networks that are not frequent.
 const QUIET_RANKS: [Range<i64>; 2] = [0..FREQUENT_RANK, SUSPICIOUS_RANK..SUSPICIOUS_RANK + FREQUENT_RANK];
 
-/// Limits how fast first attempts of frequent networks use up an account's daily quota: 100 recipients at
-/// once and 6 an hour, so at most 244 in a day. Other submissions are not limited: two a day from each
-/// network.
+/// Limits how fast first attempts for frequent networks use up an account's daily quota: 100 recipients at
+/// once and 6 per hour, so at most 244 per day. Other submissions are not limited here, because each network
+/// sends at most two of them per day.
 ///
 /// For example, a hundred networks use 200 + 244 of the quota in a day if each submission is sent to one
 /// recipient, and 400 + 244 if two channels or two recipients share the account. Mail providers usually allow
 /// at least 500 a day.
 ///
-/// This is the generic cell rate algorithm. Its state is in the database, for all replicas and across
-/// restarts.
+/// This is the generic cell rate algorithm. Its state is in the database, so that all replicas share it and
+/// it survives restarts.
 struct FrequentPace {
-    /// The name of the state in the database.
+    /// The name under which the state is stored in the database.
     name: String,
     now: Timestamp,
-    /// When no message will count any more.
+    /// When the last message stops counting.
     rested: Timestamp,
     /// How long one message counts.
     step: Duration,
     is_changed: bool,
 }
 
-/// The number of recipients that may get a message at once.
+/// The number of recipients to which messages may be sent at once.
 const FREQUENT_BURST: u32 = 100;
 /// How long one recipient of a message counts.
 const FREQUENT_STEP: Duration = Duration::from_mins(10);
@@ -588,7 +590,7 @@ impl FrequentPace {
         let latest = schedule::add_delay(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
         // A time further ahead was written before the clock was set back.
         let rested = tx.stored_time(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
-        // A message to more recipients uses up the whole burst, but can still be sent.
+        // A message to more recipients than the burst uses up the whole burst, but can still be sent.
         let step = FREQUENT_STEP * quota.recipients.clamp(1, FREQUENT_BURST);
         Ok(FrequentPace { name, now, rested, step, is_changed: false })
     }
@@ -616,7 +618,7 @@ impl FrequentPace {
     }
 }
 
-/// One in this many attempts, on average, is for the delivery that has been due for longest, regardless of
+/// One in this many attempts, on average, is for the delivery that has been due the longest, regardless of
 /// its rank, so that no delivery waits forever.
 const OLDEST_EVERY: usize = 8;
 /// One in this many attempts, on average, is for the newest delivery of the lowest rank.
@@ -624,10 +626,10 @@ const NEWEST_EVERY: usize = 2;
 /// One in this many attempts, on average, is a retry, if one is due.
 const AGAIN_EVERY: usize = 4;
 
-/// Chooses one in `every` of the attempts that may begin now, on average, and returns their number.
+/// Chooses, on average, one in `every` of the attempts that may begin now, and returns how many were chosen.
 ///
-/// The choice has no period. Otherwise, if attempts begin one at a time, retries, forms and the receiver's
-/// refusals could alternate in step, and some delivery would never be sent.
+/// The choice is pseudorandom rather than periodic. Otherwise, if attempts begin one at a time, retries,
+/// forms and the receiver's refusals could alternate in step, and some deliveries would never be sent.
 fn count_turns(want: &ClaimRequest, every: usize) -> usize {
     (0..want.capacity.any)
         .filter(|n| pseudorandom_below(want.turn.saturating_add(*n), every as u64, every) == 0)
@@ -640,7 +642,7 @@ fn pseudorandom_below(attempt: usize, salt: u64, below: usize) -> usize {
     usize::try_from(mixed % below as u64).unwrap_or_default()
 }
 
-/// The salt for the form that comes first. Other salts are the intervals above.
+/// The salt for choosing the form that comes first. Other salts are the intervals above.
 const FORM_TURN: u64 = 1;
 
 /// Due retries, in the order of [`DueDelivery::class`], rank and due time.
@@ -684,7 +686,7 @@ fn due_retries(
     Ok(found)
 }
 
-/// Up to `most` due deliveries, those that have been due for longest first (`ASC`) or last (`DESC`).
+/// Up to `most` due deliveries, with those that have been due the longest first (`ASC`) or last (`DESC`).
 fn longest_due(
     tx: &dyn Sql,
     channel: &str,
@@ -769,8 +771,8 @@ fn requeue(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<T
     Ok(again.filter(|_| waits))
 }
 
-/// Assigns a delivery of the submission `?1` the due time `?4`, or parks it if that is null. The delivery is
-/// held instead if its submission was held meanwhile.
+/// Assigns a delivery of the submission `?1` the due time `?4`, or parks it if `?4` is null. The delivery is
+/// held instead if its submission was held in the meantime.
 const REQUEUED: &str = "
     due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
     state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
@@ -779,8 +781,8 @@ const REQUEUED: &str = "
 /// Records the outcome of an attempt and the next step of its delivery. Returns whether all of the
 /// submission's deliveries have arrived.
 ///
-/// An outcome that is reported after the lease was lost is recorded, but changes the delivery only if it has
-/// arrived.
+/// An outcome that is reported after the lease was lost is recorded, but changes the delivery only if the
+/// attempt succeeded.
 fn record_outcome(
     tx: &dyn Sql,
     lease: &Lease,
@@ -835,8 +837,8 @@ fn record_outcome(
 }
 
 /// Locks a submission, so that it is neither held nor released before the end of this transaction. Without
-/// the lock, the operator's decision and an outcome could overlook each other. A file needs no lock, because
-/// it has only one writer.
+/// the lock, the operator's decision and an outcome could overlook each other. SQLite needs no lock, because
+/// a file has only one writer.
 fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     if tx.dialect() == Dialect::Postgres {
         tx.query("SELECT 1 FROM submission WHERE id = ?1 FOR SHARE", values![id])?;
@@ -866,9 +868,9 @@ fn is_switched_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool,
     }
 }
 
-/// A condition on `submission s`: no channel has to deliver it any more. Appends the values of its parameters
-/// to `values`. `channels` are the configured channels. After a release, a held submission would be delivered
-/// by the channels for which it has deliveries, and by those that accept its form: see
+/// A condition on `submission s`: true if no channel still has to deliver the submission. Appends the values
+/// of its parameters to `values`. `channels` are the configured channels. After a release, a held submission
+/// would be delivered by the channels for which it has deliveries, and by those that accept its form: see
 /// [`edit::release`](super::edit::release).
 pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>) -> String {
     let mut bind = |text: &str| {
@@ -895,7 +897,7 @@ pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>)
     )
 }
 
-/// Removes the details of screening's reasons, which could identify a person. Signals and points stay.
+/// Removes the details of screening's reasons, which could identify a person. Keeps the signals and points.
 fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let row = tx.one(
         "SELECT reasons, score, CASE WHEN withheld = 1 AND released_at IS NULL THEN held_because END
@@ -910,8 +912,8 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         .map(ScreeningReason::without_detail)
         .collect();
     tx.execute("UPDATE submission SET reasons = ?2 WHERE id = ?1", values![id, json!(reasons).to_string()])?;
-    // While screening holds the submission, the reason of the hold contains the details too. The operator's
-    // own reason stays.
+    // While screening holds the submission, the reason for the hold contains the details too. The operator's
+    // own reason is kept.
     let Some(because) = row.get::<Option<String>>(2)? else { return Ok(()) };
     let score: Option<u32> = row.get(1)?;
     let Some(threshold) = parse_threshold(&because) else { return Ok(()) };
@@ -921,13 +923,13 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         .map(drop)
 }
 
-/// The threshold at the end of a text by [`ScreeningVerdict::because`], which is stored nowhere else. `None`
-/// if the text has none.
+/// The threshold at the end of a text that [`ScreeningVerdict::because`] has written; it is not stored
+/// anywhere else. `None` if the text does not end with a threshold.
 fn parse_threshold(because: &str) -> Option<u32> {
     because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
 }
 
-/// The duration in milliseconds; `i64::MAX` if it is longer.
+/// The duration in milliseconds, capped at `i64::MAX`.
 pub(crate) fn to_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -52,7 +52,7 @@ impl fmt::Display for SourcePrefix {
 pub struct HeldSummary {
     pub submissions: usize,
     pub sources: usize,
-    /// When the first and the last of them were received; `None` if there are none.
+    /// When the first and the last of the submissions were received; `None` if there are none.
     pub received: Option<(Timestamp, Timestamp)>,
     /// How many matching submissions are excluded because only a flood holds them.
     pub left_in_floods: usize,
@@ -86,8 +86,8 @@ fn held_table(dialect: Dialect) -> String {
     dialect.table_with_index("submission AS s", "submission_held")
 }
 
-/// A condition on `submission s`: excludes submissions that only a flood holds, unless the filter asks for
-/// them.
+/// A condition on `submission s` that excludes submissions that only a flood holds, unless the filter asks
+/// for them.
 fn is_selected_by_hold(filter: &HeldFilter) -> &'static str {
     if filter.signal == Some(Signal::FormRate) { "TRUE" } else { "s.flood = 0" }
 }
@@ -99,7 +99,7 @@ fn table_and_condition(dialect: Dialect, filter: &HeldFilter) -> (String, String
     let mut condition = "s.held_at IS NOT NULL".to_owned();
     if let Some(signal) = filter.signal {
         let reasons = dialect.reasons_table("s");
-        // A flood may hold a submission again that screening had held for other reasons.
+        // A flood may now hold a submission that screening had held before for other reasons.
         let in_flood = if signal == Signal::FormRate { "s.flood = 1 OR " } else { "" };
         values.push(Cell::Text(signal.name().to_owned()));
         condition.push_str(&format!(
@@ -165,14 +165,15 @@ pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<
 struct ExpiryStep {
     /// The maximum number of submissions to examine.
     rows: usize,
-    /// The maximum number of bytes of fields to remove, except for a single submission.
+    /// The maximum size in bytes of the removed fields. A single submission may exceed it.
     bytes: i64,
-    /// How many submissions' sizes one statement reads. Each may be on a page that is not in memory.
+    /// The number of submissions whose sizes one statement reads. Each may be on a page that is not in
+    /// memory.
     sizes: usize,
 }
 
 impl ExpiryStep {
-    /// With a file, visitors wait for the writer during a step; with a server, they do not.
+    /// With SQLite, visitors wait for the writer during a step; with PostgreSQL, they do not.
     fn for_dialect(dialect: Dialect) -> ExpiryStep {
         match dialect {
             Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },
@@ -195,9 +196,9 @@ pub struct Expired {
 }
 
 impl Transaction<'_> {
-    /// Removes some of the submissions that have been held since before `before`, the longest held first:
-    /// only a few, because visitors are waiting. Returns the number removed; call this again until it is
-    /// zero.
+    /// Removes a few of the submissions that have been held since before `before`, starting with those held
+    /// the longest. It removes only a few, because visitors are waiting. Returns the number removed; call
+    /// this again until it is zero.
     pub fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let (held, lock, step) = (

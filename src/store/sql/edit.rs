@@ -17,7 +17,7 @@ use crate::submission::delivery::Route;
 pub struct Erased {
     pub submissions: usize,
     pub deliveries: usize,
-    /// The removed deliveries that had arrived at their receivers, which still have the content.
+    /// The number of removed deliveries that had arrived. Their receivers still have the content.
     pub delivered: usize,
     pub attempts: usize,
     /// Whether the write-ahead log was truncated too, so that no file of the database contains removed data.
@@ -25,7 +25,7 @@ pub struct Erased {
 }
 
 impl Erased {
-    /// Adds the numbers of another transaction.
+    /// Adds the numbers from another transaction.
     pub(super) fn add(&mut self, other: &Erased) {
         self.submissions += other.submissions;
         self.deliveries += other.deliveries;
@@ -62,8 +62,9 @@ pub(super) fn release(
 }
 
 /// Inserts a submission's missing deliveries for the `channels` that accept its form. They are due at
-/// `due_at`, or held if it is `None`. An encrypted submission gets none, because no channel can read it.
-/// Their rank is that of its other deliveries, or that of suspicious submissions if there are none.
+/// `due_at`, or held if it is `None`. An encrypted submission gets none, because no channel can read it. The
+/// new deliveries get the rank of the submission's other deliveries, or the rank of suspicious submissions if
+/// there are no others.
 pub(super) fn add_deliveries(
     tx: &dyn Sql,
     id: Uuid,
@@ -114,7 +115,7 @@ pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erase
         erased.attempts += 1;
         tried.insert(row.get::<String>(0)?);
     }
-    // A channel's last answer may quote any of them.
+    // A channel's last answer may quote any of the submissions.
     for channel in tried {
         tx.execute("UPDATE channel SET answer = NULL WHERE name = ?1", values![channel])?;
     }

@@ -1,4 +1,4 @@
-//! The operator's changes, made by a separate process, whether or not a server is running.
+//! Changes by the operator, made from a separate process, whether or not a server is running.
 
 #![expect(clippy::disallowed_methods, reason = "a command leaves the lock to the server")]
 
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Selects deliveries to be retried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retry {
-    /// The submissions. The filter's limit is ignored.
+    /// Selects the submissions. The filter's limit is ignored.
     pub which: Filter,
     pub channel: Option<String>,
     /// Whether to leave out deliveries that are waiting for their next attempt.
@@ -57,10 +57,11 @@ impl Editor {
         })
     }
 
-    /// Makes deliveries due at once and restarts their schedule, queues submissions that were set aside for
-    /// processing, and switches channels on. Returns the number of deliveries and submissions. Affects those
-    /// that are parked or waiting at the time of the call, unless an attempt begins in the meantime. Uses
-    /// transactions of a bounded size; after an error, earlier ones stay committed.
+    /// Makes deliveries due at once and restarts their schedule, clears the errors of submissions that were
+    /// set aside so that they are processed again, and switches channels on. Returns the number of deliveries
+    /// and submissions. Affects those that are parked, waiting or set aside at the time of the call, unless
+    /// an attempt begins in the meantime. Uses transactions of a bounded size; after an error, earlier ones
+    /// stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
         self.retry_selected(&selected, now)
@@ -143,11 +144,11 @@ impl Editor {
 
     /// Removes all submissions from an e-mail address, ignoring case. In a SQLite file, also overwrites their
     /// pages and truncates the log; [`Erased::is_wiped`] is false if a reader prevents that for too long.
-    /// PostgreSQL overwrites removed rows later, so it is always false there.
+    /// With PostgreSQL, it is always false, because PostgreSQL overwrites removed rows later.
     ///
-    /// Uses transactions of a bounded size. Submissions that are accepted after the call stay, unless they
-    /// are counted as repeats of a removed one. After an error, earlier transactions stay committed, and the
-    /// next call removes the rest.
+    /// Uses transactions of a bounded size. Submissions that are accepted after the call are kept, unless
+    /// they are counted as repeats of a removed one. After an error, earlier transactions stay committed, and
+    /// the next call removes the rest.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
         let days = abuse::days_with_refusals(&*self.sql)?;
@@ -212,7 +213,7 @@ impl Editor {
         self.wipe_log(erased)
     }
 
-    /// Removes the submissions among `ids` that are held, in the same way.
+    /// Removes the held submissions among `ids`, and wipes them like [`Editor::erase`].
     pub fn discard(&mut self, ids: &[Uuid]) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
         for ids in ids.chunks(rows::MAX_ROWS) {
@@ -223,9 +224,9 @@ impl Editor {
         self.wipe_log(erased)
     }
 
-    /// Removes the submissions that `among` finds among `ids`, in one transaction unless some are locked:
-    /// waiting for them could cause a deadlock with the replica that processes the intake. The ids must be
-    /// sorted.
+    /// Removes the submissions that `among` selects from `ids`. One transaction removes all of them unless
+    /// some are locked: waiting for the locks could cause a deadlock with the replica that processes the
+    /// intake. The ids must be sorted.
     fn remove(
         &self,
         mut ids: Vec<[u8; 16]>,
@@ -258,13 +259,13 @@ impl Editor {
         })?;
         if let DatabaseUrl::Sqlite(_) = self.place {
             // The server polls the file's lock, with pauses of up to 100 ms, for two seconds. It gets the
-            // lock if we leave it alone for longer than we have held it.
+            // lock if we leave the lock free for longer than we have held it.
             std::thread::sleep(has_lock_since.elapsed() * 2);
         }
         Ok(done)
     }
 
-    /// Truncates the log, and records whether no file contains removed data any more.
+    /// Truncates the log, and records whether all files are now free of removed data.
     fn wipe_log(&self, erased: Erased) -> Result<Erased, StoreError> {
         let is_wiped = match &self.place {
             DatabaseUrl::Sqlite(_) => self.truncate_wal()?,
@@ -378,7 +379,7 @@ impl Selected {
 /// The states of deliveries that can be retried.
 const RETRIED: &str = "'parked', 'waiting'";
 
-/// Makes those of a channel's deliveries due that have not been attempted since they were selected.
+/// Makes a channel's deliveries due, except those that have been attempted since they were selected.
 fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) -> Result<usize, StoreError> {
     let ids: Vec<_> = untried.iter().map(|(submission, _)| *submission).collect();
     let select = format!(
@@ -399,7 +400,7 @@ fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) ->
     )
 }
 
-/// Converts a time by our clock to the database's.
+/// Converts a time by our clock to the database's clock.
 fn to_database_time(sql: &dyn Sql, ours: Timestamp) -> Result<Timestamp, StoreError> {
     Ok(ours.saturating_add(transaction::clock_ahead(sql)?).unwrap_or(ours))
 }

@@ -1,4 +1,5 @@
-//! The rates of forms and networks that detect floods, and the release of submissions after a flood.
+//! Stores the rates of forms and networks by which floods are detected, and releases submissions after a
+//! flood.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub struct FormRate {
 
 /// The rates of forms, by name.
 pub type FormRates = HashMap<String, FormRate>;
-/// By form and network: when the submissions of the network no longer count, in microseconds.
+/// When each network's submissions stop counting, in microseconds, by form and network.
 pub type NetworkRates = HashMap<(String, Hash), i64>;
 
 impl Transaction<'_> {
@@ -76,8 +77,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Releases up to `most` submissions of each form whose flood has ended to `channels`, and returns their
-    /// number. Does nothing while another replica is processing submissions.
+    /// Releases up to `most` submissions to `channels` for each form whose flood has ended, and returns the
+    /// number of submissions. Does nothing while another replica is processing submissions.
     pub fn release_ended_floods(
         &self,
         now: Timestamp,
@@ -118,7 +119,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Removes up to `most` networks whose submissions no longer count at the time `now` in milliseconds.
+/// Removes up to `most` rates of networks whose submissions no longer count at `now`, in milliseconds.
 pub(super) fn remove_rested_networks(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError> {
     let lock = tx.dialect().skip_locked_clause();
     let rested = format!(

@@ -1,4 +1,4 @@
-//! The table `intake`: acceptance appends to it, and processing turns its rows into submissions.
+//! The table `intake`. Accepting a submission appends a row, and processing turns rows into submissions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -23,7 +23,7 @@ use crate::submission::verdict::ScreeningReason;
 /// How long the rows of the table `repeat` are kept, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 
-/// The columns that acceptance writes.
+/// The table `intake` with the columns that are written when a submission is accepted.
 pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
      channels, content, idempotency_key, network)";
 
@@ -31,9 +31,9 @@ pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, 
 pub struct Accepting {
     pub entry: Entry,
     pub idempotency_key: Option<String>,
-    /// The sender's address. Stored as a keyed hash.
+    /// The sender's IP address or network. Stored as a keyed hash.
     pub source: Source,
-    /// When the request had been read completely. Stored to the millisecond.
+    /// When the complete request had been read. Stored to the millisecond.
     pub received_at: Timestamp,
     /// The verified agent that signed the request.
     pub agent: Option<String>,
@@ -51,12 +51,12 @@ pub struct Accepting {
 #[derive(Clone, Debug)]
 pub(crate) struct UnresolvedCommit {
     pub id: Uuid,
-    /// The server process that executed the commit, if the database is a server. While that process is alive,
-    /// the commit may still happen.
+    /// The PostgreSQL server process that executed the commit; `None` for SQLite. While that process is
+    /// alive, the commit may still happen.
     pub backend: Option<String>,
 }
 
-/// Appends submissions with these ids, in one statement if the database is a server.
+/// Appends submissions with these ids; with PostgreSQL, in one statement.
 pub(crate) fn append(
     tx: &dyn Sql,
     secret: &Secret,
@@ -98,11 +98,12 @@ pub(crate) fn append(
 
 /// The columns that are copied unchanged from the intake to a submission.
 const TAKEN_OVER: &str = "id, form, received_at, fields, sealed, source, sender, agent, idempotency_key";
-/// The positions of some of these columns.
+/// The positions of some columns in [`TAKEN_OVER`].
 const FORM: usize = 1;
 const FIELDS: usize = 3;
 const AGENT: usize = 7;
-/// The number of these columns; `content`, `evidence` and `network` follow them in a [`PendingRow`].
+/// The number of columns in [`TAKEN_OVER`]; `content`, `evidence` and `network` follow them in a
+/// [`PendingRow`].
 const TAKEN: usize = 9;
 
 /// A row of the intake.
@@ -157,7 +158,7 @@ impl PendingRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldCause {
     None,
-    /// It arrived during a flood, and is released when the flood ends.
+    /// The submission arrived during a flood, and is released when the flood ends.
     Flood,
     Screening,
     Operator,
@@ -186,12 +187,12 @@ pub struct Original {
     pub hold: HoldCause,
     pub is_suspicious: bool,
     pub source: Hash,
-    /// Whether it has been delivered, or would be delivered by a configured channel once it is no longer
-    /// held. Also true if no configured channel accepts its form.
+    /// Whether the submission has been delivered, or a configured channel would deliver it after the hold
+    /// ends. Also true if no configured channel accepts its form.
     pub is_deliverable: bool,
 }
 
-/// The stage of an accepted request.
+/// The outcome of an accepted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// A new submission, with this id.
@@ -216,8 +217,8 @@ pub fn is_taken(channels: &[Route], form: &str) -> bool {
 
 impl Transaction<'_> {
     /// Tries to take this replica's turn to process the intake in this transaction, and returns whether it
-    /// succeeded. A replica that hangs or is cut off loses its turn after five seconds. A file has only one
-    /// processor.
+    /// succeeded. A replica that hangs or is cut off loses its turn after five seconds. With SQLite, this
+    /// always succeeds, because a file has only one processor.
     pub fn try_intake_turn(&self) -> Result<bool, StoreError> {
         let lock =
             "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
@@ -322,9 +323,9 @@ impl Transaction<'_> {
         flood::remove_rested_networks(tx, newest.min(latest), most)
     }
 
-    /// The newest submission with each content, by the content's hash. `contents` maps stored hashes to those
-    /// of the content; `now` is in milliseconds. On a server the rows are locked in the order of their
-    /// hashes, so that they do not change and no two replicas wait for each other.
+    /// Finds the newest submission with each content, by the content's hash. `contents` maps stored hashes to
+    /// those of the content; `now` is in milliseconds. With PostgreSQL, the rows are locked in the order of
+    /// their hashes, so that they do not change and no two replicas wait for each other.
     pub fn find_originals(
         &self,
         contents: &BTreeMap<Hash, Hash>,
@@ -380,7 +381,7 @@ impl Transaction<'_> {
         self.execute_for(id, "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1", times)
     }
 
-    /// Lets a flood hold a submission that is already held; the hold counts from `at`, in milliseconds.
+    /// Makes a flood the cause of a submission's existing hold, which then counts from `at`, in milliseconds.
     pub fn hold_in_flood(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
         self.sql.execute(
             "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
@@ -453,12 +454,12 @@ impl Transaction<'_> {
     }
 }
 
-/// The maximum number of bytes of fields in one transaction, except for a single row, because visitors are
-/// waiting.
+/// The maximum size in bytes of the fields in one transaction, because visitors are waiting. A single row may
+/// exceed it.
 const BATCH_BYTES: i64 = 512 * 1024;
 
-/// How many of the oldest rows one transaction processes, at most `most`. On a server, visitors do not wait
-/// for it.
+/// How many of the oldest rows one transaction processes, at most `most`. With PostgreSQL, the result is
+/// always `most`, because visitors do not wait for the transaction.
 fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Result<usize, StoreError> {
     if tx.dialect() == Dialect::Postgres {
         return Ok(most);
@@ -479,15 +480,15 @@ struct Reach {
     delivered: BTreeSet<[u8; 16]>,
     pending: BTreeSet<[u8; 16]>,
     /// Submissions that a configured channel has parked or will try only later. A repeat does not rely on
-    /// their other channels, because people may read only that one.
+    /// their other channels, because people may read only that one channel.
     stuck: BTreeSet<[u8; 16]>,
 }
 
 /// A repeat cannot rely on a delivery that is due later than this, because a new submission would be sent at
 /// once.
 const SOON: Duration = Duration::from_mins(5);
-/// Nor can a repeat rely on a delivery that has failed more often: if it fails once more, it waits for longer
-/// than [`SOON`].
+/// A repeat cannot rely on a delivery that has failed more often than this: after one more failure, the
+/// delivery would wait for longer than [`SOON`].
 const MAX_RELIABLE_FAILURES: u32 = 1;
 
 impl Reach {
@@ -519,9 +520,9 @@ impl Reach {
     }
 }
 
-/// Reads the columns `columns` and the hash of the newest submission with each of these hashes in a column.
-/// Many submissions may have the same hash; only the newest is read. The hashes must be sorted; on a server,
-/// rows are locked in that order, with `lock`.
+/// For each of these hashes, reads the columns `columns` and the hash from the newest submission that has the
+/// hash in `column`. Many submissions may have the same hash; only the newest is read. The hashes must be
+/// sorted. With PostgreSQL, rows are locked in that order, with `lock`.
 fn newest_with_hashes(
     tx: &dyn Sql,
     columns: &str,
@@ -551,7 +552,7 @@ fn newest_with_hashes(
     Ok(found)
 }
 
-/// Whether a submission with this id was stored, whether or not it has been processed.
+/// Whether a submission with this id was stored, processed or not.
 pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
         "SELECT 1 FROM accepted WHERE id = ?1 UNION ALL SELECT 1 FROM repeat WHERE id = ?1",
@@ -559,8 +560,8 @@ pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     )
 }
 
-/// Removes submissions whose commit was reported as failed but has happened. A submission that has been sent
-/// again since stays, because a visitor has received a 200 for it.
+/// Removes submissions whose commit was reported as failed but has happened. A submission that was repeated
+/// after that is kept, because a visitor has received a 200 for the repeat.
 pub(crate) fn remove_unresolved(tx: &dyn Sql, unresolved: &[UnresolvedCommit]) -> Result<(), StoreError> {
     let ids: Vec<[u8; 16]> = unresolved.iter().map(|commit| commit.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &[], &ids)?;

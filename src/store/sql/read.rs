@@ -20,7 +20,7 @@ use crate::submission::delivery::{Attempt, AttemptEnd, Delivery, DeliveryState, 
 
 /// How many submissions are read at a time, so that a reader does not block the writer's checkpoints.
 const PAGE: usize = 256;
-/// How many ids are returned for an ambiguous prefix.
+/// The maximum number of ids that are returned for an ambiguous prefix.
 const MAX_CANDIDATES: i64 = 5;
 
 /// An inbox that is open for reading.
@@ -39,7 +39,7 @@ pub enum IdMatch {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelState {
     pub name: String,
-    /// Why it does not deliver, if it is paused or switched off.
+    /// Why the channel does not deliver, if it is paused or switched off.
     pub obstacle: Option<Obstacle>,
     pub deliveries: Vec<(DeliveryState, usize)>,
 }
@@ -61,9 +61,9 @@ impl InboxReader {
         Ok(InboxReader { sql })
     }
 
-    /// Waits until all submissions that were accepted before this call are processed, for `patience` at most,
-    /// so that repeats are no longer listed. Returns whether they are. Unless a server is running, nothing is
-    /// processed.
+    /// Waits, for at most `patience`, until all submissions that were accepted before this call are
+    /// processed, so that repeats are no longer listed. Returns whether all of them are. Submissions are
+    /// processed only while a server is running.
     pub fn catch_up(&self, patience: Duration) -> Result<bool, StoreError> {
         let began = Instant::now();
         let newest =
@@ -173,8 +173,8 @@ impl InboxReader {
         rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
     }
 
-    /// Submissions that are not encrypted yet and that none of the configured `channels` has to deliver any
-    /// more, oldest first. A held submission may still have deliveries for channels that are no longer
+    /// Submissions that are not encrypted yet and that none of the configured `channels` still has to
+    /// deliver, oldest first. A held submission may still have deliveries for channels that are no longer
     /// configured.
     pub fn to_be_sealed(&self, channels: &[Route], most: usize) -> Result<Vec<Submission>, StoreError> {
         let mut values = vec![Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX))];
@@ -217,7 +217,7 @@ pub(super) fn id_range(prefix: &str) -> Option<(Uuid, Uuid)> {
 /// Submissions, newest first, read in pages.
 pub struct Listing<'a> {
     reader: &'a InboxReader,
-    /// The rest to be read: `before` advances with each page.
+    /// Selects the submissions that are still to be read: `before` advances with each page.
     filter: Filter,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,

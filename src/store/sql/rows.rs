@@ -24,7 +24,7 @@ macro_rules! status {
 /// The status of `accepted s`, as an expression; see [`Status`].
 pub(super) const STATUS: &str = status!();
 
-/// The columns of `accepted s` that [`submission`] reads.
+/// The columns of `accepted s` that [`read_submission`] reads.
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
     status!(),
@@ -150,7 +150,7 @@ pub(super) fn parse_reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreErr
     Ok(reasons)
 }
 
-/// The day of a time in milliseconds, counted from 1970-01-01 in UTC.
+/// The UTC day of a time in milliseconds, in days since 1970-01-01.
 pub fn day(millisecond: i64) -> i64 {
     millisecond.div_euclid(DAY_IN_MILLISECONDS)
 }
@@ -169,8 +169,8 @@ pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
 
 /// The maximum number of rows that one transaction of a command changes.
 pub(super) const MAX_ROWS: usize = 200;
-/// The maximum number of bytes of fields that one transaction of a command removes. Each page of 4 KiB that a
-/// row occupies is read, overwritten and logged.
+/// The maximum size in bytes of the fields that one transaction of a command removes. Each page of 4 KiB that
+/// a row occupies is read, overwritten and logged.
 pub(super) const MAX_BYTES: i64 = 1024 * 1024;
 
 /// A submission that may be removed.
@@ -188,7 +188,7 @@ impl Removable {
     }
 }
 
-/// The size of a submission's fields, as an expression. Neither database has to read the text for it.
+/// The size of a submission's fields, as an expression. Neither database reads the text to compute it.
 pub(super) fn size_expression(dialect: Dialect, table: &str) -> String {
     let size = match dialect {
         Dialect::Sqlite => "octet_length",

@@ -13,12 +13,12 @@ use super::{Dialect, Row};
 use crate::store::error::StoreError;
 use crate::submission::Status;
 
-/// The queries that count the backlog: deliveries without failures, with failures, and parked ones; held
-/// submissions. Each uses an index that contains only unfinished rows.
+/// The queries that count the backlog: deliveries without failures, deliveries with failures, parked
+/// deliveries, and held submissions. Each uses an index that contains only unfinished rows.
 pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",
-        // PostgreSQL has no `min` of UUIDs. Their texts have the same order.
+        // PostgreSQL has no `min` for UUIDs. Their text forms have the same order.
         Dialect::Postgres => "min(CAST(submission AS text))",
     };
     let unfinished = |failures| {
@@ -40,7 +40,7 @@ pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
 pub struct Queue {
     /// Submissions that are accepted but not processed yet.
     pub pending: usize,
-    /// When the oldest of them was received.
+    /// When the oldest pending submission was received.
     pub pending_since: Option<Timestamp>,
     /// Submissions that could not be processed.
     pub set_aside: usize,
@@ -57,7 +57,7 @@ pub struct ChannelQueue {
     /// When the oldest submission with a waiting delivery was received.
     pub oldest: Option<Timestamp>,
     pub is_paused: bool,
-    /// Whether it is switched off because its target is gone.
+    /// Whether the channel is switched off because its target is gone.
     pub is_off: bool,
 }
 
@@ -77,7 +77,7 @@ impl InboxReader {
         for row in self.sql.query(&parked, &[])? {
             channels.entry(row.get(0)?).or_default().parked = row.count(1)?;
         }
-        // There are few channels.
+        // No index is needed, because there are few channels.
         let obstacles =
             "SELECT name, off_at IS NOT NULL FROM channel WHERE off_at IS NOT NULL OR paused_at IS NOT NULL";
         for row in self.sql.query(obstacles, &[])? {
@@ -117,7 +117,7 @@ pub struct DailyCount {
     pub day: Date,
     pub form: String,
     pub status: Status,
-    /// Their number; at least one.
+    /// The number of submissions; at least one.
     pub count: usize,
 }
 

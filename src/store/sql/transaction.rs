@@ -37,7 +37,7 @@ pub(crate) fn apply_changes(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>
     Ok(())
 }
 
-/// Notifies other processes of the commit, once it has happened. With a file, [`notifier::notify`] does that
+/// Notifies other processes when the transaction is committed. With SQLite, [`notifier::notify`] does that
 /// after the commit.
 ///
 /// [`notifier::notify`]: super::super::notifier::notify
@@ -82,17 +82,17 @@ impl Transaction<'_> {
         server_time(self.sql)
     }
 
-    /// Notifies other replicas that deliveries were queued, once this is committed.
+    /// Notifies other replicas, when this transaction is committed, that deliveries were queued.
     pub fn announce(&self) -> Result<(), StoreError> {
         announce(self.sql)
     }
 
-    /// Converts a time by our clock to the database's.
+    /// Converts a time by our clock to the database's clock.
     pub fn to_database_time(&self, ours: Timestamp) -> Timestamp {
         ours.saturating_add(self.ahead).unwrap_or(ours)
     }
 
-    /// Converts a time by the database's clock to ours.
+    /// Converts a time by the database's clock to our clock.
     pub(super) fn to_our_time(&self, theirs: Timestamp) -> Timestamp {
         theirs.saturating_sub(self.ahead).unwrap_or(theirs)
     }

@@ -4,7 +4,7 @@
 //! blocking the writer, and the same transaction counts and hashes the rows. `VACUUM INTO` then writes that
 //! snapshot to a single file without a log and without the remains of removed rows.
 //!
-//! A backup contains a digest of all its rows, because SQLite's own check does not detect a flipped bit in a
+//! A backup contains a digest of all its rows, because SQLite's own check does not detect a flipped bit in
 //! text.
 
 use std::fs::{self, File};
@@ -37,7 +37,7 @@ pub struct Backup {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// A summary of the restored inbox. Its size is that right after the restore: the file grows slightly
+    /// A summary of the restored inbox. Its size is measured right after the restore: the file grows slightly
     /// when a server first opens it.
     pub backup: Backup,
     /// The new path of the inbox that was replaced; `None` if there was none.
@@ -78,8 +78,8 @@ type Result<T> = std::result::Result<T, BackupError>;
 /// Backs up the inbox to the file `to`, which only this user can read. Includes everything that was accepted
 /// before this call, and possibly later submissions.
 ///
-/// The file gets its name once it is complete, verified and on stable storage; until then its name ends with
-/// `.partial`. An existing file is replaced only with `force`.
+/// The file gets its final name once it is complete, verified and on stable storage; until then, its name
+/// ends with `.partial`. An existing file is replaced only with `force`.
 pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     let (database, to) = (absolute(database)?, absolute(to)?);
     refuse_the_inbox(&database, &to)?;
@@ -94,7 +94,7 @@ pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     Ok(backup)
 }
 
-/// Verifies a whole backup without changing it, and returns its contents.
+/// Verifies a whole backup without changing it, and returns a summary of its contents.
 pub fn verify(file: &Path) -> Result<Backup> {
     let (connection, layout) = open_any_layout(file)?;
     let contents = check_integrity(&connection, layout).map_err(|error| name_damaged_file(file, error))?;
@@ -103,7 +103,7 @@ pub fn verify(file: &Path) -> Result<Backup> {
     Ok(Backup { submissions: contents.submissions, newest: contents.newest, bytes })
 }
 
-/// The suffix of inboxes that a restore has replaced; the time follows.
+/// The suffix of inboxes that a restore has replaced. The time of the restore follows it.
 const KEPT: &str = ".before-restore-";
 
 /// The inboxes that restores have replaced in the same folder, sorted by name.
@@ -121,8 +121,8 @@ pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
 /// Restores the backup `from` as the inbox at `database`.
 ///
 /// An existing inbox is replaced only with `force`. It is kept beside the new one, with the suffix
-/// `.before-restore-` and the time `now` in UTC. After an interruption, either the old or the new inbox is
-/// there, complete. No process may have the inbox open.
+/// `.before-restore-` and the time `now` in UTC. After an interruption, either the old or the new inbox is in
+/// place and complete. No process may have the inbox open.
 pub fn restore(from: &Path, database: &Path, force: bool, now: Timestamp) -> Result<Restored> {
     let (from, database) = (absolute(from)?, absolute(database)?);
     refuse_the_inbox(&database, &from)?;
@@ -169,7 +169,8 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
         contents
     };
     drop(source_connection);
-    // The snapshot is marked as using a log, like the inbox. Only this process uses it, for a moment.
+    // Like the inbox, the snapshot is marked as using a log. It needs none: only this process uses it, and
+    // only briefly.
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     connection.pragma_update(None, "synchronous", "off")?;
     connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
@@ -269,7 +270,7 @@ fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) 
     Ok(())
 }
 
-/// Hashes a value after its kind and length, so that different values never hash alike.
+/// Hashes a value after its kind and length, so that different values never have the same hash input.
 fn hash_value(hasher: &mut blake3::Hasher, kind: u8, bytes: &[u8]) {
     hasher.update(&[kind]);
     hasher.update(&(bytes.len() as u64).to_le_bytes());

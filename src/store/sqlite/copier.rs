@@ -1,8 +1,8 @@
 //! Copies the write-ahead log into the database on a separate thread, while the writer appends to it.
 //!
-//! Otherwise SQLite would copy it within a commit, and all waiting submissions would wait for thousands of
-//! pages to be written and synced. The writer copies only the few pages that were appended meanwhile, between
-//! two commits: the log restarts only once all of it is copied.
+//! Otherwise SQLite would copy the log within a commit, and all waiting submissions would wait for thousands
+//! of pages to be written and synced. The writer copies only the few pages that were appended in the
+//! meantime, between two commits, because the log restarts only after all of it is copied.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,22 +15,23 @@ use super::files::DatabaseFiles;
 use super::{checkpoint_passively, connect, enable_full_sync};
 use crate::store::error::StoreError;
 
-/// The number of changed rows after which the log is copied. Each changes about one page of 4 KiB; with long
-/// messages, SQLite may copy the log earlier (`CHECKPOINT_PAGES`).
+/// The number of changed rows after which the log is copied. Each row changes about one page of 4 KiB; with
+/// long messages, SQLite may copy the log earlier (`CHECKPOINT_PAGES`).
 const COPY_AFTER_ROWS: u64 = 6144;
 /// The copier repeats until at most this many pages are left for the writer.
 const MAX_REST_PAGES: i64 = 512;
-/// The most repetitions: under heavy load the log grows faster than it is copied.
+/// The maximum number of repetitions: under heavy load, the log grows faster than it is copied.
 const MAX_PASSES: usize = 8;
 
-/// Decides when to copy the log. Dropping it ends its thread; drop it before the database, because the last
-/// connection that closes removes the log.
+/// Decides when to copy the log. Dropping the copier ends its thread; drop it before the database, because
+/// the last connection that closes removes the log.
 pub(crate) struct Copier {
     path: PathBuf,
     many: u64,
     /// The number of rows that were changed since the log was last copied.
     changes: u64,
-    /// The thread that is copying the log. If there is none, SQLite copies the log itself a little later.
+    /// The thread that is copying the log. If it cannot be started, SQLite copies the log itself a little
+    /// later.
     thread: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }

@@ -1,7 +1,7 @@
-//! The files of a SQLite database: creates them for one user, and detects that they were replaced.
+//! The files of a SQLite database: creates them with access for one user, and detects when they are replaced.
 //!
-//! SQLite keeps writing to a file that was removed or renamed, and every commit succeeds. So we check before
-//! and after each commit that the names still belong to the open files.
+//! SQLite keeps writing to a file that was removed or renamed, and every commit appears to succeed. So we
+//! check before and after each commit that the names still belong to the open files.
 //!
 //! Nothing here opens an existing database file: closing it would drop the locks that SQLite holds on it.
 
@@ -19,7 +19,7 @@ const MISSING: &str = "the folder is missing; it is created only when the server
 /// Creates an empty database if there is none, and syncs its name.
 ///
 /// The folder must exist. A running server must not recreate a missing folder: its file system may be
-/// unmounted, and a new inbox in the mount point would be hidden once it is mounted again. See
+/// unmounted, and a new inbox in the mount point would be hidden after the file system is mounted again. See
 /// [`create_folder`].
 pub(super) fn create_database(path: &Path) -> Result<(), StoreError> {
     let path = absolute(path)?;
