@@ -1,7 +1,8 @@
 //! Delivers submissions to the operator's team through channels.
 //!
 //! A [`Channel`] (SMTP, a webhook or a Maildir) sends a [`Notification`] and returns an
-//! [`Outcome`](crate::submission::outcome::Outcome). It stores nothing and does not decide about retries.
+//! [`Outcome`](crate::submission::outcome::Outcome). A channel stores nothing and does not decide when to
+//! retry.
 
 pub mod channel;
 pub mod digest;

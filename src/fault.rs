@@ -1,6 +1,6 @@
-//! Faults in the configuration or the site, with their place and a hint.
+//! Faults in the configuration or the site, each with its location and an optional hint.
 //!
-//! Loading collects all faults instead of stopping at the first one, so an operator can fix them together.
+//! Loading collects all faults instead of stopping at the first one, so an operator can fix them all at once.
 
 use std::fmt;
 
@@ -64,8 +64,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The known word closest to `word`. `None` if no known word is close enough for a typo: one edit, plus one
-/// for every four characters.
+/// The known word closest to `word`. `None` if no known word is close enough for a typo, that is, within one
+/// edit, plus one for every four characters of the known word.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     known

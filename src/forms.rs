@@ -1,4 +1,5 @@
-//! Definitions of the forms, for validation and for every description of the forms.
+//! Definitions of the forms, from which the server validates submissions and generates every description of
+//! the forms.
 //!
 //! `/openapi.json`, `/agents.md`, the developer guide and the HTML forms are generated from these tables, so
 //! they agree with [`parse`](crate::forms::parse::parse).
@@ -17,11 +18,11 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldKind {
-    /// A Mailbox of RFC 5321, as JSON Schema's `format: email` means it; see [`crate::forms::email`].
+    /// A Mailbox (RFC 5321), which is what `format: email` means in JSON Schema; see [`crate::forms::email`].
     Email,
-    /// A single line: no control characters ([`char::is_control`]).
+    /// A single line without control characters ([`char::is_control`]).
     Line,
-    /// Any number of lines: every character but NUL.
+    /// Any number of lines, with every character except NUL.
     Text,
 }
 
@@ -35,7 +36,7 @@ macro_rules! blank_after_a0 {
     };
 }
 
-/// One member of a form's JSON object. Every field is a string.
+/// One member of a form's JSON object. The value of every field is a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Field {
     /// The JSON member's name. It does not begin with `_`, and is not `id`, `form`, `received_at` or
@@ -49,20 +50,21 @@ pub struct Field {
     #[serde(rename = "max")]
     pub max_chars: usize,
     pub autocomplete: &'static str,
-    /// One sentence for the person who fills the field in.
+    /// One sentence for the person who fills in the field.
     pub description: &'static str,
     #[serde(skip)]
     pub example: &'static str,
 }
 
 impl Field {
-    /// An ECMA-262 regular expression that matches exactly the accepted texts of any length. `None` for
-    /// [`FieldKind::Email`], where `format: email` replaces it.
+    /// An ECMA-262 regular expression that matches exactly the accepted texts, except that it does not limit
+    /// their length. `None` for [`FieldKind::Email`], where `format: email` replaces it.
     ///
-    /// The expressions of required fields match blank characters, one character that is neither blank nor
-    /// forbidden, and any permitted characters. In optional fields, blank characters alone count as empty.
-    /// The expressions list blank ([`is_blank`](crate::forms::text::is_blank)) and control characters by code
-    /// point, because the meaning of `\s` differs between languages. They never backtrack.
+    /// The expression of a required field matches blank characters, followed by one character that is neither
+    /// blank nor forbidden, followed by any permitted characters. An optional field that contains only blank
+    /// characters counts as empty. The expressions list blank ([`is_blank`](crate::forms::text::is_blank))
+    /// and control characters by code point, because the meaning of `\s` differs between languages. They
+    /// never backtrack.
     pub const fn pattern(&self) -> Option<&'static str> {
         match (self.kind, self.required) {
             (FieldKind::Email, _) => None,
@@ -93,7 +95,7 @@ impl Field {
 /// The part of a submission that identifies repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DedupKey {
-    /// The e-mail address, ignoring case, without a time limit: a list holds each address once.
+    /// The e-mail address, ignoring case, without a time limit, because the list holds each address once.
     Address,
     /// The exact text of all fields, within the duplicate window.
     Content,
@@ -101,7 +103,7 @@ pub enum DedupKey {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Form {
-    /// `waitlist` or `contact`, in the inbox, templates and configuration.
+    /// The form's name in the inbox, templates and configuration: `waitlist` or `contact`.
     pub name: &'static str,
     pub path: &'static str,
     /// The operation's id in `/openapi.json`.
@@ -111,7 +113,8 @@ pub struct Form {
     pub description: &'static str,
     pub schema_name: &'static str,
     pub fields: &'static [Field],
-    /// A second accepted shape. The names of a body's members determine which shape applies.
+    /// The fields of a second accepted shape. The names of the members in a body determine which shape
+    /// applies.
     pub alternative: Option<&'static [Field]>,
     pub dedup_key: DedupKey,
 }
@@ -160,7 +163,7 @@ const MESSAGE: Field = Field {
     example: "We run forty coding agents and would like to see what they do at night.",
 };
 
-/// The waitlist: an e-mail address that requests access.
+/// The waitlist form: an e-mail address whose owner requests access.
 pub static WAITLIST: Form = Form {
     name: "waitlist",
     path: "/api/waitlist",

@@ -1,15 +1,15 @@
 //! Scores submissions, with reasons. A submission is delivered, delivered with a mark, or held for the
 //! operator's review.
 //!
-//! [`screen()`] is a pure function of the submission, of facts about its request and of the operator's
-//! options. Each [`Signal`] adds points, up to its configured maximum. A submission with
+//! [`screen()`] is a pure function of the submission, facts about its request and the operator's options.
+//! Each [`Signal`] adds points, up to its configured maximum. A submission with
 //! [`ScreeningOptions::suspicious_threshold`] points or more is marked as suspicious and delivered, and one
 //! with [`ScreeningOptions::threshold`] or more is held. Nothing is dropped: held submissions are kept until
 //! the operator releases or discards them.
 //!
-//! No signal is proof, and most signals hold a submission only together with others. Signals that only
-//! browsers send (`Origin`, the time to fill in the form) count only if they are present, because programs
-//! may use the forms too. The `User-Agent` is never read.
+//! No single signal proves that a submission is spam, and most signals hold a submission only in combination
+//! with others. Signals that only browsers send (`Origin`, the time to fill in the form) count only if they
+//! are present, because programs are allowed to use the forms too. The `User-Agent` is never read.
 
 mod content;
 mod domains;
@@ -42,12 +42,13 @@ pub struct ScreeningOptions {
     /// Minimum number of points at which a submission is held; 0 counts as 1. Points of [`Signal::Rate`] do
     /// not count.
     pub threshold: u32,
-    /// Minimum number of points at which a submission is marked as suspicious, unless held; 0 counts as 1.
+    /// Minimum number of points at which a submission is marked as suspicious, unless it is held; 0 counts as
+    /// 1.
     pub suspicious_threshold: u32,
     pub points: Points,
-    /// The operator's additions to the built-in list of disposable domains, and exceptions from it.
+    /// The operator's additions to the built-in list of disposable domains, and exceptions to it.
     pub disposable: Domains,
-    /// Domains whose mail and links are always held.
+    /// Blocked domains. A submission with an address at one of them or a link to one is always held.
     pub blocked: Domains,
 }
 
@@ -125,8 +126,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate of the rate-limit window with the greatest share used. Each window is a pair of remaining
-    /// requests and quota. Without windows, nothing is used.
+    /// The rate of the rate-limit window whose quota is used up the most. Each window is a pair of the
+    /// remaining requests and the quota. Without windows, the rate is zero.
     pub fn most_used(windows: impl IntoIterator<Item = (u32, u32)>) -> Rate {
         let rates = windows
             .into_iter()
@@ -141,8 +142,8 @@ impl Rate {
     }
 }
 
-/// Facts about a request that screening needs besides its fields and its agent. Stored with the submission
-/// until it is processed.
+/// Facts about a request that screening needs in addition to its fields and its agent. Stored with the
+/// submission until it is processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestFacts {
@@ -152,7 +153,7 @@ pub struct RequestFacts {
     pub extras: Extras,
 }
 
-/// The input of screening: the facts about a request, or an earlier verdict.
+/// The input to screening: the facts about a request, or an earlier verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
@@ -229,7 +230,7 @@ fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVe
     ScreeningVerdict { score, reasons, hold, suspicious, threshold }
 }
 
-/// Adds the signals of the request: rate, repeats, hidden field, time to fill in and origin.
+/// Adds the signals of the request: rate, repeats, hidden field, time to fill in the form, and origin.
 fn find_request_signals(
     entry: &Entry,
     extras: &Extras,
@@ -241,7 +242,7 @@ fn find_request_signals(
     findings.add(Signal::Rate, rate.percent().saturating_sub(50) * 2, || {
         format!("{} of the {} requests that the source may send", rate.used, rate.quota)
     });
-    // Two people may have copied the same text from somewhere; more senders are a campaign.
+    // Two people may have copied the same text from somewhere; more senders suggest a campaign.
     let repeats = signals.repeats;
     let percent = match repeats {
         0 | 1 => 0,

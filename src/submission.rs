@@ -1,6 +1,6 @@
-//! Submissions as the inbox stores them.
+//! Submissions, as stored in the inbox.
 
-/// Defines an enum whose values have a name in the database, in listings and in the log.
+/// Defines an enum whose values each have a name for the database, for listings and for the log.
 macro_rules! named_enum {
     ($(#[$about:meta])* pub enum $enum:ident { $($(#[$each:meta])* $value:ident = $name:literal,)+ }) => {
         $(#[$about])*
@@ -49,21 +49,21 @@ use crate::submission::verdict::ScreeningReason;
 /// One accepted form entry and its state in the inbox.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Submission {
-    /// A UUID version 7 that the server generates: ids sort by the time of arrival.
+    /// A UUID version 7 that the server generates, so ids sort by time of arrival.
     pub id: Uuid,
     /// The form's name. The form may have been removed since.
     pub form: String,
-    /// When the server accepted it, to the millisecond.
+    /// When the server accepted the submission, to the millisecond.
     pub received_at: Timestamp,
     pub status: Status,
     pub held: Option<Hold>,
-    /// The stored verdict of screening. `None` if the submission is not processed yet, or was stored by a
-    /// version without screening.
+    /// The stored verdict of screening. `None` if the submission has not been processed yet, or was stored by
+    /// a version without screening.
     pub screening: Option<Screening>,
     pub released_at: Option<Timestamp>,
     /// The host whose key signed the request, such as `agent.example.com`. `None` for unsigned requests.
     pub agent: Option<String>,
-    /// Why processing failed; the submission is then set aside. `None` without a failure.
+    /// Why processing failed, in which case the submission is set aside. `None` if it has not failed.
     pub error: Option<String>,
     /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
     /// sealed.
@@ -73,7 +73,7 @@ pub struct Submission {
     /// A keyed hash of the source address, 32 hexadecimal digits. Equal sources have equal hashes within one
     /// inbox. The address cannot be recovered without the inbox's secret.
     pub source: String,
-    /// Number of recognised repeats.
+    /// Number of recognised repeats of this submission.
     pub repeats: u64,
 }
 
@@ -83,14 +83,14 @@ impl Submission {
         self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
     }
 
-    /// The fields as a JSON object, members in the form's order.
+    /// The fields as a JSON object, with the members in the form's order.
     pub fn fields_json(&self) -> String {
         let members = self.fields.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
         Value::Object(members.collect()).to_string()
     }
 
-    /// Decrypts `sealed` into `fields`. Does nothing if the submission is not sealed; after an error it is
-    /// unchanged.
+    /// Decrypts `sealed` into `fields`. Does nothing if the submission is not sealed. After an error, the
+    /// submission is unchanged.
     pub fn decrypt(&mut self, identity: &AgeIdentity) -> Result<(), EncryptionError> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         let plain = identity.decrypt(sealed)?;
@@ -138,13 +138,13 @@ pub struct Hold {
     pub because: String,
 }
 
-/// The part of screening's verdict that the inbox stores. A release does not remove it.
+/// The part of the screening verdict that the inbox stores, and keeps even after the submission is released.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screening {
     pub score: u32,
-    /// Most points first. Sealing removes the details.
+    /// The reasons, those with the most points first. Sealing removes their details.
     pub reasons: Vec<ScreeningReason>,
-    /// Whether screening held it. False if only the operator did.
+    /// Whether screening held the submission. False if only the operator held it.
     pub withheld: bool,
     pub suspicious: bool,
 }
@@ -164,9 +164,9 @@ named_enum! {
         Kept = "kept",
         /// At least one delivery is pending.
         Waiting = "waiting",
-        /// Every channel has received it.
+        /// Every channel has received the submission.
         Delivered = "delivered",
-        /// It is waiting for its release.
+        /// The submission is waiting to be released or discarded.
         Held = "held",
         /// At least one delivery is a dead letter: all attempts failed, or the channel refused it for good.
         /// The operator decides what happens next.

@@ -1,4 +1,4 @@
-//! The options of a delivery channel, and sending a notification through a channel of any kind.
+//! The options of a delivery channel, and [`Channel`], which sends notifications over any transport.
 
 use super::maildir::{Maildir, MaildirOptions};
 use super::notification::Notification;
@@ -9,7 +9,7 @@ use crate::submission::outcome::Outcome;
 
 #[derive(Clone, Debug)]
 pub struct ChannelOptions {
-    /// The unique name, which the inbox, the log and stored deliveries use.
+    /// The channel's unique name, which appears in the inbox, in the log and in stored deliveries.
     pub name: String,
     /// The forms whose submissions the channel delivers. An empty list means all forms.
     pub forms: Vec<String>,
@@ -39,7 +39,7 @@ impl ChannelOptions {
         Route { name: self.name.clone(), forms: self.forms.clone(), quota }
     }
 
-    /// The account whose daily quota the channel uses up, and the number of recipients of each message.
+    /// The account whose daily quota the channel uses, and the number of recipients per message.
     fn daily_quota(&self) -> DailyQuota {
         let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => {
@@ -90,9 +90,9 @@ impl Channel {
         }
     }
 
-    /// Sends one notification. The transports enforce their own time limits, with which the call returns
-    /// within [`crate::submission::outcome::LONGEST_ATTEMPT`]; a Maildir's disk write that timed out
-    /// continues in the background. Concurrent calls are allowed.
+    /// Sends one notification. Each transport enforces its own time limits, so the call returns within
+    /// [`crate::submission::outcome::LONGEST_ATTEMPT`]. A Maildir write that has timed out continues in the
+    /// background. Concurrent calls are allowed.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         match self {
             Channel::Smtp(smtp) => smtp.send(notice).await,

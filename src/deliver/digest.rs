@@ -21,23 +21,24 @@ pub struct Digest {
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
     pub channels: Vec<ChannelState>,
-    /// The channels that have overdue deliveries, with the number of these deliveries.
+    /// Channels with overdue deliveries, and the number of overdue deliveries for each.
     pub overdue: Vec<(String, usize)>,
-    /// The channels that have deliveries which failed at least `MANY_FAILURES` times and are still being
-    /// retried, with the number of these deliveries.
+    /// Channels with deliveries that failed at least `MANY_FAILURES` times and are still being retried, and
+    /// the number of such deliveries for each.
     pub failing: Vec<(String, usize)>,
 }
 
-/// A delivery that has been due for longer than this is overdue. A shorter delay may only mean that it is
-/// waiting for its turn.
+/// A delivery that has been due for longer than this is overdue. A shorter delay may just mean that the
+/// delivery is waiting for its turn.
 const LONG_DUE: Duration = Duration::from_hours(1);
 
-/// The retry schedule reaches this number of failures after more than half an hour.
+/// Minimum number of failures for which the digest reports a delivery. The retry schedule reaches this number
+/// after more than half an hour.
 const MANY_FAILURES: u32 = 4;
 
 impl Digest {
-    /// Reads the counts at `now`, and the free space on the file system that holds `place`, the location of
-    /// `inbox`.
+    /// Reads the counts as of `now`, and the free space on the file system of `place`, where `inbox` is
+    /// stored.
     pub fn read(
         inbox: &InboxReader,
         place: &DatabaseUrl,
@@ -116,14 +117,14 @@ impl Digest {
         lines
     }
 
-    /// The digest of the day of `now`. Its id is derived from the date, so that receivers recognise a retry.
+    /// The digest for the day of `now`. Its id is derived from the date, so that receivers recognise a retry.
     pub fn notification(&self, now: Timestamp) -> Notification {
         let day = now.to_zoned(TimeZone::UTC).date();
         let title = "The inbox needs your attention";
         inbox_notification(Topic::Digest, &format!("digest {day}"), title, self.lines(), now)
     }
 
-    /// Sorts the names of channels in the order in which to try them: healthy ones first. Omits channels that
+    /// Sorts channel names into the order in which to try them, healthy channels first. Omits channels that
     /// are switched off.
     pub fn channels_to_try<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let severity = |name: &str| {

@@ -1,23 +1,23 @@
-//! Limits the attempts in progress for each channel, and pauses failing channels (a circuit breaker). A state
-//! machine without a clock, database or network.
+//! Limits the number of attempts in progress on each channel, and pauses failing channels (a circuit
+//! breaker). The dispatcher is a state machine that uses no clock, database or network.
 //!
 //! Each channel has a maximum concurrency. Retries get at most half of it, rounded up, so that slow failures
 //! do not delay new deliveries. After [`TRIP_AFTER`] consecutive failures the channel is paused, and then
 //! probed until an attempt succeeds. The length of a pause depends on the [`Cause`], so that a sender whose
-//! content always makes the receiver fail cannot delay the deliveries of others:
+//! content always makes the receiver fail cannot delay other senders' deliveries:
 //!
 //! - If the content cannot be the cause (no connection, a failed login), one delivery probes the channel
 //!   after 5, 10, 20, 40 and then every 60 seconds.
 //! - If the content may be the cause (HTTP 403, 404 or 5xx), up to [`PROBES`] deliveries probe the channel
-//!   every five seconds for as long as it fails. The probes have the lowest rank, so they belong to different
-//!   networks: content from a hundred networks delays others by minutes. A receiver that is down gets less
-//!   than one request per second, and only while deliveries are due. Each delivery is tried ten times in
-//!   three days.
+//!   every five seconds for as long as it fails. The deliveries with the lowest rank are the probes, so they
+//!   come from different networks. Even if a hundred networks send such content, other deliveries are delayed
+//!   only by minutes. A receiver that is down gets less than one request per second, and only while
+//!   deliveries are due. Each delivery is tried ten times in three days.
 //! - If the receiver refuses temporarily (a mail server's 4xx, HTTP 429), up to [`PROBES`] deliveries are
-//!   sent after 3, 6, 12 and then every 15 seconds. Once one succeeds, deliveries are sent one at a time,
-//!   with a gap that adapts to the receiver's rate limit, so that it refuses few of them.
+//!   sent after 3, 6, 12 and then every 15 seconds. After one succeeds, deliveries are sent one at a time,
+//!   with a gap that adapts to the receiver's rate limit, so that the receiver refuses few of them.
 //!
-//! Times are durations since the start, measured by a monotonic clock.
+//! Times are durations since the worker started, measured by a monotonic clock.
 
 use std::time::Duration;
 
@@ -30,28 +30,29 @@ use crate::submission::outcome::{Cause, Outcome};
 pub const TRIP_AFTER: u32 = 5;
 /// Maximum number of attempts between two pauses, if the content may be the cause of the failures.
 pub const PROBES: usize = 4;
-/// The first pause, unless the receiver asks for more.
+/// Length of the first pause, unless the receiver asks for a longer one.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// The longest pause, unless the receiver asks for more.
+/// Maximum length of a pause, unless the receiver asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// The first pause after a temporary refusal, and the shortest gap that follows one.
+/// Length of the first pause after a temporary refusal, and minimum length of the gap that such a refusal
+/// starts.
 const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
-/// The longest pause after temporary refusals, unless the receiver asks for more.
+/// Maximum length of a pause after temporary refusals, unless the receiver asks for a longer one.
 const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
-/// After a temporary refusal, deliveries are sent one at a time with a gap between them. A refusal after a
-/// success doubles the gap, and each success shortens it by an eighth, so that the receiver's rate limit
-/// refuses few deliveries. Below `SHORTEST_GAP`, the gap becomes zero.
+/// Maximum gap between two deliveries, which are sent one at a time after a temporary refusal. A refusal
+/// after a success doubles the gap, and each success shortens it by an eighth, so that the receiver's rate
+/// limit refuses few deliveries. A gap shorter than `SHORTEST_GAP` becomes zero.
 const LONGEST_GAP: Duration = Duration::from_secs(15);
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
 
-/// A shorter pause does not count as an outage.
+/// Minimum length of a pause that counts as an outage.
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
-/// Maximum time that one `Retry-After` pauses the whole channel. The delivery itself waits for as long as the
-/// receiver asked. Other deliveries are tried earlier: a receiver that limits the rate per sender sees this
-/// server as one sender, and one visitor's content must not stop all other deliveries.
+/// Maximum time for which one `Retry-After` pauses the whole channel. The delivery itself waits for as long
+/// as the receiver asked, but other deliveries are tried earlier: a receiver with a rate limit per sender
+/// sees this server as one sender, and one visitor's content must not stop all other deliveries.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
-/// How long `Retry-After` in temporary refusals does not pause a channel whose receiver has accepted a
-/// delivery before the time that it had asked for.
+/// How long a channel's pauses ignore the `Retry-After` of temporary refusals, after the receiver has
+/// accepted a delivery earlier than it had asked for.
 const DISTRUST: Duration = Duration::from_hours(1);
 /// Like [`MAX_RETRY_AFTER`], for the first of several temporary refusals: long enough for a receiver that
 /// accepts two messages a minute.
@@ -69,7 +70,7 @@ pub enum HealthChange {
         /// may have been the cause, and they would only fail again.
         after_outage: bool,
     },
-    /// A receiver that lately deferred messages has accepted one, so those that it deferred may be next.
+    /// A receiver that recently deferred messages has accepted one, so the deferred ones can be retried now.
     Accepting,
     /// The channel is switched off until the operator switches it on.
     Off,
@@ -78,8 +79,8 @@ pub enum HealthChange {
 /// Minimum sleep if a delivery is due but could not be claimed.
 const MIN_SLEEP: Duration = Duration::from_millis(50);
 
-/// Minimum time between two claims while no channel has capacity. A new submission cannot start then; a claim
-/// can only find out that the operator has switched a channel on or off.
+/// Minimum time between two claims while no channel has capacity. No attempt can start then, so a claim only
+/// detects that the operator has switched a channel on or off.
 const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The health of all channels, and the attempts in progress. Channels are identified by their index.
@@ -97,7 +98,7 @@ pub struct StartedAttempts {
     /// Time until the next attempt can start, unless an attempt ends or a submission arrives earlier. `None`
     /// if there is nothing to wait for.
     pub sleep: Option<Duration>,
-    /// Set if the store reports that the channel has been switched on or off.
+    /// Whether the channel is now on, if the store reports that it has been switched on or off.
     pub switched_on: Option<bool>,
 }
 
@@ -113,7 +114,7 @@ impl Dispatcher {
         &self.channels[index].0
     }
 
-    /// The deliveries that each channel may claim now.
+    /// One request per channel, for the deliveries that the channel can start now.
     pub fn claim_requests(&self, elapsed: Duration) -> Vec<ClaimRequest> {
         let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
             target: target.clone(),
@@ -123,8 +124,8 @@ impl Dispatcher {
         self.channels.iter().map(request).collect()
     }
 
-    /// How long the worker need not claim deliveries, because no channel can start an attempt. `asked` is the
-    /// time since the last claim. `None` if the worker must claim now.
+    /// How long the worker can wait before its next claim, because no channel can start an attempt. `asked`
+    /// is the time since the last claim. `None` if the worker must claim now.
     pub fn idle_time(&self, elapsed: Duration, asked: Duration) -> Option<Duration> {
         let rest =
             self.channels.iter().try_fold(MIN_CLAIM_INTERVAL.saturating_sub(asked), |rest, (_, channel)| {
@@ -134,7 +135,8 @@ impl Dispatcher {
         rest.filter(|rest| !rest.is_zero())
     }
 
-    /// Records the attempts that the store has begun for a channel at `now`, and any change of its switch.
+    /// Records the attempts that the store has started for a channel at `now`, and whether the channel has
+    /// been switched on or off.
     pub fn begin(
         &mut self,
         index: usize,
@@ -194,17 +196,17 @@ pub struct ChannelHealth {
     first_attempts: usize,
     retries: usize,
     begun: usize,
-    /// Number of consecutive failures for which the channel may be the cause.
+    /// Number of consecutive failures that the channel may have caused.
     failures: u32,
     health: HealthState,
-    /// The time between a success and the next attempt. Zero unless the receiver has recently refused
-    /// temporarily.
+    /// The time between a success and the next attempt. Zero unless the receiver has recently refused a
+    /// delivery temporarily.
     gap: Duration,
     gap_ends: Duration,
-    /// The time until which the receiver asked for no deliveries.
+    /// The receiver asked for no deliveries before this time.
     asked_until: Duration,
-    /// Until this time, `Retry-After` in a temporary refusal does not pause the channel: the receiver has
-    /// accepted a delivery too early, so it asks for a delay of some content and not of all.
+    /// Until this time, the channel's pauses ignore the `Retry-After` of temporary refusals: the receiver has
+    /// accepted a delivery earlier than it had asked for, so it delays only some content.
     distrusts_until: Duration,
     /// Whether another process has recorded a pause although the channel works in this process.
     is_paused_elsewhere: bool,
@@ -218,28 +220,29 @@ enum HealthState {
     Off,
 }
 
-/// A pause. No attempt starts before `until`; after it, only probes start.
+/// A pause of a channel. No attempts start before `until`, and only probes start after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pause {
     since: Duration,
     until: Duration,
-    /// The length regardless of `Retry-After`. The length of the next pause depends on it.
+    /// The length that the pause has without `Retry-After`. The length of the next pause depends on it.
     length: Duration,
     /// [`Cause::Channel`], [`Cause::Unclear`] or [`Cause::Deferred`].
     cause: Cause,
     /// Number of attempts that may start before the next pause.
     probes: usize,
-    /// Whether an earlier pause has ended without a success since.
+    /// Whether an earlier pause has ended and no attempt has succeeded since.
     was_in_vain: bool,
-    /// Whether the operator is informed of the pause. Short pauses after temporary refusals are not reported.
+    /// Whether the pause is reported to the operator. Short pauses after temporary refusals are not reported.
     is_reported: bool,
 }
 
 impl Pause {
     /// Returns the first pause of a channel, or the one that follows `last`. `asked` is the `Retry-After`.
     fn following(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
-        // A receiver that limits its rate accepts a message after the pause. One probe finds that out without
-        // further refusals. If it fails, its content may be the cause, so several deliveries are tried.
+        // A receiver with a rate limit accepts a message after the pause. One probe confirms this without
+        // causing more refusals. If the probe fails, its content may be the cause, so several deliveries are
+        // tried.
         let was_in_vain = last.is_some_and(|last| last.was_in_vain || now >= last.until);
         let (first, longest, max_retry_after, probes) = match cause {
             Cause::Deferred if was_in_vain => {
@@ -272,7 +275,7 @@ impl ChannelHealth {
         ChannelHealth { concurrency: concurrency.max(1), ..ChannelHealth::default() }
     }
 
-    /// The number of attempts that may start now, in total and for retries.
+    /// The maximum number of attempts that may start now, and how many of them may be retries.
     pub fn capacity(&self, now: Duration) -> Capacity {
         let under_way = self.first_attempts + self.retries;
         match self.health {
@@ -321,7 +324,7 @@ impl ChannelHealth {
     }
 
     /// Records whether the channel is paused in the store. If it is paused there but not in this process,
-    /// another process has recorded the pause, and may have ended since.
+    /// another process has recorded the pause, and that process may have ended since.
     fn note_stored_pause(&mut self, is_paused: bool) {
         self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
     }

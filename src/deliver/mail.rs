@@ -1,7 +1,8 @@
-//! Composes the mail message of a notification (RFC 5322). The same notification always gives the same bytes.
+//! Composes the mail message of a notification (RFC 5322). The same notification always produces the same
+//! bytes.
 //!
-//! A visitor's text appears only in the body, in the subject and, if it is an address, in `Reply-To`. The
-//! message is 7-bit clean, its lines end in CRLF, and control characters are made visible.
+//! Text that a visitor wrote appears only in the body, in the subject and, if it is a valid address, in
+//! `Reply-To`. The message is 7-bit clean, its lines end in CRLF, and control characters are made visible.
 
 use std::fmt::Write as _;
 
@@ -22,7 +23,8 @@ use crate::forms::text::{escape_html, visible, visible_lines};
 /// Maximum length of a subject, in characters. Longer subjects are cut and end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
 
-/// A longer value, or one with several lines, is written as an indented block.
+/// Maximum length of a value that is written on one line, in characters. Longer values, and values with
+/// several lines, are written as indented blocks.
 const MAX_LINE_CHARS: usize = 200;
 
 /// Maximum number of octets between `=?utf-8?Q?` and `?=`, so that a line including the header's name has at
@@ -116,8 +118,8 @@ fn subject_line(title: &str) -> String {
     title.chars().take(MAX_SUBJECT_CHARS - 1).chain(['…']).collect()
 }
 
-/// An unstructured header. Encodes all text except short printable ASCII. Also encodes text that looks like
-/// an encoded word, because a mail program would decode it.
+/// Formats an unstructured header. Encodes all text except short printable ASCII. Also encodes text that
+/// looks like an encoded word, because a mail program would decode it.
 fn unstructured_header(text: &str) -> HeaderType<'static> {
     let is_plain = text.len() <= 60
         && text.bytes().all(|b| (b' '..=b'~').contains(&b))
@@ -186,7 +188,7 @@ fn plain_text_body(notice: &Notification) -> String {
     text
 }
 
-/// The message as HTML, without styles, scripts and external resources. `bdi` isolates the writing direction
+/// The message as HTML, without styles, scripts or external resources. `bdi` isolates the writing direction
 /// of each value.
 fn html_body(notice: &Notification) -> String {
     let mut html = String::from("<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n");

@@ -23,10 +23,10 @@ const MAX_TEMPORARY_FILES: u32 = 1000;
 
 #[derive(Clone, Debug)]
 pub struct MaildirOptions {
-    /// The Maildir. A delivery creates it if it is missing, but its parent folders are only created at the
-    /// start.
+    /// The Maildir's folder. A delivery creates the folder if it is missing, but its parent folders are
+    /// created only at startup.
     pub path: PathBuf,
-    /// For the message header.
+    /// The addresses in the message header.
     pub addresses: MailAddresses,
 }
 
@@ -90,15 +90,15 @@ fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) ->
     Ok(format!("{name} is in new/"))
 }
 
-/// Creates the parent folders of the Maildir `path` with access for their owner only. Called only at the
-/// start: if the folders are missing later, a file system may be unmounted, and mail written to its mount
-/// point would be hidden.
+/// Creates the parent folders of the Maildir `path` with access for their owner only. Called only at startup:
+/// if the folders are missing later, their file system may not be mounted, and mail written to the mount
+/// point would be hidden after the next mount.
 pub(super) fn create_parents(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     DirBuilder::new().recursive(true).mode(0o700).create(parent)
 }
 
-/// Creates a folder with access for its owner only. Its parent must exist.
+/// Creates a folder with access for its owner only. The parent folder must exist.
 fn create_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => return Ok(()),
@@ -150,7 +150,7 @@ fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
     moved.map_err(describe_io_error("move the message to", target))
 }
 
-/// Removes the files that interrupted attempts for this message left behind. Ignores errors.
+/// Removes the files that interrupted attempts to deliver this message left behind. Ignores errors.
 fn remove_temporary_files(tmp: &Path, name: &str) {
     let prefix: OsString = format!("{name}.").into();
     let Ok(entries) = fs::read_dir(tmp) else { return };

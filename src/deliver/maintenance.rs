@@ -23,7 +23,8 @@ use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 
 /// Time between two runs of maintenance, unless a digest is due earlier.
 const INTERVAL: Duration = Duration::from_mins(15);
-/// The delay between sealing a submission and truncating the write-ahead log, which still contains its text.
+/// The delay between sealing a submission and truncating the write-ahead log, which still contains the
+/// submission's text.
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
 /// Maximum number of rows that one transaction seals or removes.
 const BATCH: usize = 200;
@@ -40,17 +41,17 @@ const FLOOD_RETRY: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug, Default)]
 pub struct MaintenanceOptions {
-    /// Submissions are removed after this time. `None` keeps them.
+    /// How long submissions are kept before they are removed. `None` keeps them forever.
     pub retention: Option<Duration>,
-    /// Submissions are removed after they have been held for this long. `None` keeps them.
+    /// How long submissions can be held before they are removed. `None` keeps them forever.
     pub retention_held: Option<Duration>,
     /// The time of day, in UTC, at which the daily digest is sent. `None` disables the digest.
     pub digest_at: Option<Time>,
     /// The free space to keep in reserve (`store.min_free`). The digest warns when less than twice this
     /// reserve is free.
     pub min_free: MinFree,
-    /// The public key with which submissions are encrypted once all deliveries are done. `None` disables
-    /// this.
+    /// The public key to which a submission is encrypted after all its deliveries are done. `None` disables
+    /// encryption.
     pub recipient: Option<Recipient>,
 }
 
@@ -64,15 +65,15 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    /// Runs maintenance for as long as the future is polled.
+    /// Runs maintenance until the caller drops the future.
     pub async fn run(&self) {
         let options = &self.options;
         // The previous process may have ended before it truncated the log.
         let mut log_is_stale =
             options.recipient.is_some() || options.retention.is_some() || options.retention_held.is_some();
         self.warn_about_removed_channels().await;
-        // Scanning the inbox is slow, so the notification that a submission was sealed only truncates the
-        // log.
+        // Scanning the inbox is slow, so a notification that a submission was sealed triggers only a
+        // truncation of the log.
         let mut run_at = Instant::now();
         let mut flood_at = Some(Instant::now());
         let mut clock = ClockCheck::default();
@@ -191,9 +192,9 @@ impl Maintenance {
         Ok(removed)
     }
 
-    /// Seals submissions that were not sealed after their delivery, because the process ended first, because
-    /// sealing was configured later, or because the submission is held and no configured channel would
-    /// deliver it after its release. Returns their number.
+    /// Seals submissions that were not sealed right after their last delivery, because the process ended
+    /// first or sealing was configured later. Also seals held submissions that no configured channel would
+    /// deliver after their release. Returns the number of sealed submissions.
     async fn seal_settled(&self) -> Result<usize, StoreError> {
         let Some(recipient) = &self.options.recipient else { return Ok(0) };
         let channels = self.store.channels.load_full();
@@ -279,8 +280,8 @@ impl Maintenance {
     }
 }
 
-/// Compares the system clock with the monotonic clock, so that a clock that was set forward by mistake, or is
-/// wrong until NTP corrects it, does not expire submissions.
+/// Compares the system clock with the monotonic clock, so that no submissions expire because the system clock
+/// was set forward by mistake or is wrong until NTP corrects it.
 #[derive(Debug, Default)]
 struct ClockCheck {
     last: Option<(Instant, Timestamp)>,
@@ -297,7 +298,8 @@ impl ClockCheck {
     }
 }
 
-/// The time until the next maintenance: [`INTERVAL`], or until the next digest if that is earlier.
+/// The time until the next run of maintenance: [`INTERVAL`], or the time until the next digest if that is
+/// shorter.
 fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
     let Some(at) = digest_at else { return INTERVAL };
     let next = last_due(now, at) + Duration::from_hours(24);
@@ -313,8 +315,8 @@ async fn remove_old_refusal_counts(store: &Store, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-/// Replaces a submission's fields with a copy encrypted for `recipient`. Returns false, without a change, if
-/// it is encrypted already or a channel still has to deliver it.
+/// Replaces a submission's fields with a copy encrypted for `recipient`. Returns false and changes nothing if
+/// the submission is already encrypted or a channel still has to deliver it.
 pub(super) async fn seal_submission(
     store: &Store,
     recipient: &Recipient,

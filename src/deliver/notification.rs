@@ -1,4 +1,4 @@
-//! Notifications: what a channel sends to the operator's team, independent of the transport.
+//! Notifications: the messages that channels send to the operator's team, independent of the transport.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -38,20 +38,20 @@ pub struct Notification {
     pub created_at: Timestamp,
     /// The form's name, if the topic is a submission.
     pub form: Option<String>,
-    /// Whether screening marks the submission as suspicious.
+    /// Whether screening marked the submission as suspicious.
     pub is_suspicious: bool,
     /// The subject line. It may contain text that a visitor wrote.
     pub title: String,
     /// Sentences written by the server, one per line. The standard webhook body omits them for submissions.
     pub words: Vec<String>,
-    /// The submission's field names and values, in the form's order. Values may have several lines.
+    /// The submission's field names and values, in the form's order. A value may have several lines.
     pub fields: Vec<(String, String)>,
-    /// Whether an earlier attempt may have succeeded. Channels that can check for duplicates then do so.
+    /// Whether an earlier attempt may have succeeded. If so, channels that can check for duplicates do.
     pub may_be_there: bool,
 }
 
 impl Notification {
-    /// The notification of a new submission, with its sender in the title.
+    /// The notification for a new submission, with the sender's name or address in the title.
     pub fn from_submission(submission: &Submission) -> Notification {
         let form = &submission.form;
         let get = |name| submission.get(name).map(str::trim).filter(|value| !value.is_empty());

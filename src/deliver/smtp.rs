@@ -1,8 +1,8 @@
 //! The SMTP channel: sends each notification to a mail server (RFC 5321).
 //!
-//! A message is delivered once the server has replied to its final dot with a 2xx. Idle connections are kept
-//! for a while and reused. Certificates are always verified, and if TLS is configured, no message is sent
-//! without it.
+//! A message counts as delivered when the server replies to its final dot with a 2xx code. Idle connections
+//! are kept for a while and reused. Certificates are always verified, and if TLS is configured, no message is
+//! sent without it.
 
 pub mod error;
 mod session;
@@ -29,14 +29,14 @@ const MAX_MESSAGES: u32 = 50;
 
 #[derive(Clone, Debug)]
 pub struct SmtpOptions {
-    /// The server's name or address, for which its certificate must be valid.
+    /// The server's host name or IP address, for which its certificate must be valid.
     pub host: String,
     /// Usually 25, 465 (implicit TLS) or 587.
     pub port: u16,
     pub tls: SmtpTls,
     /// With `None`, the client does not log in.
     pub login: Option<SmtpLogin>,
-    /// The server must permit the sender's address.
+    /// The sender and the recipients. The server must accept the sender's address.
     pub addresses: MailAddresses,
     /// Certificate authorities that are trusted in addition to the public ones.
     pub extra_roots: Option<ExtraRoots>,
@@ -45,7 +45,7 @@ pub struct SmtpOptions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmtpTls {
-    /// Plain text, allowed on this machine only.
+    /// No encryption. Allowed only if the server runs on this machine.
     None,
     /// STARTTLS (RFC 3207). If the server does not offer it, the attempt fails.
     StartTls,
@@ -62,14 +62,14 @@ pub struct SmtpLogin {
 /// Time limits for the steps of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct SmtpDeadlines {
-    /// For the DNS lookup and the connection attempts to all addresses together.
+    /// Limit for the DNS lookup and the connection attempts to all addresses together.
     pub connect: Duration,
     pub tls: Duration,
-    /// For a command and its reply, for the greeting together with EHLO, and for the login.
+    /// Limit for a command and its reply, for the greeting together with EHLO, and for the login.
     pub command: Duration,
     pub message: Duration,
     pub quit: Duration,
-    /// For the whole attempt except QUIT. Together with `quit` it is below
+    /// Limit for the whole attempt except QUIT. The sum of this limit and `quit` is less than
     /// [`crate::submission::outcome::LONGEST_ATTEMPT`].
     pub attempt: Duration,
     /// How long an idle connection is kept open.
@@ -104,7 +104,8 @@ impl Smtp {
         Smtp { options: Box::new(options), trust, idle: Mutex::default() }
     }
 
-    /// Sends one notification. Replaces an idle connection once if it turns out to be closed.
+    /// Sends one notification. If an idle connection turns out to be closed, retries once on a new
+    /// connection.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let trust = match &self.trust {
             Ok(trust) => trust,
@@ -178,7 +179,7 @@ impl Smtp {
     }
 }
 
-/// The public roots and those that the operator added.
+/// Loads the public root certificates and those that the operator added.
 fn load_roots(options: &SmtpOptions) -> Result<TrustedRoots, String> {
     let no_tls = |error: &dyn fmt::Display| format!("TLS cannot be set up: {error}");
     let config = tls_config(options.extra_roots.as_ref()).map_err(|error| no_tls(&error))?;

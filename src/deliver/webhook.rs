@@ -34,8 +34,8 @@ pub struct WebhookOptions {
     /// The signing keys; two during a rotation. Without a key, requests are not signed.
     pub secrets: Vec<SigningKey>,
     pub body: WebhookBody,
-    /// Whether the host may have private addresses. Metadata addresses of cloud providers, which hand out
-    /// credentials, are always refused.
+    /// Whether requests to private addresses are allowed. Metadata addresses of cloud providers, which hand
+    /// out credentials, are always refused.
     pub allow_private: bool,
     /// Certificate authorities that are trusted in addition to the public ones.
     pub extra_roots: Option<ExtraRoots>,
@@ -120,7 +120,7 @@ impl fmt::Debug for SigningKey {
 }
 
 /// The headers with the notification's id, the time of the attempt and one signature for each key. Without a
-/// key, the signature header is missing.
+/// key, the signature header is omitted.
 fn signed_headers(
     keys: &[SigningKey],
     id: Uuid,

@@ -37,16 +37,16 @@ use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use crate::submission::schedule;
 
-/// Duration of an attempt's lease. It is longer than the longest attempt, so that a delivery is never sent
-/// twice at the same time.
+/// Duration of an attempt's lease. The lease is longer than the longest attempt, so two attempts of one
+/// delivery never overlap.
 const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
-/// Maximum sleep. Notifications wake the worker earlier. The limit is for changes of the system clock, and
-/// for file systems without change notifications.
+/// Maximum time that the worker sleeps if no notification wakes it. The limit matters when the system clock
+/// changes and on file systems without change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 /// The delay before an operation of the store is retried after an error.
 const STORE_RETRY: Duration = Duration::from_secs(1);
-/// A larger difference between the two clocks means that the system clock was set. Smaller differences are
-/// corrections by time synchronisation.
+/// Maximum difference between the system clock and the monotonic clock that time synchronisation may cause. A
+/// larger difference means that the system clock was set.
 const MOST_DRIFT: Duration = Duration::from_secs(2);
 /// How often a process on standby tries to take the lock.
 const STANDBY: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ const SERVER_STANDBY: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// The database, which is needed here for its lock and its change notifications.
+    /// The database. The worker needs its location for the lock and for change notifications.
     pub place: DatabaseUrl,
     pub channels: Vec<ChannelOptions>,
     pub maintenance: MaintenanceOptions,
@@ -106,14 +106,14 @@ impl DeliveryWorker {
         Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
     }
 
-    /// Applies new options, except that the database cannot change. Attempts in progress may finish within
-    /// `grace`; the others are aborted and repeated, as after a restart.
+    /// Applies new options. The database must stay the same. Attempts in progress have `grace` to finish;
+    /// after that, they are aborted and repeated, as after a restart.
     pub fn reconfigure(&self, options: WorkerOptions) {
         // Fails only if the thread has ended.
         let _ = self.options.send(options);
     }
 
-    /// Starts no more attempts, and waits until those in progress have finished or `grace` has passed.
+    /// Stops starting attempts, and waits until those in progress have finished or `grace` has passed.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -137,15 +137,15 @@ pub struct Confirmations {
 
 impl Confirmations {
     /// Waits until at least one channel has confirmed an accepted submission, or the submission that it
-    /// repeats. Returns false after `timeout`, which is always the result for a submission that stays held.
+    /// repeats. Returns false after `timeout`. A submission that stays held always times out.
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
         let deadline = tokio::time::Instant::now() + timeout;
         let Ok(accepted) = tokio::time::timeout_at(deadline, store.settle(id)).await else {
             return Ok(false);
         };
         let id = accepted?.id();
-        // Declared before the receiver, and so dropped after it: the receiver is closed when the registration
-        // is removed.
+        // Declared before the receiver and therefore dropped after it, so the receiver is already closed when
+        // the registration is removed.
         let _registration = Waiter { confirmations: self, id };
         let (sender, mut confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(sender);
@@ -178,7 +178,8 @@ impl Confirmations {
     }
 }
 
-/// A registration in [`Confirmations`]. Dropping it removes the registration, even if the client disconnects.
+/// A registration in [`Confirmations`]. Dropping this value removes the registration, including when the
+/// client disconnects.
 struct Waiter<'a> {
     confirmations: &'a Confirmations,
     id: Uuid,
@@ -229,7 +230,7 @@ struct WorkerLoop {
     /// The last reading of the system clock, and the monotonic time at which it was read.
     clock: (Timestamp, Instant),
     store_fails: bool,
-    /// The channels in which submissions from frequent networks are being delayed.
+    /// Indices of the channels on which submissions from frequent networks are being delayed.
     paced: HashSet<usize>,
     asked: Option<Instant>,
 }
@@ -281,7 +282,8 @@ impl WorkerLoop {
             self.options = self.latest.borrow_and_update().clone();
             self.dispatcher = new_dispatcher(&self.options);
             self.channels = open_channels(&self.options);
-            // Aborted attempts are still recorded as started. This makes the next claim requeue them.
+            // Aborted attempts are still recorded as started. Setting this flag makes the next claim requeue
+            // them.
             self.store_fails = true;
             tracing::info!(channels = self.channels.len(), "deliveries use the new configuration");
         }
@@ -304,7 +306,7 @@ impl WorkerLoop {
             let sleep = if let Some(idle) = idle { idle } else { self.dispatch().await };
             tokio::select! {
                 () = &mut maintenance => {}
-                // Ignore notifications while no channel has capacity. Both sources remember them.
+                // Ignore notifications while no channel has capacity. Both sources store them for later.
                 () = self.store.events().queued.notified(), if idle.is_none() => {}
                 () = changed.notified(), if idle.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end_attempt(ended.ok()).await,
@@ -352,8 +354,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Time for which no attempt can start, so that there is no need to ask the store. `None` if the store
-    /// must be asked now.
+    /// Time for which no attempt can start, so there is no need to query the store. `None` if the store must
+    /// be queried now.
     fn idle_time(&self) -> Option<Duration> {
         let asked = self.asked.filter(|_| !self.store_fails)?;
         self.dispatcher.idle_time(self.started.elapsed(), asked.elapsed())
@@ -430,7 +432,7 @@ impl WorkerLoop {
         started.sleep
     }
 
-    /// Ends an attempt, and records any change of its channel's health.
+    /// Ends an attempt, and records any change in its channel's health.
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome }) = ended else { return };
         let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
@@ -467,8 +469,8 @@ impl WorkerLoop {
     }
 }
 
-/// Waits until this process has taken the lock. `what` is the activity of the process that holds it, for the
-/// log.
+/// Waits until this process holds the lock. `what` completes the log message "another process …" about the
+/// current holder.
 async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
     let mut is_reported = false;
     loop {

@@ -1,4 +1,5 @@
-//! Parses e-mail addresses: a `Mailbox` of RFC 5321 §4.1.2, which JSON Schema's `format: email` refers to.
+//! Parses e-mail addresses, which have the syntax of a `Mailbox` (RFC 5321 §4.1.2), as JSON Schema requires
+//! for `format: email`.
 //!
 //! Accepts ASCII only, does not trim, and does not check whether the domain exists. Comments, folding and
 //! display names belong to message headers (RFC 5322) and are not accepted.
@@ -84,7 +85,7 @@ fn is_domain(text: &str) -> bool {
 /// `address-literal = "[" ( IPv4-address-literal / IPv6-address-literal / General-address-literal ) "]"`
 ///
 /// The tag of a General-address-literal must be registered (RFC 5321 §4.1.3), and the only registered tag is
-/// `IPv6`. So no such literal is valid, including `[2001:db8::1]`.
+/// `IPv6`. So every General-address-literal is rejected, including `[2001:db8::1]`.
 fn is_address_literal(text: &str) -> bool {
     let Some(content) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
         return false;
@@ -103,7 +104,7 @@ fn is_ipv4(text: &str) -> bool {
     text.split('.').count() == 4 && text.split('.').all(is_number)
 }
 
-/// `IPv6-addr = IPv6-full / IPv6-comp / IPv6v4-full / IPv6v4-comp`: eight groups, where an IPv4 address at
+/// `IPv6-addr = IPv6-full / IPv6-comp / IPv6v4-full / IPv6v4-comp`: eight groups, of which an IPv4 address at
 /// the end replaces two, and `::` replaces two or more.
 fn is_ipv6(text: &str) -> bool {
     let (groups, ipv4) = match text.rsplit_once(':') {

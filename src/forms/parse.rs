@@ -3,7 +3,7 @@
 //! The parser deserializes the body directly into the form's fields, without a tree of values. It skips
 //! unknown members, and uses the last of several members with the same name. It does not trim texts.
 //!
-//! No message quotes the visitor's input, so responses and log lines never contain it.
+//! Error messages never quote the visitor's input, so neither responses nor log lines contain it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Restores an entry from stored names and values. Omits names that the form does not have.
+    /// Restores an entry from stored names and values. Omits fields that the form does not have.
     pub fn restored(form: &'static Form, fields: Vec<(String, String)>) -> Entry {
         let own =
             |name: String| form.all_fields().find_map(|field| (field.name == name).then_some(field.name));
@@ -63,11 +63,12 @@ impl fmt::Debug for Entry {
 
 /// The name of the theme's hidden field. Only programs fill it in.
 pub const HONEYPOT: &str = "desk_note";
-/// The member that holds the time the visitor took to fill in the form, in milliseconds. The theme's script
-/// adds it.
+/// The name of the member for the time, in milliseconds, that the visitor took to fill in the form. The
+/// theme's script adds it.
 pub const TIME_TO_FILL: &str = "desk_ms";
 
-/// Undocumented, optional members of a request body, for screening. Values of the wrong type are ignored.
+/// Undocumented, optional members of a request body, which screening uses. Values of the wrong type are
+/// ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extras {
@@ -90,20 +91,20 @@ pub enum Rejection {
     /// The body is empty or consists of white space.
     #[error("The body must be a JSON object with {}, but is empty.", list_required_fields(.0))]
     Empty(&'static Form),
-    /// The position of the first invalid byte, counted from 1.
+    /// The body is not UTF-8. Holds the position of the first invalid byte, counted from 1.
     #[error("The body must be JSON in UTF-8, but its byte {0} is not UTF-8.")]
     NotUtf8(usize),
-    /// The syntax error, with line and column.
+    /// The body is not JSON. Holds the syntax error, with line and column.
     #[error("The body must be JSON, but is not: {0}.")]
     NotJson(String),
-    /// The type of the JSON value.
+    /// The body is JSON, but not an object. Holds the type of the JSON value.
     #[error("The body must be a JSON object with {}, not {}.", list_required_fields(.0), .1)]
     NotAnObject(&'static Form, &'static str),
     #[error("{}.", .0.iter().map(InvalidField::to_string).collect::<Vec<_>>().join("; "))]
     Fields(Vec<InvalidField>),
 }
 
-/// A field with its problems; at least one.
+/// A field with at least one problem.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidField {
     pub field: &'static Field,
@@ -115,7 +116,7 @@ pub enum Problem {
     Missing,
     /// The field is required and has no visible characters.
     Empty,
-    /// The type of the JSON value.
+    /// The value is not a string. Holds its JSON type.
     NotAString(&'static str),
     TooLong(usize),
     NotAnAddress,
@@ -128,7 +129,7 @@ pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
     parse_with_extras(form, body).map(|parsed| parsed.entry)
 }
 
-/// Like [`parse`], but also returns the members for screening.
+/// Like [`parse`], but also returns the members that screening uses.
 pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm, Rejection> {
     let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
     let (members, extras) = read_members(form, text)?;
@@ -245,7 +246,7 @@ type Members = Vec<(&'static str, MemberValue)>;
 /// A member's value, reduced to what a form can use.
 enum MemberValue {
     Text(String),
-    /// `None` unless it is a non-negative integer.
+    /// A number. `None` unless it is a non-negative integer.
     Number(Option<u64>),
     Other(&'static str),
 }
@@ -285,7 +286,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// A member's name. Allocates only for a name with escapes.
+/// A member's name. Allocates only if the name contains escapes.
 #[derive(Deserialize)]
 struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -339,7 +340,7 @@ impl<'de> Visitor<'de> for MemberValueVisitor {
     }
 }
 
-/// "`name` must …", "`name` must … and must …"
+/// Writes "`name` must …" or, for several problems, "`name` must … and must …".
 impl fmt::Display for InvalidField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Field { name, kind, max_chars, example, .. } = self.field;

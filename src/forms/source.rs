@@ -1,4 +1,4 @@
-//! The source of a request, by which limits and submissions distinguish senders, and its network.
+//! The source of a request, by which limits and submissions distinguish senders, and the source's network.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -33,7 +33,7 @@ impl Source {
         }
     }
 
-    /// The first bytes of [`Source::as_bytes`] that identify its network: three or six.
+    /// The leading bytes of [`Source::as_bytes`] that identify the source's network: three or six.
     pub fn network_as_bytes(&self) -> &[u8] {
         match self {
             Source::V4(octets) => &octets[..3],
@@ -70,8 +70,9 @@ impl fmt::Debug for Source {
     }
 }
 
-/// The network of a source: an IPv4 /24 or an IPv6 /48, which is usually the most that a provider assigns to
-/// one customer. A sender can easily change its address within its network. Holds the network's first source.
+/// The network of a source: an IPv4 /24 or an IPv6 /48, which is usually the largest block that a provider
+/// assigns to one customer. A sender can easily change its address within its network. Holds the network's
+/// first source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceNetwork(Source);
 

@@ -3,17 +3,17 @@
 
 use std::fmt::Write as _;
 
-/// Returns the text on one line, with line breaks replaced by `⏎` and unsafe characters by `\u{…}`.
+/// Returns the text on one line, with line breaks replaced with `⏎` and unsafe characters with `\u{…}`.
 pub fn visible(text: &str) -> String {
     replace_unsafe(text, '⏎', false)
 }
 
-/// Like [`visible`], but keeps lines and tabs. Replaces each line break by a line feed.
+/// Like [`visible`], but keeps lines and tabs. Replaces each line break with a line feed.
 pub fn visible_lines(text: &str) -> String {
     replace_unsafe(text, '\n', true)
 }
 
-/// Replaces each line break by `line_feed`, and unsafe characters by `\u{…}`.
+/// Replaces each line break with `line_feed`, and unsafe characters with `\u{…}`.
 fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -32,7 +32,7 @@ fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     shown
 }
 
-/// Escapes text for the content and the quoted attributes of HTML.
+/// Escapes text for HTML content and quoted attribute values.
 pub fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -58,8 +58,8 @@ pub fn is_unsafe(c: char) -> bool {
 }
 
 /// Whether a character has the property `Default_Ignorable_Code_Point` (Unicode 17,
-/// DerivedCoreProperties.txt). This includes the Hangul fillers U+115F, U+1160, U+3164 and U+FFA0, whose
-/// category is letter, and U+034F COMBINING GRAPHEME JOINER. It does not include white space.
+/// DerivedCoreProperties.txt). This includes the Hangul fillers U+115F, U+1160, U+3164 and U+FFA0, which
+/// Unicode classifies as letters, and U+034F COMBINING GRAPHEME JOINER. It does not include white space.
 pub const fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -73,8 +73,8 @@ pub const fn is_invisible(c: char) -> bool {
 /// U+FFFF.
 ///
 /// The patterns in `/openapi.json` ([`Field::pattern`](crate::forms::Field::pattern)) match the same
-/// characters. They cannot include characters beyond U+FFFF, because languages differ in how a regular
-/// expression writes these.
+/// characters. They cannot include characters beyond U+FFFF, because languages differ in how regular
+/// expressions represent them.
 pub fn is_blank(c: char) -> bool {
     c.is_whitespace() || (is_invisible(c) && c <= '\u{ffff}')
 }

@@ -8,14 +8,16 @@ use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::forms::parse::Entry;
 use crate::submission::verdict::Signal;
 
-/// Minimum score of a mass offer: single words of the lexicon also occur in enquiries.
+/// Minimum score of a mass offer. Lower scores do not count, because enquiries also contain single words of
+/// the lexicon.
 const LEAST_OFFER: u32 = 3;
 /// Maximum number of links that are not suspicious.
 const FEW_LINKS: usize = 3;
 /// Minimum number of capital letters that count as shouting.
 const LOUD: u32 = 30;
 
-/// Minimum length of a word in letters for the gibberish check: shorter words of real languages look random.
+/// Minimum length, in letters, of a word that is checked for gibberish. Shorter words of real languages can
+/// look random.
 const LONG: usize = 9;
 
 /// URL shorteners, which hide the destination of a link: sorted, one per line.
@@ -30,7 +32,7 @@ static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
     ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(hash)
 });
 
-/// The strength of a signal, in percent of its points, and its description.
+/// A signal that was found, with its strength in percent of its points, and a description.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SignalFinding {
     pub(super) signal: Signal,
@@ -42,8 +44,8 @@ pub(super) struct SignalFinding {
 pub(super) struct Findings(pub(super) Vec<SignalFinding>);
 
 impl Findings {
-    /// Adds a signal, at no more than 100 percent. If `percent` is 0, adds nothing and does not evaluate
-    /// `detail`.
+    /// Adds a signal, and limits its strength to 100 percent. If `percent` is 0, adds nothing and does not
+    /// evaluate `detail`.
     pub(super) fn add<D: Into<String>>(&mut self, signal: Signal, percent: u32, detail: impl FnOnce() -> D) {
         if percent > 0 {
             self.0.push(SignalFinding { signal, percent: percent.min(100), detail: detail().into() });
@@ -152,7 +154,7 @@ impl TextScan {
         scan
     }
 
-    /// Counts a link, and checks whether it leads to a shortener, a messenger or a blocked domain.
+    /// Counts a link, and checks whether it points to a shortener, a messenger or a blocked domain.
     fn count_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
         self.links += 1;
         self.markup += match markup {
@@ -202,9 +204,9 @@ fn is_random_letters(text: &str) -> bool {
     words.peek().is_some() && words.all(is_gibberish)
 }
 
-/// Whether a word looks like random letters: at least nine ASCII letters, of which fewer than one in seven
-/// are vowels, or capitals follow small letters at least three times. Slavic and Germanic names have long
-/// runs of consonants, but not that long.
+/// Whether a word looks like random letters: at least nine ASCII letters, of which either fewer than one in
+/// seven are vowels, or at least three are capitals that follow a small letter. Slavic and Germanic names
+/// have long runs of consonants, but not that long.
 fn is_gibberish(word: &str) -> bool {
     if word.len() < LONG || !word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return false;

@@ -1,9 +1,9 @@
-//! Lists of domains: the built-in list of throw-away addresses, and the operator's lists.
+//! Lists of domains: the built-in list of domains for disposable addresses, and the operator's lists.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-/// Domains sorted by byte, one per line, after comments.
+/// The built-in list: a few lines of comments, followed by the domains, one per line and sorted by byte.
 const BUILT_IN: &str = include_str!("disposable.txt");
 
 /// Whether a domain offers disposable addresses: the domain or a parent domain is on the built-in list or
@@ -15,7 +15,7 @@ pub(super) fn is_disposable(domain: &str, own: &Domains) -> bool {
 
 static SIEVE: LazyLock<Sieve> = LazyLock::new(|| Sieve::from_lines(BUILT_IN));
 
-/// A Bloom filter over a list's lines, of 16 KiB. It rules out most names without a search.
+/// A 16 KiB Bloom filter over the lines of a list. It rules out most names without a search.
 struct Sieve(Vec<u64>);
 
 impl Sieve {
@@ -62,7 +62,8 @@ fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
 pub(super) fn sorted_lines_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
-    // If the name is listed, its line begins between `low` and `high`. Both are beginnings of lines.
+    // If the name is listed, its line begins between `low` and `high`. Both positions are beginnings of
+    // lines.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);
@@ -81,14 +82,15 @@ fn compare_ignoring_case(line: &[u8], name: &[u8]) -> Ordering {
     line.iter().copied().cmp(name.iter().map(u8::to_ascii_lowercase))
 }
 
-/// The operator's additions to the built-in list, and exceptions from it.
+/// A list of domains from the operator, and exceptions to it. For disposable domains, it adds to the built-in
+/// list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domains {
     listed: Vec<String>,
     excepted: Vec<String>,
 }
 
-/// The number of an invalid line, counted from 1. Valid lines are domains, domains after `-`, and comments.
+/// The number of an invalid line, counted from 1. A valid line is a domain, a domain after `-`, or a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is invalid: line {0} is not a domain such as \"example.com\"")]
 pub struct NotADomain(pub usize);
@@ -126,7 +128,7 @@ impl Domains {
         !self.listed.is_empty() && !self.is_excepted(domain) && contains_domain(&self.listed, domain)
     }
 
-    /// Whether the operator excepted the domain or a parent domain from the list.
+    /// Whether the operator excluded the domain or a parent domain from the list.
     fn is_excepted(&self, domain: &str) -> bool {
         !self.excepted.is_empty() && contains_domain(&self.excepted, domain)
     }

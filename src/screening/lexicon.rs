@@ -1,7 +1,8 @@
-//! The words of mass offers: phrases with weights, by topic, found in one pass over a text's words.
+//! The lexicon of mass offers: weighted phrases, grouped by topic, that are found in one pass over a text's
+//! words.
 //!
 //! `lexicon.txt` explains the format. A phrase counts once, however often it occurs, and a topic counts for
-//! [`MOST_OF_A_TOPIC`] at most, so that a long text about search engines is not held for its length.
+//! [`MOST_OF_A_TOPIC`] at most, so that a long text about search engines is not held just for its length.
 
 use std::sync::LazyLock;
 
@@ -29,13 +30,14 @@ pub(super) const TOPICS: [(&str, &str); 13] = [
     ("goods", "dubious goods"),
 ];
 
-/// The lexicon's section with the words of enquiries to a company like this one. They reduce the score.
+/// The lexicon's section with phrases from enquiries to a company like this one, which reduce the score.
 const OURS: &str = "ours";
 /// Maximum reduction by words of enquiries: enough for topics that an enquiry mentions in passing, but too
 /// little for a mass offer to pass.
 const MOST_OF_OURS: u32 = 5;
-/// Minimum weight of enquiry words from which a text is clearly an enquiry. Topics are then assumed to be the
-/// writer's trade, and each counts for [`MOST_OF_A_TRADE`] at most: bookmakers and brokers also buy software.
+/// Minimum weight of enquiry words at which a text is clearly an enquiry. Its topics are then assumed to be
+/// the writer's trade, and each counts for [`MOST_OF_A_TRADE`] at most, because bookmakers and brokers also
+/// buy software.
 const CLEARLY_OURS: u32 = 3;
 const MOST_OF_A_TRADE: u32 = 4;
 
@@ -46,8 +48,8 @@ type Id = u16;
 const UNKNOWN: Id = 0;
 const BREAK: Id = Id::MAX;
 
-/// Number of slots in the hash table of words: enough to be mostly free, few enough to stay in the CPU's
-/// nearest cache.
+/// Number of slots in the hash table of words: enough that most of them are free, and few enough that the
+/// table fits into a fast CPU cache.
 const SLOTS: usize = 8192;
 
 struct Step {
@@ -67,19 +69,20 @@ struct Phrase {
 #[derive(Clone, Copy)]
 struct Lead {
     phrase: u16,
-    /// A bit mask of the second step's token ([`id_mask`]), which rules out most phrases without comparing
-    /// steps.
+    /// A bit mask of the words of the second step ([`id_mask`]), which rules out most phrases without
+    /// comparing steps.
     near: u64,
 }
 
 struct Lexicon {
-    /// Hash table with open addressing: parts of words' hashes, and the words' numbers. Most slots are free,
-    /// and their count is a power of two.
+    /// Hash table with open addressing. A slot contains part of a word's hash, and the word's number. Most
+    /// slots are free, and the total number of slots is a power of two.
     table: Vec<(u32, Id)>,
     phrases: Vec<Phrase>,
     /// Phrases by the number of their first word.
     first: Vec<Vec<Lead>>,
-    /// Whether a word, by its number, is significant enough alone to be recognised in disguise.
+    /// Whether a word is significant enough on its own to be recognised in disguise, indexed by the word's
+    /// number.
     telling: Vec<bool>,
     /// The number of the word `0`, which represents any number in a text.
     any_number: Id,
@@ -113,7 +116,7 @@ impl Lexicon {
         lexicon
     }
 
-    /// Parses and adds a phrase of a topic, or of the words of enquiries if `topic` is `None`.
+    /// Parses a phrase, and adds it to a topic, or to the phrases of enquiries if `topic` is `None`.
     fn add_phrase(&mut self, topic: Option<usize>, weight: u32, phrase: &str) {
         let mut steps: Vec<Step> = Vec::new();
         let mut gap = false;
@@ -144,7 +147,7 @@ impl Lexicon {
         self.phrases.push(Phrase { topic, weight, steps });
     }
 
-    /// The index of the slot that contains the hash of a word, or else of the first free slot for it.
+    /// The index of the slot that contains a word's hash or, if no slot does, of the first free slot for it.
     fn find_slot(&self, hash: u64) -> usize {
         let (place, tag) = split_hash(hash);
         let fits = |at: &usize| matches!(self.table[*at], (known, id) if id == UNKNOWN || known == tag);
@@ -163,7 +166,7 @@ impl Lexicon {
         self.table[slot].1
     }
 
-    /// The number of a word, which is added if it is new. All words of digits share one number.
+    /// The number of a word, which is added if it is new. All words that have no letters share one number.
     fn id_of_word(&mut self, word: Word) -> Id {
         if word.is_number() { self.any_number } else { self.find_or_add(word.hash) }
     }
@@ -188,16 +191,16 @@ pub(super) fn split_words(text: &str) -> Vec<Word> {
         .collect()
 }
 
-/// The words of a text in order, by their numbers in the lexicon.
+/// The words of a text, in order, as their numbers in the lexicon.
 #[derive(Default)]
 pub(super) struct Words {
     ids: Vec<Id>,
     /// Consecutive words of one letter, such as `c a s i n o`: their count, and the hash of the joined word.
     spelled: (usize, u64),
-    /// Number of disguised words that are significant alone.
+    /// Number of disguised words that are significant on their own.
     pub disguised: usize,
-    /// Number of words of the lexicon that are not significant alone, but were written with digits or foreign
-    /// letters: `serv1ces`.
+    /// Number of words of the lexicon that are not significant on their own, but were written with digits or
+    /// foreign letters: `serv1ces`.
     pub doubtful: usize,
 }
 
@@ -206,7 +209,7 @@ impl Words {
         Words { ids: Vec::with_capacity(words), ..Words::default() }
     }
 
-    /// Adds a word, and recognises disguised words.
+    /// Adds a word, and recognises it if it is disguised.
     pub fn push(&mut self, word: Word) {
         let lexicon = &*LEXICON;
         let mut id = if word.is_number() { lexicon.any_number } else { lexicon.find_id(word.hash) };
@@ -221,7 +224,7 @@ impl Words {
             }
         }
         if word.letters == 1 && word.digits == 0 {
-            // A word's hash is computed letter by letter.
+            // The hash of the joined word is built letter by letter, so find the letter that has this hash.
             let letter = ('a'..='z').find(|c| extend_hash(0, *c) == word.hash);
             self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| extend_hash(self.spelled.1, c)));
         } else {
@@ -239,7 +242,7 @@ impl Words {
     }
 
     /// Ends a sequence of single letters such as `c a s i n o`. If at least five letters form a significant
-    /// word, counts it as disguised.
+    /// word, counts that word as disguised.
     fn end_spelled_word(&mut self) {
         let (letters, hash) = std::mem::take(&mut self.spelled);
         if letters >= 5 {
@@ -279,13 +282,13 @@ impl Words {
     }
 }
 
-/// Adds the bit of each word to a bit mask. Several words share a bit, so masks without a common bit belong
-/// to sets without a common word.
+/// Adds the bit of each word to a bit mask. Words can share a bit, but if two masks have no bit in common,
+/// their sets have no word in common.
 fn id_mask<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
     ids.into_iter().fold(bits, |bits, id| bits | 1 << (id % 64))
 }
 
-/// The bit of a step that matches any next token.
+/// The mask of a phrase that has only one step. Every mask of following words has this bit too.
 const ALWAYS_NEAR: u64 = 1;
 
 /// Whether `ids` begin with the steps of a phrase, without crossing the end of a sentence. Phrases have few
@@ -319,9 +322,9 @@ impl Weights {
         }
     }
 
-    /// The score: the weight of each topic up to a cap, plus one for each further topic, minus the weight of
-    /// enquiry words; never below zero. The cap is lower for a text that is clearly an enquiry. An enquiry
-    /// may mention one topic, but rarely mentions two.
+    /// The score: the weight of each topic up to a cap, plus one for each topic after the first, minus the
+    /// weight of enquiry words; never below zero. The cap is lower for a text that is clearly an enquiry. An
+    /// enquiry may mention one topic, but rarely mentions two.
     pub fn score(&self) -> u32 {
         let most = if self.ours >= CLEARLY_OURS { MOST_OF_A_TRADE } else { MOST_OF_A_TOPIC };
         let topics = self.topics.iter().filter(|weight| **weight > 0).count();

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// Neither field is present: the client is a program, which has no origin.
+    /// Neither field is present, so the client is a program, which has no origin.
     #[default]
     NotABrowser,
     Same,
     /// The client is a browser, but `Origin` is missing, empty or `null`. Browsers send `Origin` with each
     /// POST.
     Missing,
-    /// The request comes from another site. Browsers ask for permission before they send JSON across sites,
-    /// and the server refuses it, so such a request should not arrive.
+    /// The request comes from another site. Browsers make a preflight request before they send JSON to
+    /// another site, and the server rejects the preflight, so such a request should not arrive.
     Foreign,
 }
 
@@ -31,7 +31,8 @@ impl Origin {
         match origin.map(str::trim) {
             None if site.is_none() => Origin::NotABrowser,
             None | Some("" | "null") => Origin::Missing,
-            // The browser compares the names that it sees. A proxy may have changed the names that we see.
+            // The browser compares the names that it sees. A proxy may have changed the names that the server
+            // sees.
             Some(_) if says("same-origin") => Origin::Same,
             Some(origin) if own.iter().any(|own| authority(own).eq_ignore_ascii_case(authority(origin))) => {
                 Origin::Same

@@ -1,8 +1,8 @@
 //! Counts the recent senders of near-identical messages, in a fixed amount of memory.
 //!
-//! Each run of [`RUN`] words of a text (without case, digits, punctuation and paths of links) is hashed, and
-//! the [`KEPT`] smallest hashes represent the text (MinHash): a changed name or greeting changes only a few
-//! of them. A text counts as repeated if most of its hashes were seen from other sources before.
+//! Each run of [`RUN`] words of a text (ignoring case, digits, punctuation and the paths of links) is hashed,
+//! and the [`KEPT`] smallest hashes represent the text (MinHash): a changed name or greeting changes only a
+//! few of them. A text counts as repeated if most of its hashes have already been seen from other sources.
 //!
 //! The hash has a random key, so an attacker cannot choose texts that collide. Texts of fewer than
 //! [`MIN_WORDS`] words are ignored: many people ask to be called back, and an attacker must not make that
@@ -22,16 +22,16 @@ pub const WINDOW: Duration = Duration::from_hours(24);
 pub const MAX_SENDERS: usize = 5;
 /// Minimum number of words of a text, or of characters in scripts that do not separate words.
 const MIN_WORDS: usize = 20;
-/// Minimum number of letters of a text. Texts in scripts that do not separate words reach it with more than
-/// [`MIN_WORDS`] characters.
+/// Minimum number of letters of a text. A text in a script that does not separate words needs more than
+/// [`MIN_WORDS`] characters to reach it.
 const MIN_LETTERS: u32 = 80;
 /// Number of consecutive words that are hashed together.
 const RUN: usize = 6;
 /// Number of hashes that represent a text.
 const KEPT: usize = 5;
-/// Number of a text's hashes that other sources must have sent for the text to count as theirs.
+/// Minimum number of a text's hashes that other sources must have sent for the text to count as repeated.
 const AGREEING: usize = 3;
-/// 4,096 sets of eight slots of 32 bytes: 1 MiB.
+/// Number of sets in the table. 4,096 sets of eight 32-byte slots take 1 MiB.
 const SETS: usize = 4096;
 const WAYS: usize = 8;
 
@@ -51,13 +51,13 @@ impl SenderSlot {
     }
 }
 
-/// Recent texts. Shared by all workers.
+/// The hashes of recent texts and their senders, shared by all workers.
 pub struct Repeats {
     key: RandomState,
     /// Derived from `key`: one for each word of a run, and two for combining the products.
     keys: [u64; RUN + 2],
     start: Instant,
-    /// Takes 1 MiB; empty until the first text is observed.
+    /// The table of hashes. Takes 1 MiB, but is empty until the first text is observed.
     places: Mutex<Vec<[SenderSlot; WAYS]>>,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Debug for Repeats {
 }
 
 impl Repeats {
-    /// Creates an empty counter. No text may be observed before `now`.
+    /// Creates an empty counter. Texts must not be observed before `now`.
     pub fn new(now: Instant) -> Repeats {
         let key = RandomState::new();
         Repeats {
@@ -135,7 +135,7 @@ impl Repeats {
     }
 }
 
-/// Multiplies two numbers, and combines both halves of the product by exclusive or.
+/// Multiplies two numbers, and combines the halves of the product with exclusive or.
 fn multiply_fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     let bytes = product.to_le_bytes();
@@ -153,8 +153,8 @@ fn insert_smallest(smallest: &mut [u64; KEPT], hash: u64) {
     smallest.sort_unstable();
 }
 
-/// Adds `sender` to the senders of a hash, and returns the number of its other senders. A full set drops the
-/// hash with the fewest senders; of several such hashes, the one that was not seen for the longest time.
+/// Adds `sender` to the senders of a hash, and returns the number of its other senders. A new hash in a full
+/// set replaces the hash with the fewest senders or, among several such hashes, the one seen least recently.
 fn observe_hash(set: &mut [SenderSlot; WAYS], hash: u64, sender: u32, seconds: u32) -> usize {
     let window = u32::try_from(WINDOW.as_secs()).unwrap_or(u32::MAX);
     let is_live = |place: &SenderSlot| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;

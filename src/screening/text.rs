@@ -1,9 +1,9 @@
 //! Tokenizes a text in one pass: folded words, links and markup.
 //!
-//! A word is identified by a hash of its folded letters: lower case, without accents, full-width and
-//! decorative letters as plain ones, without a plural's `s`. In scripts without spaces between words each
-//! character is a word. A link is one token, so its letters are not words, and the surrounding text is the
-//! same with or without it.
+//! A word is identified by a hash of its folded letters: in lower case, without accents, without a plural's
+//! `s`, and with plain letters in place of full-width and decorative ones. In scripts without spaces between
+//! words, each character is a word. A link is one token, so its letters are not words, and the surrounding
+//! words are the same with or without it.
 
 use crate::forms::parse::Entry;
 use crate::forms::text::is_invisible;
@@ -53,7 +53,8 @@ pub(super) enum Token<'a> {
 pub(super) struct Word {
     /// The hash of the folded letters.
     pub hash: u64,
-    /// The hash with letters of other scripts and digits replaced by the Latin letters that they resemble.
+    /// The hash after digits and letters of other scripts are replaced with the Latin letters that they
+    /// resemble.
     pub looks: u64,
     pub letters: u32,
     pub digits: u32,
@@ -63,7 +64,7 @@ pub(super) struct Word {
     pub hidden: u32,
     /// Number of mathematical or enclosed letters, which look like plain ones.
     pub decorative: u32,
-    /// A set of [`Script`]s.
+    /// The scripts of the letters, as a bit set of [`Script`]s.
     scripts: u8,
 }
 
@@ -78,7 +79,7 @@ impl Word {
         self.letters > 3 && self.scripts.count_ones() > 1
     }
 
-    /// Whether the word may look like a different one.
+    /// Whether the word may be another word in disguise.
     pub fn is_disguised(self) -> bool {
         self.is_mixed() || self.hidden > 0 || self.decorative > 0 || (self.digits > 0 && self.letters > 1)
     }
@@ -116,9 +117,9 @@ impl<'a> Tokenizer<'a> {
 enum ByteClass {
     Letter,
     Digit,
-    /// Ends a sentence unless an ASCII letter or digit follows.
+    /// A character that ends a sentence unless an ASCII letter or digit follows.
     Stop,
-    /// Ignored inside words: `'`.
+    /// An apostrophe (`'`), which is ignored inside words.
     Nothing,
     Other,
     NotAscii,
@@ -197,8 +198,8 @@ impl<'a> Iterator for Tokenizer<'a> {
 }
 
 impl Tokenizer<'_> {
-    /// Reads the word at the current position if it consists of ASCII letters, as most do; `None` for any
-    /// other word. A fast path of [`Tokenizer::read_word`].
+    /// Reads the word at the current position if it consists of ASCII letters, as most words do; `None` for
+    /// any other word. A fast path for [`Tokenizer::read_word`].
     fn read_ascii_word(&mut self) -> Option<Word> {
         let rest = &self.text.as_bytes()[self.at..];
         let (mut before, mut hash) = (0, 0);
@@ -241,7 +242,7 @@ impl Tokenizer<'_> {
             return word;
         }
         let mut word = Word::default();
-        // Each hash without and with the last letter, which may be a plural's `s`.
+        // Each hash, first without and then with the last letter, which may be a plural's `s`.
         let (mut hash, mut looks) = ((0, 0), (0, 0));
         let mut last = ['\0'; 2];
         let mut unseen = 0;
@@ -288,13 +289,15 @@ impl Tokenizer<'_> {
                     c
                 }
                 Folded::Unseen => {
-                    // Persian uses these as joiners, and Hebrew to mark the direction of a Latin word.
+                    // Persian uses invisible characters as joiners, and Hebrew uses them to mark the
+                    // direction of a Latin word.
                     unseen += u32::from(!after_other_script);
                     continue;
                 }
                 _ => continue,
             };
-            // Counts only between letters: invisible characters at the end of a word may result from pasting.
+            // Count invisible characters only between letters: those at the end of a word may result from
+            // pasting.
             if word.scripts != 0 {
                 word.hidden += unseen;
             }
@@ -318,7 +321,7 @@ pub(super) fn extend_hash(hash: u64, c: char) -> u64 {
 /// The alphabet of a letter, as a bit of [`Word::scripts`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Script {
-    /// Does not mix with the alphabets below, or may be mixed with them.
+    /// Another script, or a letter that is commonly mixed with the alphabets below. Never counts as mixed.
     Other = 0,
     Latin = 1,
     Cyrillic = 2,
@@ -341,10 +344,10 @@ enum Folded {
     Digit(char),
     /// A character that is a word on its own.
     Sign(char),
-    /// Belongs to the previous letter.
+    /// A character that belongs to the previous letter, such as an accent or an apostrophe.
     Mark,
     Unseen,
-    /// Ends a sentence.
+    /// A character that ends a sentence.
     Stop,
     Other,
 }
@@ -377,7 +380,7 @@ fn fold_char(c: char) -> Folded {
         }
         0x180..=0x24f | 0x1e00..=0x1eff => Folded::Letter(lower(c), Script::Latin, case()),
         0x370..=0x3ff | 0x1f00..=0x1fff if c.is_alphabetic() => {
-            // Units and names of constants combine these with Latin letters.
+            // Names of units and constants combine these letters with Latin ones.
             let script =
                 if matches!(c, 'μ' | 'Ω' | 'Δ' | 'π' | 'β') { Script::Other } else { Script::Greek };
             Folded::Letter(lower(c), script, case())
@@ -396,8 +399,8 @@ fn fold_char(c: char) -> Folded {
         0x1d400..=0x1d6a3 => Folded::Decorative(latin_letter((code - 0x1d400) % 26)),
         0x24b6..=0x24e9 => Folded::Decorative(latin_letter((code - 0x24b6) % 26)),
         0x1f130..=0x1f189 => Folded::Decorative(latin_letter((code - 0x1f130) % 32 % 26)),
-        // Checked after the most common scripts, but before other letters, because the category of Hangul
-        // fillers is letter.
+        // Checked after the most common scripts, but before other letters, because Unicode classifies the
+        // Hangul fillers as letters.
         _ if is_invisible(c) => Folded::Unseen,
         // Kana, ideographs and the scripts of South-East Asia, which do not separate words.
         0xe00..=0xeff
@@ -413,7 +416,7 @@ fn fold_char(c: char) -> Folded {
     }
 }
 
-/// The small Latin letter at this position of the alphabet, from 0.
+/// The lower-case Latin letter at this position in the alphabet, counted from 0.
 fn latin_letter(at: u32) -> char {
     char::from_u32(u32::from('a') + at).unwrap_or('a')
 }
@@ -459,7 +462,8 @@ fn detect_markup(before: &[u8]) -> Option<Markup> {
     }
 }
 
-/// Top-level domains that make a name a link without a scheme. Names with others need `www.` or a path.
+/// Top-level domains that make a name a link even without a scheme. A name with any other top-level domain
+/// also needs `www.` or a path.
 const COMMON_ENDINGS: [&str; 24] = [
     "com", "net", "org", "info", "biz", "xyz", "top", "site", "online", "shop", "store", "club", "live",
     "click", "link", "icu", "vip", "win", "bet", "casino", "ru", "cn", "ly", "me",
@@ -480,7 +484,7 @@ fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
         if at > 0 && matches!(bytes[at - 1], b'@' | b'/' | b'.' | b'-' | b'_') {
             return None;
         }
-        // Returns early for most words: no dot follows them.
+        // Return early for most words, which have no dot after them.
         let word = rest.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'-').unwrap_or(rest.len());
         if rest.get(word) != Some(&b'.') || rest.get(word + 1).is_none_or(|b| !b.is_ascii_alphanumeric()) {
             return None;

@@ -10,10 +10,10 @@ use crate::submission::Submission;
 pub struct Route {
     /// The channel's name, which its deliveries refer to.
     pub name: String,
-    /// The forms whose submissions it accepts; all of them if this is empty.
+    /// The forms whose submissions the channel accepts. An empty list means all forms.
     pub forms: Vec<String>,
-    /// Set if the receiver accepts a limited number of messages a day, as mail providers do: then the channel
-    /// sends first attempts of frequent networks at a limited pace.
+    /// Set if the receiver accepts only a limited number of messages a day, as mail providers do. The channel
+    /// then limits the pace of first attempts for frequent networks.
     pub quota: Option<DailyQuota>,
 }
 
@@ -22,7 +22,7 @@ pub struct Route {
 pub struct DailyQuota {
     /// The account that has the quota. Channels with the same account share it.
     pub account: String,
-    /// How much of the quota one message uses: its number of recipients.
+    /// Number of recipients of each message. Every recipient counts towards the quota.
     pub recipients: u32,
 }
 
@@ -42,7 +42,7 @@ named_enum! {
     /// The state of a delivery.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum DeliveryState {
-        /// It is sent when it is due.
+        /// The delivery is sent when it is due.
         Waiting = "waiting",
         Sending = "sending",
         Delivered = "delivered",
@@ -54,7 +54,7 @@ named_enum! {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The channel's name. Deliveries to a channel that is no longer configured remain.
+    /// The channel's name. Deliveries for a channel that is no longer configured are kept.
     pub channel: String,
     pub state: DeliveryState,
     /// The time of the next attempt or, during an attempt, the end of its lease. `None` if neither is
@@ -67,7 +67,7 @@ pub struct Delivery {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// Counts all attempts of a delivery, from 1.
+    /// The attempt's number among all attempts of its delivery, counted from 1.
     pub number: u32,
     pub began_at: Timestamp,
     /// `None` if the attempt is in progress or was interrupted.
@@ -93,8 +93,8 @@ pub struct Obstacle {
     pub answer: String,
 }
 
-/// Identifies an attempt. Its number is the lease's token: the store ignores the outcome of an attempt that
-/// is not the delivery's latest, because the lease has expired.
+/// Identifies an attempt. The attempt's number is the token of the lease: the store ignores the outcome of an
+/// attempt that is not the delivery's latest, because its lease has expired.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     pub submission: Uuid,
@@ -110,11 +110,11 @@ pub struct Capacity {
     pub retries: usize,
 }
 
-/// A channel and its destination. The store compares the destination with the stored one to notice a change.
+/// A channel and its destination. The store compares the destination with the stored one to detect a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelTarget {
     pub name: String,
-    /// The URL, or host and port, or path.
+    /// A URL, a host and port, or a path.
     pub destination: String,
 }
 
@@ -132,11 +132,12 @@ pub struct ClaimRequest {
 pub struct Claims {
     /// The attempts that the store has recorded as started.
     pub claimed: Vec<Claimed>,
-    /// The channel is switched off, and its deliveries are parked.
+    /// Whether the channel is switched off, with its deliveries parked.
     pub is_off: bool,
-    /// The store has the channel as paused. The operator's retry resets this.
+    /// Whether the store records the channel as paused. A retry by the operator clears the record.
     pub is_paused: bool,
-    /// Some waiting deliveries are from frequent networks, which this channel sends at a limited pace.
+    /// Whether some of the waiting deliveries come from frequent networks, for which this channel limits the
+    /// pace.
     pub is_paced: bool,
     /// When the deliveries that were not claimed are due.
     pub next: NextDue,
@@ -156,6 +157,6 @@ pub struct Claimed {
     pub submission: Submission,
     /// Number of attempts that have failed since the delivery was queued.
     pub failures: u32,
-    /// Whether it counts towards [`Capacity::retries`].
+    /// Whether the attempt counts towards [`Capacity::retries`].
     pub is_retry: bool,
 }

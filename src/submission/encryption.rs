@@ -20,13 +20,13 @@ mod x25519;
 
 /// Maximum length of a text, in bytes.
 pub const MAX_PLAIN_BYTES: usize = 1 << 20;
-/// An identity file has a few lines. The limit stops a read of a large file that was named by mistake.
+/// An identity file has a few lines. The limit avoids reading a large file that was named by mistake.
 const MAX_IDENTITY_FILE_BYTES: usize = 64 << 10;
 
 /// The form of a recipient, for errors of [`Recipient::parse`].
 const EXPECTED: &str = "the public key that `age-keygen` prints: \"age1\" and 58 more characters";
 
-/// A public key: the holder of the matching [`AgeIdentity`] decrypts what is encrypted to it.
+/// A public key. The holder of the matching [`AgeIdentity`] can decrypt text that is encrypted to it.
 #[derive(Clone)]
 pub struct Recipient(PublicKey);
 
@@ -40,7 +40,7 @@ impl Recipient {
         } else if upper.starts_with("SSH-") {
             "SSH keys are not supported"
         } else if upper.strip_prefix("AGE1").is_some_and(|rest| rest.contains('1')) {
-            // They are Bech32 as well, but their prefixes contain a `1`.
+            // Other recipients are also Bech32, but their prefixes contain a `1`.
             "other kinds of recipients, such as those of plugins, are not supported"
         } else {
             match PublicKey::parse(text) {
@@ -53,7 +53,7 @@ impl Recipient {
         Err(format!("{EXPECTED} ({problem})"))
     }
 
-    /// Encrypts at most [`MAX_PLAIN_BYTES`]. The result is 200 bytes longer than `plain`, and 16 more for
+    /// Encrypts at most [`MAX_PLAIN_BYTES`]. The result is 200 bytes longer than `plain`, plus 16 bytes for
     /// each 64 KiB beyond the first.
     pub fn encrypt(&self, plain: &[u8]) -> Result<Vec<u8>, EncryptionError> {
         if plain.len() > MAX_PLAIN_BYTES {
@@ -90,8 +90,8 @@ impl AgeIdentity {
     /// Reads an identity file as `age-keygen` writes it: comments, and one or more lines `AGE-SECRET-KEY-1…`.
     pub fn read(path: &Path) -> Result<AgeIdentity, IdentityError> {
         let io = |error| IdentityError::Io { path: path.to_owned(), error: Arc::new(error) };
-        // The capacity suffices, so that no reallocation leaves a copy of the secret; the buffer is wiped
-        // when dropped.
+        // The capacity is large enough that no reallocation leaves a copy of the secret behind. The buffer is
+        // wiped when dropped.
         let mut text = SecretBox::new(Box::new(Vec::with_capacity(MAX_IDENTITY_FILE_BYTES + 2)));
         let most = MAX_IDENTITY_FILE_BYTES as u64 + 1;
         File::open(path)

@@ -10,20 +10,21 @@ pub const MAX_ANSWER_CHARS: usize = 300;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receiver has accepted the notification: a 250 after the message's end, a 2xx, a file in `new/`.
-    /// Holds its reply.
+    /// The receiver has accepted the notification: with an SMTP 2xx reply after the end of the message, an
+    /// HTTP 2xx status, or a file in `new/`. Holds the reply.
     Delivered(String),
-    /// The receiver has not accepted the notification, or this is unknown. A retry has the same id.
+    /// The receiver has not accepted the notification, or it is unknown whether it has. A retry uses the same
+    /// id.
     Failed(AttemptFailure),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptFailure {
     pub cause: Cause,
-    /// The error or the receiver's reply, for the operator: `450 4.2.1 greylisted`. A receiver may quote what
-    /// a visitor wrote, so this is stored in the inbox and never logged.
+    /// The error or the receiver's reply, for the operator, such as `450 4.2.1 greylisted`. A receiver may
+    /// quote what a visitor wrote, so this is stored in the inbox and never logged.
     pub answer: String,
-    /// How long the receiver asked to wait.
+    /// The delay before a retry that the receiver asked for, if any.
     pub retry_after: Option<Duration>,
 }
 
@@ -39,7 +40,7 @@ named_enum! {
         /// A temporary refusal (SMTP 450, HTTP 429). The receiver may accept the next notification within
         /// seconds.
         Deferred = "deferred",
-        /// This notification: the receiver works, and refused it this time.
+        /// This notification: the receiver works, but refused it this time.
         Notification = "notice",
         /// This notification: the receiver will never accept it, so it becomes a dead letter at once.
         Refused = "refused",

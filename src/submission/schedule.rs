@@ -1,4 +1,5 @@
-//! The retry schedule: decides when a delivery is retried, and when it becomes a dead letter. Pure functions.
+//! The retry schedule: decides when a delivery is retried, and when it becomes a dead letter. All functions
+//! are pure.
 
 use std::time::Duration;
 
@@ -10,15 +11,15 @@ use super::outcome::{Cause, Outcome};
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
-/// Seconds between two attempts, about three days in all (the schedule of Standard Webhooks).
+/// Delays between attempts, in seconds: about three days in total (the schedule of Standard Webhooks).
 const DELAYS: [u64; 9] =
     [5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 
 /// Maximum time until the next attempt, even if the receiver asks for more. It exceeds the schedule's longest
-/// delay of 24 hours and a tenth.
+/// delay, which is 24 hours plus a jitter of a tenth.
 pub const LONGEST_DELAY: Duration = Duration::from_hours(27);
 
-/// Maximum time until the next attempt after `failures` failed ones, unless the receiver asked for more.
+/// Maximum time until the next attempt after `failures` failed attempts, unless the receiver asked for more.
 pub fn longest_wait(failures: u32) -> Duration {
     let longest_interruption = 1 << LONGEST_BACKOFF;
     let seconds = match usize::try_from(failures).ok().and_then(|failures| failures.checked_sub(1)) {
@@ -32,19 +33,19 @@ pub fn longest_wait(failures: u32) -> Duration {
 /// the cause of the interruptions.
 const MOST_INTERRUPTIONS: u32 = 20;
 
-/// Maximum backoff after interruptions: 2^8 seconds.
+/// Binary logarithm of the maximum backoff after interruptions, in seconds (2^8 s).
 const LONGEST_BACKOFF: u32 = 8;
 
-/// The consequence of an attempt for its delivery.
+/// The next step for a delivery after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     Delivered,
     RetryAt(Timestamp),
-    /// It becomes a dead letter: only the operator can retry it.
+    /// The delivery becomes a dead letter: only the operator can retry it.
     Parked,
 }
 
-/// Decides what follows an attempt that ended at `now`, after `failures` failed ones.
+/// Decides what follows an attempt that ended at `now`, after `failures` earlier attempts failed.
 pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, now: Timestamp) -> NextStep {
     let failure = match outcome {
         Outcome::Delivered(_) => return NextStep::Delivered,
@@ -58,10 +59,10 @@ pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, now: Timestamp) -> 
     NextStep::RetryAt(add_delay(now, delay.max(asked)))
 }
 
-/// Decides what follows an attempt that never ended, the `interrupted`-th in a row.
+/// Decides what follows an interrupted attempt, the `interrupted`-th in a row.
 ///
-/// The first one is retried at once, because the process was most likely just stopped. Further ones back off,
-/// so that a delivery that crashes the process does not keep it from running.
+/// The first one is retried at once, because the process was most likely just stopped. Later ones back off,
+/// so that a delivery that crashes the process does not keep the process from running.
 pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextStep {
     match interrupted {
         0 | 1 => NextStep::RetryAt(now),
@@ -71,8 +72,8 @@ pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextSte
 }
 
 /// The time from a failed attempt to the next one; `None` if there is no further attempt. A jitter of up to a
-/// tenth spreads the retries of deliveries that failed together. It is a function of the delivery and the
-/// attempt.
+/// tenth spreads the retries of deliveries that failed together. The jitter is a function of the delivery and
+/// the attempt.
 fn retry_delay(id: Uuid, failures: u32) -> Option<Duration> {
     let seconds = *DELAYS.get(usize::try_from(failures).ok()?)?;
     let millis = seconds * 1000;

@@ -1,20 +1,22 @@
-//! The verdict of screening on a submission: points, the signals that gave them, and whether to hold it.
+//! The screening verdict on a submission: its points, the signals that added them, and whether to hold the
+//! submission.
 
 use serde::{Deserialize, Serialize};
 
 named_enum! {
-    /// A feature of a submission that is more frequent in spam.
+    /// A feature of a submission that is more common in spam.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Signal {
         /// The source has used up most of its quota.
         Rate = "rate",
-        /// The form has had more submissions than its quota, and this one's network is part of that flood.
-        /// It is held until the flood ends. Screening never adds this signal; processing does.
+        /// The form has received more submissions than its quota allows, and this submission's network is
+        /// part of that flood. The submission is held until the flood ends. This signal is added by
+        /// processing, not by screening.
         FormRate = "form-rate",
-        /// Other sources have sent the same content lately.
+        /// Other sources have recently sent the same content.
         Repeated = "repeated",
-        /// It contains many links, or little else.
+        /// The text contains many links, or little except links.
         Links = "links",
         /// A link uses a URL shortener, which hides its target.
         Shortener = "shortener",
@@ -22,21 +24,23 @@ named_enum! {
         Markup = "markup",
         /// The e-mail address is disposable.
         Disposable = "disposable",
-        /// The address or a link belongs to a domain that the operator blocks. This alone holds.
+        /// The address or a link belongs to a domain that the operator blocks. This signal alone holds the
+        /// submission.
         Listed = "listed",
         /// The hidden field was filled in.
         Honeypot = "honeypot",
-        /// The form was filled in faster than a person does.
+        /// The form was filled in faster than a person could.
         TimeToFill = "time-to-fill",
-        /// A browser sent it from another or an unknown site.
+        /// A browser sent the submission from another site or from an unknown one.
         Origin = "origin",
-        /// It contains phrases of mass offers.
+        /// The text contains phrases that are typical of mass offers.
         Offer = "offer",
-        /// It promises money and asks to continue in a messenger or by phone.
+        /// The text promises money or makes another mass offer, and asks to continue in a messenger.
         Lure = "lure",
-        /// Words are disguised: invisible characters, letters of other scripts, digits for letters.
+        /// Words are disguised with invisible characters, letters of other scripts, or digits in place of
+        /// letters.
         Disguise = "disguise",
-        /// It is written in capitals.
+        /// The text is written in capitals.
         Shouting = "shouting",
         /// The name is a web address or random letters.
         Name = "name",
@@ -49,10 +53,10 @@ pub struct ScreeningVerdict {
     /// The signals that added points, most points first.
     pub reasons: Vec<ScreeningReason>,
     pub hold: bool,
-    /// Whether it is to be marked as suspicious; never with `hold`.
+    /// Whether to mark the submission as suspicious. Never true if `hold` is.
     #[serde(default)]
     pub suspicious: bool,
-    /// The number of points from which a submission is held.
+    /// Minimum number of points at which a submission is held.
     pub threshold: u32,
 }
 
@@ -68,7 +72,7 @@ pub struct ScreeningReason {
 }
 
 impl ScreeningReason {
-    /// The signal and its points only: a detail may contain a visitor's domain name.
+    /// The same reason without its detail, which may contain a visitor's domain name.
     #[must_use]
     pub fn without_detail(self) -> ScreeningReason {
         ScreeningReason { detail: String::new(), ..self }
@@ -76,7 +80,7 @@ impl ScreeningReason {
 }
 
 impl ScreeningVerdict {
-    /// The same verdict, but its reasons have only signals and points.
+    /// The same verdict without the details of its reasons.
     #[must_use]
     pub fn without_details(self) -> ScreeningVerdict {
         ScreeningVerdict {

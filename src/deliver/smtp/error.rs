@@ -1,5 +1,5 @@
-//! Classifies the errors of an SMTP session: the failed command, the reason, and the cause for the retry
-//! schedule.
+//! Classifies the errors of an SMTP session by the failed command, the reason, and the cause that the retry
+//! schedule uses.
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::forms::text::visible;
 use crate::submission::named_enum;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Maximum length of a quoted reply, in characters. It leaves room for the command and the server within
-/// [`crate::submission::outcome::MAX_ANSWER_CHARS`].
+/// Maximum length of a quoted reply, in characters. The limit leaves room for the command and the server's
+/// name within [`crate::submission::outcome::MAX_ANSWER_CHARS`].
 const MAX_REPLY_CHARS: usize = 200;
 
 named_enum! {
@@ -47,8 +47,8 @@ pub struct SmtpError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SmtpErrorKind {
-    /// The server refused. Holds the reply's code and its text, which begins with the enhanced code (RFC
-    /// 2034) if the server sends one.
+    /// The server refused the command. Holds the reply's code and its text, which begins with the enhanced
+    /// code (RFC 2034) if the server sends one.
     Refusal(u16, String),
     /// The server did not reply within this time.
     Silence(Duration),
@@ -73,7 +73,7 @@ impl SmtpError {
         SmtpError { phase, kind }
     }
 
-    /// An error of the connection or the protocol, described by `words`.
+    /// A connection or protocol error, described by `words`.
     pub fn broken(phase: SmtpPhase, words: impl Into<String>) -> SmtpError {
         SmtpError { phase, kind: SmtpErrorKind::Broken(words.into()) }
     }
@@ -90,8 +90,8 @@ impl SmtpError {
         }
     }
 
-    /// Whether the server may have closed an idle connection before the message was sent, so that the client
-    /// should retry on a new connection.
+    /// Whether the server may have closed an idle connection before the message was sent. The client should
+    /// then retry on a new connection.
     pub fn may_be_stale(&self) -> bool {
         self.phase != SmtpPhase::Message && self.breaks_connection()
     }
@@ -121,14 +121,14 @@ impl SmtpError {
 
 /// The cause of a 5xx reply to a message, from its enhanced status code (RFC 3463, RFC 5248), which is the
 /// first word of the text. Some servers send 5xx codes about their own state, although they would accept the
-/// same message later: 5.4.5 when a daily quota is exhausted (Gmail).
+/// same message later, for example 5.4.5 when a daily quota is exhausted (Gmail).
 fn cause_of_refusal(text: &str) -> Cause {
     let code = text.split_whitespace().next().unwrap_or_default();
     let numbers: Vec<Option<u16>> = code.split('.').map(|number| number.parse().ok()).collect();
     let [Some(4 | 5), subject, detail] = numbers[..] else { return Cause::Refused };
     match (subject, detail) {
-        // The mailbox is disabled; network, routing, congestion or quotas; for Exchange Online, the daily
-        // recipient limit or the tenant's threshold is exceeded.
+        // The mailbox is disabled; there is a problem with the network, routing, congestion or a quota; or
+        // Exchange Online's daily recipient limit or tenant threshold is exceeded.
         (Some(2), Some(1)) | (Some(4), Some(_)) | (Some(1), Some(90)) | (Some(7), Some(705)) => {
             Cause::Channel
         }

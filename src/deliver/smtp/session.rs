@@ -31,9 +31,9 @@ const MAX_ADDRESSES: usize = 4;
 /// The trusted root certificates, in the form that each TLS implementation needs.
 #[derive(Clone)]
 pub struct TrustedRoots {
-    /// For implicit TLS.
+    /// The TLS configuration for implicit TLS.
     pub config: Arc<tokio_rustls::rustls::ClientConfig>,
-    /// For STARTTLS, which the SMTP library performs.
+    /// The TLS parameters for STARTTLS, which the SMTP library performs.
     pub parameters: smtp::client::TlsParameters,
 }
 
@@ -143,7 +143,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let found = limit_time(limit, SmtpPhase::Connect, lookup).await?;
     let found = found.map_err(|error| broken(format!("DNS lookup failed: {error}")))?;
     let found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
-    // The configuration was checked at the start, but a name can resolve to other addresses later.
+    // The configuration was checked at startup, but a name can resolve to other addresses later.
     if options.tls == SmtpTls::None && !found.iter().all(|address| address.ip().to_canonical().is_loopback())
     {
         return Err(broken("connections without TLS are allowed to this machine only".to_owned()));
@@ -216,7 +216,7 @@ pub const MAX_UNASKED_LINES: usize = 500;
 ///
 /// The SMTP library reads lines of any length, and keeps bytes that follow a reply. Yielding single lines
 /// prevents an attacker on the network path from injecting a reply after the one to STARTTLS, which the
-/// library would treat as a reply under TLS: here the injected bytes make the handshake fail.
+/// library would treat as a reply under TLS. The injected bytes make the handshake fail instead.
 pub struct LineStream<S> {
     inner: S,
     peer: SocketAddr,

@@ -12,7 +12,7 @@ use crate::fetch::FetchResponse;
 use crate::forms::text::visible;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// A longer `Retry-After` counts as this time.
+/// Maximum delay accepted from `Retry-After`. Longer delays are reduced to this one.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 /// Maximum number of characters quoted from a response body.
@@ -41,7 +41,8 @@ fn cause_of_status(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,
         429 => Cause::Deferred,
-        // These usually concern every notification, but firewalls also use them to refuse particular content.
+        // These usually apply to every notification, but firewalls also use them to refuse particular
+        // content.
         401 | 403 | 404 | 407 | 421 | 426 => Cause::Unclear,
         400..=499 => Cause::Notification,
         // The receiver is down, or fails because of this content.

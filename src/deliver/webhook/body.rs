@@ -34,7 +34,8 @@ const VERSION: u32 = 1;
 /// The template's name in the engine.
 const NAME: &str = "body";
 
-/// Slack. `verbatim` disables automatic links and mentions. A section has at most 3,000 characters.
+/// The template for Slack. `verbatim` disables automatic links and mentions. A section has at most 3,000
+/// characters.
 const SLACK: &str = r#"{
   "text": {{ title | slack(200) }},
   "blocks": [{ "type": "section", "text": { "type": "mrkdwn", "text": {{ text | slack(3000) }}, "verbatim": true } }],
@@ -42,10 +43,11 @@ const SLACK: &str = r#"{
   "unfurl_media": false
 }"#;
 
-/// Mattermost. A post has at most 16,383 characters.
+/// The template for Mattermost. A post has at most 16,383 characters.
 const MATTERMOST: &str = r#"{ "text": {{ text | shorten(12000) | inert | fence }} }"#;
 
-/// Discord. A message has at most 2,000 characters. Disables mentions and link previews (flag 4).
+/// The template for Discord, with mentions and link previews (flag 4) disabled. A message has at most 2,000
+/// characters.
 const DISCORD: &str = r#"{
   "content": {{ text | markdown(2000) }},
   "allowed_mentions": { "parse": [] },
@@ -99,7 +101,7 @@ impl fmt::Debug for WebhookBody {
 }
 
 impl Template {
-    /// Parses a template, and tests it with a sample of each topic.
+    /// Parses a template, and tests it with a sample notification for each topic.
     fn compile(source: &str) -> Result<Template, String> {
         if source.len() > MAX_TEMPLATE_BYTES {
             return Err(format!("a template may have at most {MAX_TEMPLATE_BYTES} bytes"));
@@ -191,7 +193,7 @@ fn describe_json_error(error: &serde_json::Error) -> String {
     )
 }
 
-/// An output of at most [`MAX_BODY_BYTES`].
+/// An output buffer for at most [`MAX_BODY_BYTES`].
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {

@@ -1,11 +1,11 @@
 //! Template filters for chat services. They shorten text, and disable mentions, disguised links and
 //! formatting in text that a visitor wrote.
 //!
-//! Lengths are in UTF-16 code units. No chat service counts more units than this for a text.
+//! Lengths are in UTF-16 code units, because no chat service counts a text as longer than this.
 
 use std::borrow::Cow;
 
-/// The longest run of backticks for which the fence is made longer. Longer runs are replaced.
+/// Maximum length of a run of backticks for which the fence is made longer. Longer runs are replaced.
 const MAX_BACKTICKS: usize = 9;
 
 /// Shortens a text to `limit` code units. A shortened text ends in an ellipsis.

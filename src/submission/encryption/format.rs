@@ -1,7 +1,7 @@
 //! The age v1 file format (<https://c2sp.org/age>): binary files with X25519 recipients.
 //!
-//! The parser is as strict as the specification: it accepts one encoding of each value. It ignores stanzas of
-//! other types.
+//! The parser is as strict as the specification: it accepts only one encoding of each value. It ignores
+//! stanzas of other types.
 
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use aws_lc_rs::error::Unspecified;
@@ -24,7 +24,7 @@ pub enum EncryptionError {
     /// The file was changed or truncated, or is not a binary age v1 file.
     #[error("the sealed text is damaged")]
     Damaged,
-    /// The cryptographic library failed, for instance because the operating system gave no random bytes.
+    /// The cryptographic library failed, for instance because the operating system returned no random bytes.
     #[error("the text could not be sealed")]
     Failed,
 }
@@ -41,10 +41,10 @@ const MAC_BYTES: usize = 32;
 const NONCE_BYTES: usize = 16;
 const CHUNK_BYTES: usize = 64 << 10;
 const TAG_BYTES: usize = 16;
-/// Length of a header with one X25519 stanza (168), of the nonce and of one tag.
+/// Total length, in bytes, of a header with one X25519 stanza (168), the nonce and one tag.
 pub(super) const OVERHEAD_BYTES: usize = 168 + NONCE_BYTES + TAG_BYTES;
 
-/// Encrypts a text to one recipient. The result is [`OVERHEAD_BYTES`] longer than `plain`, and 16 more for
+/// Encrypts a text to one recipient. The result is [`OVERHEAD_BYTES`] longer than `plain`, plus 16 bytes for
 /// each 64 KiB beyond the first.
 pub(super) fn encrypt(recipient: &PublicKey, plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
     let mut file_key = FileKey::default();
@@ -67,7 +67,7 @@ pub(super) fn encrypt(recipient: &PublicKey, plain: &[u8]) -> Result<Vec<u8>, Un
     Ok(file)
 }
 
-/// Decrypts a file with the first identity that fits. Refuses a text of more than `limit` bytes before it
+/// Decrypts a file with the first identity that matches. Refuses a text of more than `limit` bytes before it
 /// decrypts any of it.
 pub(super) fn decrypt(
     identities: &[PrivateKey],
@@ -107,7 +107,7 @@ impl Header<'_> {
             let start = file.len() - rest.len();
             let line = take_line(&mut rest)?;
             if let Some(mac) = line.strip_prefix(MAC_MARK.as_bytes()) {
-                // The specification forbids other recipients beside a passphrase.
+                // The specification forbids other recipients in addition to a passphrase.
                 if count == 0 || (has_passphrase && count > 1) {
                     return None;
                 }
@@ -128,7 +128,7 @@ impl Header<'_> {
         }
     }
 
-    /// Decrypts the file key. `Ok(None)` means that no identity fits; an error means that a stanza is
+    /// Decrypts the file key. `Ok(None)` means that no identity matches; an error means that a stanza is
     /// invalid.
     fn unwrap_file_key(&self, identities: &[PrivateKey]) -> Result<Option<FileKey>, Unspecified> {
         for identity in identities {
@@ -151,13 +151,14 @@ fn take_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// Splits the first line of a stanza into its type and arguments. `None` unless they are words of visible
-/// ASCII characters, one space apart.
+/// ASCII characters, separated by single spaces.
 fn parse_stanza_line(line: &[u8]) -> Option<Vec<&[u8]>> {
     let words: Vec<_> = line.strip_prefix(STANZA_MARK.as_bytes())?.split(|byte| *byte == b' ').collect();
     words.iter().all(|word| !word.is_empty() && word.iter().all(u8::is_ascii_graphic)).then_some(words)
 }
 
-/// Removes the body of a stanza from `rest`, up to its first line that is not full, and decodes it.
+/// Removes the body of a stanza from `rest`, up to and including its first line that is not full, and decodes
+/// it.
 fn take_stanza_body(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     loop {
@@ -200,7 +201,7 @@ fn derive_payload_key(file_key: &FileKey, nonce: &[u8; NONCE_BYTES]) -> Result<L
     chacha20_poly1305_key(&derive_key(file_key.expose_secret(), nonce, b"payload")?)
 }
 
-/// The nonce of a chunk: eleven bytes of a big-endian counter, and one that marks the last chunk.
+/// The nonce of a chunk: an eleven-byte big-endian counter, and one byte that marks the last chunk.
 fn chunk_nonce(index: usize, is_last: bool) -> Nonce {
     let mut nonce = [0; 12];
     nonce[3..11].copy_from_slice(&(index as u64).to_be_bytes());

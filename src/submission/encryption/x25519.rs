@@ -1,4 +1,4 @@
-//! X25519 keys of the age format: their Bech32 text, and the encryption of a file key to a recipient.
+//! X25519 keys of the age format: their Bech32 encoding, and the encryption of a file key to a recipient.
 //!
 //! All cryptography comes from AWS-LC, which also wipes the private keys that it holds when it frees them.
 
@@ -10,10 +10,10 @@ use bech32::primitives::decode::CheckedHrpstring;
 use bech32::{Bech32, Hrp};
 use secrecy::{ExposeSecret as _, ExposeSecretMut as _, SecretBox};
 
-/// Length of a public key, a private key and any derived key.
+/// Length, in bytes, of a public key, a private key and any derived key.
 pub(super) const KEY_BYTES: usize = 32;
 const FILE_KEY_BYTES: usize = 16;
-/// Length of a file key that is encrypted to a recipient, with its tag.
+/// Length, in bytes, of a file key that is encrypted to a recipient, including the tag.
 const WRAPPED_KEY_BYTES: usize = FILE_KEY_BYTES + 16;
 
 const PUBLIC_PREFIX: Hrp = Hrp::parse_unchecked("age");
@@ -22,7 +22,7 @@ const WRAP_KEY_LABEL: &[u8] = b"age-encryption.org/v1/X25519";
 
 /// A 256-bit key that is wiped when dropped.
 pub(super) type SecretKey = SecretBox<[u8; KEY_BYTES]>;
-/// The key of one file, which its header carries encrypted to each recipient. Wiped when dropped.
+/// The key of one file. The file's header contains this key, encrypted to each recipient. Wiped when dropped.
 pub(super) type FileKey = SecretBox<[u8; FILE_KEY_BYTES]>;
 
 #[derive(Clone)]
@@ -119,7 +119,8 @@ fn derive_wrap_key(
     })
 }
 
-/// The nonce for encrypting a file key. The specification fixes it at zero: each wrap key is used once.
+/// The nonce for encrypting a file key. The specification sets it to zero, because each wrap key is used only
+/// once.
 fn zero_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
