@@ -1,8 +1,8 @@
-//! The site in memory: read from a folder, laid out once, and then served by path without further work.
+//! Loads a site from a folder into memory and renders it once, so that requests need no further rendering.
 //!
 //! In reading order: [`load()`] turns a folder into a [`Site`]; [`negotiate`] chooses a representation;
-//! [`mod@file`] holds the bytes that are sent. Pages that do not come from Markdown are added with
-//! [`Site::insert_page`].
+//! [`mod@file`] holds the bytes that the server sends. [`Site::insert_page`] adds pages that do not come from
+//! Markdown.
 
 mod content;
 mod document;

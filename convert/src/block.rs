@@ -1,6 +1,6 @@
-//! The blocks of a Markdown document, between the HTML tree and its Markdown text.
+//! The blocks of a Markdown document, the intermediate form between the HTML tree and the Markdown text.
 
-/// One block. Texts are inline Markdown; `\n` in them is a hard line break.
+/// A block. Except in code, formulas and HTML, text is inline Markdown, in which `\n` is a hard line break.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Block {
     Heading {
@@ -12,10 +12,10 @@ pub(super) enum Block {
         language: String,
         text: String,
     },
-    /// TeX of a displayed formula.
+    /// The TeX of a display formula.
     Math(String),
     Quote(Vec<Block>),
-    /// A GitHub alert; `kind` is upper case, for example `NOTE`.
+    /// A GitHub alert; `kind` is in upper case, for example `NOTE`.
     Alert {
         kind: &'static str,
         blocks: Vec<Block>,
@@ -33,7 +33,7 @@ pub(super) enum Block {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct List {
-    /// The first number of an ordered list.
+    /// The first number of an ordered list; `None` for an unordered list.
     pub(super) start: Option<u32>,
     /// Whether blank lines separate the items.
     pub(super) is_loose: bool,
@@ -42,7 +42,7 @@ pub(super) struct List {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
-    /// Whether the box of a task is checked.
+    /// Whether the checkbox of a task is checked; `None` if the item is not a task.
     pub(super) checked: Option<bool>,
     pub(super) blocks: Vec<Block>,
 }
@@ -56,7 +56,7 @@ pub(super) enum Alignment {
     Right,
 }
 
-/// A table of inline Markdown. Every row has as many cells as `alignments`; the first row is the header.
+/// A table of inline Markdown. Every row has one cell for each alignment; the first row is the header.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MarkdownTable {
     pub(super) alignments: Vec<Alignment>,

@@ -1,4 +1,4 @@
-//! Turns the tree of a page into Markdown blocks.
+//! Converts the tree of a page to Markdown blocks.
 
 use super::block::{Block, Item, List};
 use super::code;
@@ -12,17 +12,18 @@ use super::table;
 use super::writer::longest_run;
 use url::Url;
 
-/// Converts the tree of one page. The parser limits its depth, and with it the recursion here.
+/// Converts the tree of one page. The parser limits the depth of the tree, which bounds the recursion here.
 pub(super) struct Converter<'a> {
     dom: &'a Dom,
-    /// The base of relative links.
+    /// The base URL of relative links.
     base: Option<Url>,
-    /// For each node, whether it contains elements that are blocks.
+    /// For each node, whether it contains block elements.
     has_blocks: Vec<bool>,
     footnotes: Footnotes,
-    /// Whether to keep elements that show nothing: empty ones, and emphasis in emphasis of the same kind.
+    /// Whether to keep elements without a visible effect: empty ones, and emphasis inside emphasis of the
+    /// same kind.
     is_exact: bool,
-    /// Whether a script of the page shows TeX in its text as formulas.
+    /// Whether a script on the page renders TeX in the text as formulas.
     has_math: bool,
 }
 
@@ -70,7 +71,7 @@ impl<'a> Converter<'a> {
         out
     }
 
-    /// Makes a link of the page absolute; `None` if it runs a script or embeds its data.
+    /// Makes a link on the page absolute; `None` if the link is empty, runs a script or embeds data.
     fn resolve(&self, link: &str) -> Option<String> {
         media::resolve_link(self.base.as_ref(), link)
     }
@@ -111,7 +112,7 @@ impl<'a> Converter<'a> {
         out.extend(inline.finish().into_iter().map(math::paragraph_or_formula));
     }
 
-    /// Appends the blocks that a block element converts to; none for elements that are not shown.
+    /// Appends the blocks for a block element. Elements that are not shown have no blocks.
     fn append_block(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         if code::is_code_block(dom, id) {
@@ -124,7 +125,7 @@ impl<'a> Converter<'a> {
         if let Some(notice) = notices::find_notice(dom, id) {
             let mut blocks = Vec::new();
             self.append_blocks_of(dom.children(id).filter(|c| Some(*c) != notice.title_node), &mut blocks);
-            // The title can be deeper than the children.
+            // The title may be nested deeper than the children.
             let word = notice.title_node.map(|t| dom.collapsed_text(t)).unwrap_or_default();
             if matches!(blocks.first(), Some(Block::Paragraph(text)) if *text == word) {
                 blocks.remove(0);
@@ -234,7 +235,7 @@ impl<'a> Converter<'a> {
         None
     }
 
-    /// Appends the terms and explanations of a `<dl>` as paragraphs: GitHub Flavored Markdown has no
+    /// Appends the terms and explanations of a `<dl>` as paragraphs, because GitHub Flavored Markdown has no
     /// definition lists.
     fn append_definition_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
@@ -305,7 +306,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Adds a node with its content to inline Markdown.
+    /// Adds a node and its content to inline Markdown.
     fn write_inline(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let tag = dom.tag(id);
@@ -347,7 +348,8 @@ impl<'a> Converter<'a> {
                 media::add_embedded(dom, self.base.as_ref(), id, out);
             }
             Tag::Button => {
-                // A term with an explanation on demand is part of its sentence.
+                // A button inside a paragraph is a term whose explanation appears on demand, so its text is
+                // part of the sentence.
                 if dom.ancestors(id).skip(1).take(3).any(|p| dom.tag(p) == Tag::P) {
                     self.write_inline_children(id, out);
                 }
@@ -401,7 +403,7 @@ impl<'a> Converter<'a> {
 
     fn write_code_span(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
-        // Code has no links in Markdown; a link around the whole code can stand outside.
+        // A Markdown code span cannot contain links, but a link around all of the code can enclose the span.
         let link = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::A && !out.is_in_link());
         let link = link.filter(|&a| dom.collapsed_text(a) == dom.collapsed_text(id));
         let destination = link.and_then(|a| dom.attribute(a, "href")).and_then(|href| self.resolve(href));
@@ -426,7 +428,7 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// Number of backticks that delimit a code span: more than any run of backticks in its text.
+/// Number of backticks that delimit a code span: one more than in the longest run of backticks in its text.
 fn shortest_code_fence(text: &str) -> usize {
     if text.contains('`') { longest_run(text, '`') + 1 } else { 1 }
 }
@@ -449,8 +451,8 @@ fn is_plain_weight(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "style").is_some_and(|s| s.replace(' ', "").contains("font-weight:normal"))
 }
 
-/// Whether a space must separate an element from the one before it: a layout sets them apart although no
-/// white space is between them.
+/// Whether a space must separate an element from the one before it, because the layout separates them
+/// although there is no white space between them.
 fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let is_item =
         |id: NodeId| matches!(dom.tag(id), Tag::Span | Tag::A | Tag::Time | Tag::Small | Tag::Label);

@@ -1,9 +1,9 @@
-//! Removes what visitors of a page do not see: scripts, styles and hidden elements.
+//! Removes the parts of a page that visitors do not see: scripts, styles and hidden elements.
 
 use super::dom::{DOCUMENT, Dom, NodeId, Tag};
 use url::Url;
 
-/// The base of relative links: the `<base>` of the page, or its address.
+/// The base URL of relative links: the page's `<base>`, or else its address.
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
@@ -15,14 +15,14 @@ pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     }
 }
 
-/// The body, or the document if it has none.
+/// The `<body>` element, or the document if there is none.
 pub(super) fn find_body(dom: &Dom) -> NodeId {
     let html = dom.child_elements(DOCUMENT).find(|&id| dom.tag(id) == Tag::Html);
     let body = html.and_then(|html| dom.child_elements(html).find(|&id| dom.tag(id) == Tag::Body));
     body.unwrap_or(DOCUMENT)
 }
 
-/// Detaches each element below `root` for which `is_unwanted` holds.
+/// Detaches each element below `root` for which `is_unwanted` returns true.
 pub(super) fn remove(dom: &mut Dom, root: NodeId, is_unwanted: impl Fn(&Dom, NodeId) -> bool) {
     for id in dom.outermost(root, |id| is_unwanted(dom, id)) {
         dom.detach(id);
@@ -41,7 +41,8 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId) {
     replace_placeholder_images(dom, root);
 }
 
-/// Replaces placeholders by the images in the `<noscript>` behind them, and removes the other `<noscript>`.
+/// Replaces each placeholder image with the image in the `<noscript>` that follows it, and removes all other
+/// `<noscript>` elements.
 fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
     for id in fallbacks {
@@ -64,8 +65,8 @@ fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Removes elements that the page hides. Keeps large ones if hidden elements hold nearly all the text,
-/// because a script shows them later.
+/// Removes elements that the page hides. If hidden elements contain nearly all of the text, keeps the large
+/// ones, because a script shows them later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     let hidden = dom.outermost(root, |id| is_hidden(dom, id));
     let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
@@ -73,7 +74,7 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     if hidden_words > 40 {
         let words = length(dom, root);
         if words - hidden_words.min(words) < words / 10 {
-            // Remove only the hidden elements that hold little of the text.
+            // Remove only the hidden elements that contain little of the text.
             for id in hidden {
                 if length(dom, id) * 4 < words {
                     dom.detach(id);
@@ -142,7 +143,7 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
 }
 
-/// Whether the element holds the MathML of a formula, which pages hide behind an image or a font.
+/// Whether the element contains a formula's MathML, which pages hide while they show an image or a web font.
 fn holds_formula(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Math || dom.child_elements(id).any(|c| dom.tag(c) == Tag::Math)
 }

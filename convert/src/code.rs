@@ -1,9 +1,9 @@
-//! Text and language of code blocks, from the markup of Shiki, Prism, highlight.js, Chroma, Pygments, Rouge,
-//! rehype-pretty-code, Expressive Code and CodeMirror.
+//! Reads the text and the language of code blocks from the markup of Shiki, Prism, highlight.js, Chroma,
+//! Pygments, Rouge, rehype-pretty-code, Expressive Code and CodeMirror.
 
 use super::dom::{Dom, NodeId, Tag};
 
-/// Classes of elements beside the code: line numbers, copy buttons, prompts.
+/// Classes of elements in a code block that are not code: line numbers, copy buttons and prompts.
 #[rustfmt::skip]
 const NOT_CODE: &[&str] = &[
     "line-number", "line-numbers", "line-numbers-rows", "linenos", "linenodiv", "lineno", "lineNumber",
@@ -14,7 +14,7 @@ const NOT_CODE: &[&str] = &[
     "twoslash-popup-container",
 ];
 
-/// Classes of elements that hold one line.
+/// Classes of elements that contain one line of code.
 const LINES: &[&str] = &[
     "line",
     "cl",
@@ -68,7 +68,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
     let root = editor.unwrap_or(root);
     let mut text = String::new();
-    // The elements of lines that are open, and whether a line ended without a line break so far.
+    // The open line elements, and whether a line has ended without a line break.
     let mut lines: Vec<NodeId> = Vec::new();
     let mut is_owed = false;
     let mut next = dom.following(root, root, false);
@@ -117,7 +117,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     if dom.tag(root) == Tag::Pre { text.to_owned() } else { text.trim().to_owned() }
 }
 
-/// Whether an element in a code block holds one line of code.
+/// Whether an element in a code block contains one line of code.
 fn is_code_line(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Tr | Tag::Li | Tag::P => true,
@@ -151,7 +151,7 @@ fn is_not_code(dom: &Dom, id: NodeId) -> bool {
     }
 }
 
-/// Whether the element is a number in front of the code of its row.
+/// Whether the element is a line number in front of the code in its row.
 fn is_bare_line_number(dom: &Dom, id: NodeId) -> bool {
     let Some(row) = dom.parent(id) else { return false };
     let is_row = dom.has_class(row, "flex-row") || dom.tag(row) == Tag::Tr;
@@ -162,7 +162,7 @@ fn is_bare_line_number(dom: &Dom, id: NodeId) -> bool {
     }
 }
 
-/// The language of a code block, empty if it is unknown or plain text.
+/// The language of a code block; empty if it is unknown or plain text.
 pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     let code = dom.descendants(root).filter(|&d| dom.tag(d) == Tag::Code).take(3);
     let wrappers = dom.ancestors(root).skip(1).take(4);
@@ -178,7 +178,7 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     String::new()
 }
 
-/// The language that the attributes and classes of one element name.
+/// The language that the attributes or classes of one element name.
 fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     let named = dom.first_attribute(id, &["data-language", "data-lang", "data-code-lang", "language"]);
     let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
@@ -212,7 +212,7 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     })
 }
 
-/// Converts a name of a language to the form after a code fence; `None` for plain text and invalid names.
+/// Converts the name of a language to its form after a code fence; `None` for plain text and invalid names.
 fn normalize_language(name: &str) -> Option<String> {
     let name = name.trim().trim_end_matches(';').to_ascii_lowercase();
     let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.'));

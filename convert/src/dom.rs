@@ -46,7 +46,7 @@ tags! {
 }
 
 impl Tag {
-    /// The level of a heading, 1 to 6.
+    /// The level of a heading, 1 to 6; `None` for other elements.
     pub(super) fn heading_level(self) -> Option<u8> {
         Some(match self {
             Self::H1 => 1,
@@ -161,7 +161,7 @@ impl Dom {
         element.attributes.iter().find(|a| &*a.name.local == name).map(|a| &*a.value)
     }
 
-    /// The first of several attributes that has a value other than white space.
+    /// The value of the first of `names` that is more than white space, trimmed.
     pub(super) fn first_attribute(&self, id: NodeId, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.attribute(id, name).map(str::trim).filter(|v| !v.is_empty()))
     }
@@ -178,7 +178,7 @@ impl Dom {
         self.classes(id).any(|c| c == class)
     }
 
-    /// The innermost node with one of the tags among the node and its ancestors.
+    /// The innermost of the node and its ancestors that has one of the tags.
     pub(super) fn closest(&self, id: NodeId, tags: &[Tag]) -> Option<NodeId> {
         self.ancestors(id).find(|&a| tags.contains(&self.tag(a)))
     }
@@ -212,7 +212,7 @@ impl Dom {
             .find(|&n| self.element(n).is_some())
     }
 
-    /// The node after `id` in document order inside `root`; `skip` leaves out the descendants of `id`.
+    /// The node after `id` in document order inside `root`; `skip` passes over the descendants of `id`.
     pub(super) fn following(&self, id: NodeId, root: NodeId, skip: bool) -> Option<NodeId> {
         let node = self.node(id);
         if !skip && node.first != NONE {
@@ -239,7 +239,7 @@ impl Dom {
         self.descendants(root).find(|&id| self.tag(id) == tag)
     }
 
-    /// The elements below `root` that match, in document order, without those inside another match.
+    /// The matching elements below `root`, in document order, except those inside another match.
     pub(super) fn outermost(&self, root: NodeId, mut is_match: impl FnMut(NodeId) -> bool) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut next = self.following(root, root, false);
@@ -276,7 +276,7 @@ impl Dom {
         is_blank(root) && self.descendants(root).all(is_blank)
     }
 
-    /// Takes a node out of the tree, with its descendants.
+    /// Removes a node and its descendants from the tree.
     pub(super) fn detach(&mut self, id: NodeId) {
         let Node { parent, previous, next, .. } = *self.node(id);
         if previous != NONE {
@@ -307,7 +307,7 @@ impl Dom {
         self.node_mut(parent).last = id;
     }
 
-    /// Moves a node in front of its new sibling.
+    /// Moves a node to the position before `sibling`.
     pub(super) fn insert_before(&mut self, sibling: NodeId, id: NodeId) {
         self.detach(id);
         let Node { parent, previous, depth, .. } = *self.node(sibling);
@@ -323,12 +323,12 @@ impl Dom {
     }
 }
 
-/// `None` for [`NONE`].
+/// Converts [`NONE`] to `None`.
 pub(super) fn valid(id: NodeId) -> Option<NodeId> {
     (id != NONE).then_some(id)
 }
 
-/// Replaces each run of white space by one space and trims the ends.
+/// Replaces each run of white space with one space and trims the ends.
 pub(super) fn collapse(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,12 +1,12 @@
-//! Finds footnotes: a short link to a note, and the note, which usually links back.
+//! Finds footnotes. A short link refers to each note, and the note usually links back.
 
 use super::dom::{Dom, NodeId, Tag};
 use std::collections::HashMap;
 
-/// The footnotes of a page. Their notes are taken out of the tree.
+/// The footnotes of a page, whose notes have been removed from the tree.
 #[derive(Default)]
 pub(super) struct Footnotes {
-    /// The label of each link, or the element around it, that refers to a note.
+    /// The label of each reference, by the link or the element around the link.
     pub(super) references: HashMap<NodeId, String>,
     pub(super) definitions: Vec<Definition>,
 }
@@ -17,7 +17,7 @@ pub(super) struct Definition {
     pub(super) nodes: Vec<NodeId>,
 }
 
-/// Words in the id or class of references and notes.
+/// Words that occur in the ids and classes of references and notes.
 const NAMES: &[&str] = &[
     "fn",
     "footnote",
@@ -70,7 +70,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     for note in &order {
         remove_back_links(dom, *note);
     }
-    // Creation order is document order except for misnested tags.
+    // Nodes are created in document order, except for misnested tags.
     order.sort_unstable();
     for note in order {
         let label = labels.remove(&note).unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         if matches!(dom.tag(note), Tag::Li | Tag::Div | Tag::Aside) {
             nodes = dom.children(note).collect();
         }
-        // Definition lists and tables of Sphinx hold the text beside the label.
+        // Sphinx puts the label of a note into a `<dt>`, and the text into the `<dd>` that follows.
         if let Some(detail) =
             dom.next_element(note).filter(|&n| dom.tag(note) == Tag::Dt && dom.tag(n) == Tag::Dd)
         {
@@ -95,7 +95,8 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     footnotes
 }
 
-/// Adds footnotes without links: raised numbers in the text, and a paragraph or item that begins with each.
+/// Adds footnotes without links: superscript numbers in the text, and a paragraph or list item that begins
+/// with each number.
 fn add_unlinked_footnotes(
     dom: &Dom,
     root: NodeId,
@@ -154,7 +155,7 @@ fn remove_side_notes(dom: &mut Dom, root: NodeId) {
     });
 }
 
-/// Indexes elements by the fragments that lead to them: ids, names of links, and links back to references.
+/// Indexes elements by the fragments that refer to them: ids, names of links, and links back to references.
 fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
     let mut ids = HashMap::new();
     for id in dom.descendants(super::dom::DOCUMENT) {
@@ -172,9 +173,9 @@ fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
     ids
 }
 
-/// The element that a reference links to. Notes made by Word and some others have no id: they are found by
-/// their link back, whose fragment is that of the reference with `ref` inserted. References made by Wikidot
-/// have no fragment: their script names the note.
+/// The element that a reference links to. Notes from Word and some other programs have no id, so they are
+/// found by their link back, whose fragment is that of the reference with `ref` inserted. References from
+/// Wikidot have no fragment, but their script names the note.
 fn reference_target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> Option<NodeId> {
     let script = || {
         let call = dom.attribute(link, "onclick")?.split_once("scrollToReference('")?.1;
@@ -184,17 +185,17 @@ fn reference_target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> O
     ids.get(fragment).or_else(|| ids.get(&format!("{BACK}{fragment}"))).copied()
 }
 
-/// Marks the entries of [`index_ids`] for links back to references.
+/// Prefix of the keys in [`index_ids`] that stand for links back to references.
 const BACK: &str = "\u{1}";
 
-/// The fragment that a link leads to on its own page.
+/// The fragment in the address of a link; `None` if it is empty or missing, or if the address is a script.
 fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
     let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
-    // Links that repeat the address of the page lead to it as well. Others match no id.
+    // The address before the fragment may repeat that of the page. Fragments of other pages match no id.
     (!fragment.is_empty() && (page.is_empty() || !page.ends_with(".js"))).then_some(fragment)
 }
 
-/// The number or mark of a reference: at most four characters, perhaps in brackets.
+/// The number or mark of a reference, at most four characters long, without brackets around it.
 fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     let text = dom.collapsed_text(link);
     let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
@@ -203,7 +204,8 @@ fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     (is_short && is_mark).then(|| text.to_owned())
 }
 
-/// The block that holds the note to which `target` belongs; `None` if `link`, the reference, is inside it.
+/// The block that contains the note to which `target` belongs; `None` if there is none, or if it contains the
+/// reference `link`.
 fn note_around(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
     let is_note = |&a: &NodeId| {
         matches!(dom.tag(a), Tag::Li | Tag::P | Tag::Dt | Tag::Aside | Tag::Tr | Tag::Div)
@@ -211,7 +213,7 @@ fn note_around(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
     };
     let note = dom.ancestors(target).take(6).find(is_note)?;
     let note = match dom.parent(note) {
-        // A paragraph that is the whole note of a list or a division with the id.
+        // If this is the first paragraph of a list item, the whole item is the note.
         Some(parent)
             if dom.tag(note) == Tag::P
                 && dom.tag(parent) == Tag::Li
@@ -221,7 +223,7 @@ fn note_around(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
         }
         _ => note,
     };
-    // The reference itself is no note.
+    // A block that contains the reference is not a note.
     (!dom.ancestors(link).any(|a| a == note)).then_some(note)
 }
 
@@ -268,7 +270,7 @@ fn is_footnote_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) 
         || (is_raised && (names(target) || dom.tag(note) == Tag::Li))
 }
 
-/// Numbers the notes in the order of their references, unless all labels are different numbers already.
+/// Numbers the notes in the order of their references, unless all labels are already distinct numbers.
 fn make_labels_unique(order: &[NodeId], labels: &mut HashMap<NodeId, String>, footnotes: &mut Footnotes) {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for label in labels.values() {
@@ -294,7 +296,7 @@ fn make_labels_unique(order: &[NodeId], labels: &mut HashMap<NodeId, String>, fo
     }
 }
 
-/// Removes the links from a note back to the text, and its number.
+/// Removes a note's number and its links back to the text.
 fn remove_back_links(dom: &mut Dom, note: NodeId) {
     let is_back = |dom: &Dom, id: NodeId| {
         let text = dom.collapsed_text(id);
@@ -329,7 +331,7 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
     for link in links {
         let parent = dom.parent(link);
         dom.detach(link);
-        // Brackets and raised numbers around the link, and a paragraph that had only the link.
+        // Also remove the parent if only brackets and arrows are left in it.
         if let Some(parent) = parent.filter(|&p| p != note) {
             let rest = dom.text_content(parent);
             if rest
@@ -365,7 +367,8 @@ fn trim_note_start(dom: &mut Dom, note: NodeId) {
     }
 }
 
-/// Removes a list or section of notes if it is empty, with its rule and heading, and then its empty parents.
+/// Removes a list or section of notes if it is empty, with its rule and heading, and then its parents if they
+/// are empty.
 fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
     let mut id = container;
     loop {
@@ -395,7 +398,7 @@ fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
     }
 }
 
-/// The first text below `root` that is not only white space.
+/// The first text node below `root` that is not only white space.
 fn first_text(dom: &Dom, root: NodeId) -> Option<NodeId> {
     dom.descendants(root).find(|&id| dom.text(id).is_some_and(|t| !t.trim().is_empty()))
 }

@@ -1,6 +1,7 @@
-//! Builds inline Markdown: collapses white space, places delimiters next to words, escapes syntax in text.
+//! Builds inline Markdown: collapses white space, places delimiters next to words, and escapes syntax in
+//! text.
 
-/// Emphasis written with delimiters, or with tags where delimiters would not be recognized.
+/// A kind of emphasis, written with delimiters, or with tags where delimiters would not be recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Emphasis {
     Regular,
@@ -30,19 +31,19 @@ impl Emphasis {
 #[derive(Clone, Debug, PartialEq)]
 enum Open {
     Emphasis(Emphasis),
-    /// A link with its destination as written behind the text, `](…)`.
+    /// A link, with the Markdown that follows its text: `](…)`.
     Link(String),
     /// An element that GitHub Flavored Markdown keeps as HTML.
     Tag(&'static str),
-    /// An element without effect, for example emphasis in emphasis.
+    /// An element without effect, such as emphasis inside emphasis.
     Nothing,
 }
 
-/// A delimiter between two characters of the text.
+/// The beginning or end of emphasis, at a position in the text.
 struct Mark {
     position: usize,
     emphasis: Emphasis,
-    /// Index of the mark of the other end.
+    /// Index of the mark at the other end of the emphasis.
     other: usize,
     is_start: bool,
     is_dropped: bool,
@@ -55,12 +56,13 @@ pub(super) struct Inline {
     text: String,
     has_space: bool,
     stack: Vec<Open>,
-    /// How many of `stack`, from the bottom, are written. The others wait for content.
+    /// Number of elements in `stack`, from the bottom, whose beginning is written. The others wait for
+    /// content.
     written: usize,
-    /// Indexes of the opening marks of the written emphasis in `stack`.
+    /// Indexes in `marks` of the opening marks of emphasis that is written and still open.
     starts: Vec<usize>,
     marks: Vec<Mark>,
-    /// Whether cells of a table are written, in which `|` needs a backslash.
+    /// Whether the text is for a table cell, in which `|` needs a backslash.
     pub(super) is_cell: bool,
 }
 
@@ -75,7 +77,8 @@ impl Inline {
         self.stack.iter().any(|o| matches!(o, Open::Link(_)))
     }
 
-    /// Opens emphasis. Inside emphasis of the same kind, it has no effect, or becomes a tag if `is_exact`.
+    /// Opens emphasis. Inside emphasis of the same kind, the element has no effect, or becomes a tag if
+    /// `is_exact`.
     pub(super) fn open_emphasis(&mut self, emphasis: Emphasis, is_exact: bool) {
         let open = Open::Emphasis(emphasis);
         let is_nested = self.stack.contains(&open);
@@ -86,20 +89,21 @@ impl Inline {
         });
     }
 
-    /// Opens a link, which [`Inline::close`] ends with `destination`, `](…)`. A link in a link has no effect.
+    /// Opens a link. [`Inline::close`] ends it by writing `destination`, which has the form `](…)`. A link
+    /// inside a link has no effect.
     pub(super) fn open_link(&mut self, destination: String) {
         let open = if self.is_in_link() { Open::Nothing } else { Open::Link(destination) };
         self.stack.push(open);
     }
 
-    /// Opens an HTML element. Inside an element of the same kind it has no effect.
+    /// Opens an HTML element. Inside an element of the same kind, the element has no effect.
     pub(super) fn open_tag(&mut self, tag: &'static str) {
         let open = Open::Tag(tag);
         let open = if self.stack.contains(&open) { Open::Nothing } else { open };
         self.stack.push(open);
     }
 
-    /// Closes the element opened last.
+    /// Closes the innermost open element.
     pub(super) fn close(&mut self) {
         if self.written == self.stack.len() {
             self.write_closing();
@@ -135,7 +139,7 @@ impl Inline {
         }
     }
 
-    /// Writes the pending space and the beginnings of open elements, because content follows.
+    /// Writes the pending space and the beginnings of open elements. Called before content is added.
     fn write_pending(&mut self) {
         if std::mem::take(&mut self.has_space) && !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push(' ');
@@ -156,13 +160,13 @@ impl Inline {
         }
     }
 
-    /// Marks the beginning of emphasis. Continues emphasis of the same kind that ended at this position.
+    /// Marks the beginning of emphasis, or continues emphasis of the same kind that ended at this position.
     fn open_emphasis_mark(&mut self, emphasis: Emphasis) {
         let position = self.text.len();
         let adjacent = self.marks.last().filter(|m| !m.is_start && m.position == position && !m.is_dropped);
         if let Some(end) = adjacent {
             if end.emphasis == emphasis {
-                // `**a****b**` would not be emphasis: continue the one before.
+                // `**a****b**` would not be parsed as emphasis, so continue the previous emphasis.
                 self.starts.push(end.other);
                 self.marks.pop();
                 return;
@@ -182,18 +186,18 @@ impl Inline {
         });
     }
 
-    /// Adds Markdown that is complete, for example a code span or an image.
+    /// Adds finished Markdown, such as a code span or an image, without escaping it.
     pub(super) fn add_markdown(&mut self, markdown: &str) {
         self.write_pending();
         self.text.push_str(markdown);
     }
 
-    /// Adds one space before the content that follows, unless a line begins there.
+    /// Adds one space before the next content, unless that content begins a line.
     pub(super) fn add_space(&mut self) {
         self.has_space = true;
     }
 
-    /// Adds a hard line break; the second in a row ends the paragraph.
+    /// Adds a hard line break; a second one in a row ends the paragraph.
     pub(super) fn add_line_break(&mut self) {
         self.has_space = false;
         if self.text.is_empty() || self.text.ends_with("\n\n") {
@@ -219,7 +223,7 @@ impl Inline {
         self.has_space = false;
     }
 
-    /// Adds text of the page: collapses its white space and escapes Markdown syntax.
+    /// Adds text from the page: collapses its white space and escapes Markdown syntax.
     pub(super) fn add_text(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -236,7 +240,7 @@ impl Inline {
         }
     }
 
-    /// Adds `text[start..end]`, which has no white space, with Markdown syntax escaped.
+    /// Adds `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
     fn add_escaped_word(&mut self, text: &str, start: usize, end: usize) {
         let bytes = text.as_bytes();
         let mut copied = start;
@@ -301,7 +305,7 @@ fn is_html_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
-/// Whether `[` begins a link, an image, a task or a footnote.
+/// Whether the `[` at the start of `text` may begin a link, an image, a task or a footnote.
 fn may_be_link(text: &str) -> bool {
     if text.starts_with("[^") || text.starts_with("[ ]") || text.starts_with("[x]") {
         return true;
@@ -310,22 +314,22 @@ fn may_be_link(text: &str) -> bool {
     window.windows(2).any(|w| matches!(w, b"](" | b"][" | b"]:"))
 }
 
-/// Whether `&` begins a character reference.
+/// Whether the `&` at the start of `text` may begin a character reference.
 fn may_be_entity(text: &str) -> bool {
     let window = &text.as_bytes()[1..text.len().min(34)];
     match window.iter().position(|b| !(b.is_ascii_alphanumeric() || *b == b'#')) {
         Some(end) => window[end] == b';',
-        // The name may go on in the next node.
+        // The name may continue in the next node.
         None => true,
     }
 }
 
-/// Whether CommonMark treats the character as punctuation; symbols count as well.
+/// Whether CommonMark treats the character as punctuation, which includes symbols.
 fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace())
 }
 
-/// Inserts the delimiters of emphasis into a text, or tags where CommonMark would take a delimiter for text.
+/// Inserts emphasis delimiters into a text, or tags where CommonMark would not recognize a delimiter.
 fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
     for i in 0..marks.len() {
         let mark = &marks[i];

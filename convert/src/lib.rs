@@ -27,15 +27,17 @@ use url::Url;
 /// How to convert a page.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The address of the page, which makes its links absolute.
+    /// The address of the page, used to make its links absolute.
     pub url: Option<Url>,
-    /// The elements that hold the main content. Without it, or if none matches, it is detected.
+    /// Selects the elements that contain the main content. If this is `None` or matches nothing, the content
+    /// is detected.
     pub main: Option<Selector>,
     /// Elements to leave out.
     pub exclude: Option<Selector>,
-    /// Hashes (`Converted::block_hashes`) of blocks that repeat across the pages of a site and are left out.
+    /// Hashes (from [`Converted::block_hashes`]) of blocks to leave out because they repeat across the pages
+    /// of a site.
     pub boilerplate: HashSet<u64>,
-    /// Whether the page's title stays as a first-level heading although front matter has it.
+    /// Whether to keep the page's title as a first-level heading even though the front matter contains it.
     pub keep_title: bool,
 }
 
@@ -45,11 +47,11 @@ pub struct Converted {
     pub metadata: Metadata,
     /// The Markdown without front matter.
     pub markdown: String,
-    /// Hash of each block of the Markdown, to find those that pages of a site share.
+    /// The hash of each Markdown block, for finding the blocks that the pages of a site share.
     pub block_hashes: Vec<u64>,
-    /// Whether `main` of the options chose the content.
+    /// Whether [`Options::main`] selected the content.
     pub is_selected: bool,
-    /// Whether the page exceeded a limit and its end is missing.
+    /// Whether part of the page is missing because the page exceeded a limit.
     pub is_truncated: bool,
 }
 
@@ -60,7 +62,7 @@ impl Converted {
     }
 }
 
-/// Parses the address of a page.
+/// Parses the absolute address of a page.
 pub fn parse_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|e| format!("not an absolute URL: {text}: {e}"))
 }
@@ -69,7 +71,7 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
 const MAX_EXPANSION: usize = 4;
 const MIN_OUTPUT: usize = 64 * 1024;
 
-/// Converts a page. Any page takes time and memory in proportion to its length.
+/// Converts a page, in time and memory proportional to its length.
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());
@@ -106,21 +108,22 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     Converted { metadata, markdown, block_hashes, is_selected, is_truncated }
 }
 
-/// Whether the text is a piece of HTML without the elements of a page, so that all of it is content.
+/// Whether the HTML is a fragment: its first 4096 bytes contain no tag of a whole page, such as `<html>`. All
+/// of a fragment is content.
 fn is_fragment(html: &str) -> bool {
     let start = &html.as_bytes()[..html.len().min(4096)];
     let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));
     ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
 }
 
-/// The hash of a block's Markdown, by which blocks that repeat across the pages of a site are recognized.
+/// The hash of a block's Markdown, used to recognize blocks that repeat across the pages of a site.
 fn block_hash(block: &Block) -> u64 {
     let hash = blake3::hash(writer::write_markdown(std::slice::from_ref(block), usize::MAX).as_bytes());
     hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Tidies the blocks of a page: leaves one first-level heading, and removes bylines, names of page controls,
-/// rules at both ends, and headings at the end that no text follows.
+/// Tidies the blocks of a page: keeps at most one first-level heading, and removes bylines, labels of page
+/// controls, rules at the start and the end, and headings at the end without text.
 fn tidy_blocks(blocks: &mut Vec<Block>, title: Option<&str>, author: Option<&str>) {
     let plain = |text: &str| plain_words(text).join(" ");
     let mut is_first = title.is_none();
@@ -150,7 +153,7 @@ fn tidy_blocks(blocks: &mut Vec<Block>, title: Option<&str>, author: Option<&str
     blocks.dedup_by(|b, a| matches!((a, b), (Block::Rule, Block::Rule)));
 }
 
-/// Removes the lines at the beginning that repeat the author and date of the front matter.
+/// Removes bylines at the beginning, which repeat the author and date in the front matter.
 fn remove_bylines(blocks: &mut Vec<Block>, author: Option<&str>) {
     let is_text = |b: &Block| {
         matches!(b, Block::Paragraph(text) if text.len() > 200) || matches!(b, Block::Code { .. })
@@ -171,7 +174,7 @@ fn remove_bylines(blocks: &mut Vec<Block>, author: Option<&str>) {
     });
 }
 
-/// Whether a line has nothing but a date, a reading time or the author.
+/// Whether a line consists only of dates, reading times and the author's name.
 fn is_byline(text: &str, author: Option<&str>) -> bool {
     if text.len() > 250 || text.starts_with("![") || text.starts_with("[![") {
         return false;
@@ -203,7 +206,7 @@ const BYLINE_WORDS: &[&str] = &[
     "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "modified", "created",
 ];
 
-/// The words of inline Markdown, without the addresses of its links, in lower case.
+/// The words of inline Markdown in lower case, without link destinations.
 fn plain_words(text: &str) -> Vec<String> {
     let mut plain = String::new();
     let mut rest = text;
@@ -216,7 +219,7 @@ fn plain_words(text: &str) -> Vec<String> {
     plain.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
 }
 
-/// Whether a paragraph only names a control of the page, such as "share" or "back to top".
+/// Whether a paragraph is only the label of a page control, such as "share" or "back to top".
 fn is_page_control(text: &str) -> bool {
     text.len() <= 200 && CONTROLS.contains(&plain_words(text).join(" ").as_str())
 }

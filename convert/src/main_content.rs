@@ -1,11 +1,11 @@
-//! Finds the main content of a page and removes navigation, banners, footers and related links around it.
+//! Finds the main content of a page and removes the navigation, banners, footers and related links around it.
 
 use super::clean;
 use super::dom::{DOCUMENT, Data, Dom, NONE, NodeId, Tag};
 use super::notices;
 use super::select::Selector;
 
-/// Returns the element that holds all elements matching `main`, or `None` if none matches. Always removes
+/// Returns an element that contains all elements matching `main`, or `None` if none matches. Always removes
 /// scripts and the elements matching `exclude`.
 pub(super) fn select_content(
     dom: &mut Dom,
@@ -24,7 +24,7 @@ pub(super) fn select_content(
     (!chosen.is_empty()).then(|| move_to_one_element(dom, &chosen))
 }
 
-/// Reduces the page to its main content and returns the element that holds it.
+/// Reduces the page to its main content and returns the element that contains it.
 pub(super) fn isolate_content(dom: &mut Dom) -> NodeId {
     let body = clean::find_body(dom);
     let marked: Vec<NodeId> =
@@ -53,13 +53,13 @@ fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     root
 }
 
-/// Text of an element, measured in bytes.
+/// The amount of text in an element, in bytes.
 #[derive(Clone, Copy, Default)]
 struct Measure {
     text: usize,
     /// Text inside links.
     linked: usize,
-    /// Text outside links, in paragraphs and the like of some length.
+    /// Text outside links, in paragraphs and other pieces of text that are long enough to count as prose.
     prose: usize,
 }
 
@@ -71,7 +71,7 @@ impl Measure {
     }
 }
 
-/// Measures all elements below `root`; indexed by node.
+/// Measures `root` and all nodes below it. The result is indexed by node.
 fn measure_elements(dom: &Dom, root: NodeId) -> Vec<Measure> {
     let mut measures = vec![Measure::default(); dom.nodes.len()];
     let order: Vec<NodeId> = std::iter::once(root).chain(dom.descendants(root)).collect();
@@ -98,7 +98,7 @@ fn measure_elements(dom: &Dom, root: NodeId) -> Vec<Measure> {
     measures
 }
 
-/// Removes navigation and other surrounding parts, and returns the element that holds the content.
+/// Removes navigation and other parts around the content, and returns the element that contains the content.
 fn detect_content(dom: &mut Dom, body: NodeId) -> NodeId {
     let measures = measure_elements(dom, body);
     let total = measures[body as usize];
@@ -114,7 +114,7 @@ fn detect_content(dom: &mut Dom, body: NodeId) -> NodeId {
     root
 }
 
-/// Moves the first-level heading of the page into the main content if it stands before it.
+/// Moves the page's first-level heading into the main content if the heading comes before the content.
 fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId) {
     if dom.find(root, Tag::H1).is_some() || root == body {
         return;
@@ -127,8 +127,8 @@ fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId) {
     }
 }
 
-/// Chooses the element that holds the content: of a known generator, `<main>`, `<article>`, or the innermost
-/// one that has nearly all the text.
+/// Chooses the element that contains the content: one with a class of a known generator, `<main>`,
+/// `<article>`, or the innermost element with nearly all of the text.
 fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId {
     let total = measures[body as usize];
     let weight = |id: NodeId| measures[id as usize].prose * 3 + measures[id as usize].text;
@@ -165,7 +165,7 @@ fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId 
     }
 }
 
-/// Whether the class or id is that of the content in a known generator or theme.
+/// Whether the element has a class or an `itemprop` that known generators and themes give to the content.
 fn has_known_content_name(dom: &Dom, id: NodeId) -> bool {
     let is_class = |c: &str| {
         matches!(
@@ -233,7 +233,7 @@ fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     links > 2 && measure.linked * 10 >= measure.text * 9
 }
 
-/// Whether the element is navigation or another part that surrounds the content.
+/// Whether the element is navigation or another part around the content.
 fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     match dom.tag(id) {
         Tag::Nav | Tag::Search | Tag::Dialog => return true,
@@ -275,7 +275,8 @@ fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
         .any(|n| is_boilerplate_name(n, is_prose))
 }
 
-/// Whether an id or a list of classes has a word that names a surrounding part.
+/// Whether an id or a list of classes contains a word that names a part around the content, such as
+/// `sidebar`.
 fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
     let names = &names[..names.floor_char_boundary(400)];
     for name in names.split_ascii_whitespace() {
@@ -307,7 +308,7 @@ fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
     false
 }
 
-/// Words that name a surrounding part even if it has paragraphs of text.
+/// Words that name a part around the content, even if that part contains paragraphs of text.
 #[rustfmt::skip]
 const SURROUNDING: &[&str] = &[
     "footer", "sidebar", "cookie", "cookies", "consent", "gdpr", "newsletter", "comments", "disqus",
@@ -315,7 +316,7 @@ const SURROUNDING: &[&str] = &[
     "outbrain", "taboola", "recommendations", "megamenu",
 ];
 
-/// Words that name a surrounding part, unless it has paragraphs of text.
+/// Whether a word names a part around the content. Applies only to parts without paragraphs of text.
 fn is_boilerplate_word(word: &str, previous: &str) -> bool {
     matches!(
         word,

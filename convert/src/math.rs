@@ -1,17 +1,17 @@
-//! TeX of formulas, from the markup of KaTeX, MathJax and MathML.
+//! Reads the TeX of formulas from the markup of KaTeX, MathJax and MathML.
 
 use super::block::Block;
 use super::dom::{Dom, NodeId, Tag};
 use super::inline::Inline;
 
-/// A formula of the page.
+/// A formula on the page.
 #[derive(Debug, PartialEq)]
 pub(super) struct Formula {
     pub(super) tex: String,
     pub(super) is_display: bool,
 }
 
-/// The formula that an element shows, if it shows one and its TeX is known.
+/// The formula that an element shows; `None` if it shows no formula or the TeX is unknown.
 pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
     match dom.tag(id) {
         Tag::Math => Some(Formula {
@@ -68,7 +68,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         is_display |= is_delimited_display;
         clean_tex(tex)?
     } else if is_mathjax {
-        // Only fonts and boxes: there is no text to show. The script with the TeX may follow.
+        // The element contains only fonts and boxes, but no text to show. The script with the TeX may follow.
         String::new()
     } else {
         return None;
@@ -76,8 +76,9 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     Some(Formula { tex, is_display })
 }
 
-/// Removes the delimiters `\(…\)`, `\[…\]`, `$…$` or `$$…$$`; the second value is whether they mean a
-/// displayed formula. `None` for text that is a formula by its class only: without delimiters or TeX syntax.
+/// Removes the delimiters `\(…\)`, `\[…\]`, `$…$` or `$$…$$`. The second value is whether they delimit a
+/// display formula. `None` for text without delimiters or TeX syntax, which only its class marks as a
+/// formula.
 fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
     for (start, end, is_display) in
         [("\\[", "\\]", true), ("$$", "$$", true), ("\\(", "\\)", false), ("$", "$", false)]
@@ -110,7 +111,7 @@ fn clean_tex(tex: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Whether the page loads a script that shows TeX between delimiters as formulas.
+/// Whether the page loads a script that renders TeX between delimiters as formulas.
 pub(super) fn has_math_script(dom: &Dom) -> bool {
     dom.descendants(super::dom::DOCUMENT).any(|id| {
         let source = if dom.tag(id) == Tag::Script { dom.attribute(id, "src") } else { None };
@@ -130,7 +131,7 @@ pub(super) fn add_text_with_formulas(text: &str, out: &mut Inline) {
     out.add_text(rest);
 }
 
-/// The first formula in a text: where it starts, its TeX, where it ends, and whether it is displayed.
+/// The first formula in a text: where it starts, its TeX, where it ends, and whether it is a display formula.
 fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
     let mut from = 0;
     while let Some(at) = text[from..].find(['$', '\\']).map(|i| from + i) {
@@ -157,7 +158,8 @@ fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
     None
 }
 
-/// A block for inline Markdown: a displayed formula if the text is only that, else a paragraph.
+/// Converts inline Markdown to a block: a display formula if the text consists only of one, otherwise a
+/// paragraph.
 pub(super) fn paragraph_or_formula(text: String) -> Block {
     match text
         .strip_prefix("$$")

@@ -1,10 +1,10 @@
-//! Links, images and embedded media: their real address and its place in Markdown.
+//! Resolves the addresses of links, images and embedded media, and writes images and media as Markdown.
 
 use super::dom::{Dom, NodeId, Tag};
 use super::inline::Inline;
 use url::Url;
 
-/// Attributes in which scripts that load images late keep the address.
+/// Attributes in which scripts that load images lazily store the address.
 const LAZY_SOURCES: &[&str] = &[
     "data-src",
     "data-lazy-src",
@@ -16,7 +16,7 @@ const LAZY_SOURCES: &[&str] = &[
     "data-lazy",
 ];
 
-/// Resolves an address for Markdown; `None` if it runs a script or embeds its data.
+/// Resolves an address for Markdown; `None` if the address is empty, runs a script or embeds data.
 pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     let link = link.trim();
     if link.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     Some(escape_destination(resolved.as_deref().unwrap_or(link)))
 }
 
-/// Escapes the characters of an address that would end the destination of a Markdown link.
+/// Escapes the characters of an address that would break the destination of a Markdown link.
 fn escape_destination(link: &str) -> String {
     let mut depth = 0_i32;
     let is_balanced = link.bytes().all(|b| {
@@ -62,13 +62,13 @@ fn escape_destination(link: &str) -> String {
     out
 }
 
-/// The title of a link or image as Markdown, with a space before it; empty without a title.
+/// The title of a link or image as Markdown, with a space before it; empty if there is no title.
 pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
     let escape = |title| super::dom::collapse(title).replace('\\', "\\\\").replace('"', "\\\"");
     dom.first_attribute(id, &["title"]).map_or_else(String::new, |title| format!(" \"{}\"", escape(title)))
 }
 
-/// Adds an image with its real source, or the text of an emoji. Adds nothing for tracking pixels.
+/// Adds an image with its real source. Adds an emoji as text, and adds nothing for tracking pixels.
 pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let alt = super::dom::collapse(dom.attribute(id, "alt").unwrap_or_default());
     if is_emoji_image(dom, id, &alt) {
@@ -82,7 +82,7 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
     out.add_markdown(&format!("![{alt}]({source}{})", quoted_title(dom, id)));
 }
 
-/// The address of an image, from the attributes of scripts that load images late, `src` or `srcset`.
+/// The address of an image, from the attributes of lazy-loading scripts, `src` or `srcset`.
 fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
     let lazy =
@@ -138,7 +138,7 @@ fn is_emoji_image(dom: &Dom, id: NodeId, alt: &str) -> bool {
         || !alt.is_empty() && alt.chars().all(|c| c as u32 >= 0x1F300)
 }
 
-/// Whether the image is at most one pixel wide or high, as those that track visitors.
+/// Whether the image is at most one pixel wide or high, like images that track visitors.
 fn is_tracking_pixel(dom: &Dom, id: NodeId) -> bool {
     let is_dot =
         |name| dom.attribute(id, name).is_some_and(|v| matches!(v.trim(), "0" | "1" | "1px" | "0px"));

@@ -5,7 +5,7 @@ use super::media;
 use serde_json::Value;
 use url::Url;
 
-/// The description of a page by itself.
+/// The metadata that a page declares about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     pub title: Option<String>,
@@ -14,7 +14,7 @@ pub struct Metadata {
     pub url: Option<String>,
     pub site: Option<String>,
     pub author: Option<String>,
-    /// As the page writes it, normally in RFC 3339 form.
+    /// The date of publication as the page states it, normally in RFC 3339 form.
     pub published: Option<String>,
     pub modified: Option<String>,
     /// A BCP 47 language tag.
@@ -22,7 +22,7 @@ pub struct Metadata {
     pub image: Option<String>,
 }
 
-/// Values longer than this are cut.
+/// Maximum length of a value, in bytes. Longer values are truncated.
 const MAX_VALUE: usize = 1000;
 
 /// Reads the metadata of a page. Relative links are resolved against `base`.
@@ -71,7 +71,7 @@ pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> Metadata {
 }
 
 impl Metadata {
-    /// The front matter, or nothing if the page has no metadata.
+    /// The metadata as YAML front matter; empty if the page has none.
     pub(super) fn front_matter(&self) -> String {
         let fields = [
             ("title", &self.title),
@@ -92,7 +92,7 @@ impl Metadata {
     }
 }
 
-/// A YAML scalar: plain where it is unambiguous, else double-quoted, for which JSON's syntax is valid.
+/// Formats a YAML scalar: plain if that is unambiguous, otherwise as a JSON string, which is also valid YAML.
 fn yaml_scalar(value: &str) -> String {
     let is_plain = value.starts_with(|c: char| c.is_alphabetic())
         && !value.contains([
@@ -108,7 +108,7 @@ fn yaml_scalar(value: &str) -> String {
     if is_plain { value.to_owned() } else { Value::from(value).to_string().replace('\u{7f}', "\\u007F") }
 }
 
-/// The elements of the head.
+/// The metadata in `<html>`, `<title>`, `<link>` and `<meta>`.
 #[derive(Default)]
 struct Head {
     title: Option<String>,
@@ -144,20 +144,20 @@ impl Head {
         head
     }
 
-    /// The value of the first of these `<meta>` names that the page has.
+    /// The value of the first of `names` for which the page has a `<meta>` element.
     fn first_value(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.values.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()))
     }
 }
 
-/// Collapses white space, and cuts the value after [`MAX_VALUE`] bytes.
+/// Collapses white space, and truncates the value to [`MAX_VALUE`] bytes.
 fn clip_value(value: &str) -> String {
     let mut value = collapse(value);
     value.truncate(value.floor_char_boundary(MAX_VALUE));
     value
 }
 
-/// The article or page that JSON-LD describes.
+/// The metadata of the article or page that JSON-LD describes.
 #[derive(Default)]
 struct StructuredData {
     title: Option<String>,
@@ -184,7 +184,8 @@ impl StructuredData {
         data
     }
 
-    /// Adds what one JSON-LD document says about the article, its page and its site.
+    /// Adds the values in one JSON-LD document about the article, its page and its site. Keeps values that
+    /// are already set.
     fn add_json(&mut self, value: &Value) {
         let graph = value.get("@graph").and_then(Value::as_array);
         for item in graph.or_else(|| value.as_array()).map_or(std::slice::from_ref(value), Vec::as_slice) {
@@ -214,7 +215,7 @@ impl StructuredData {
     }
 }
 
-/// The names of people in JSON-LD, joined by commas. The value is a string, an object or a list of them.
+/// Joins the names of authors in JSON-LD with commas. `value` is a string, an object, or a list of either.
 fn author_names(value: &Value) -> Option<String> {
     let one = |v: &Value| v.as_str().or_else(|| v.get("name")?.as_str()).map(clip_value);
     let names: Vec<String> = match value {
@@ -225,7 +226,7 @@ fn author_names(value: &Value) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Takes the name of the site off the end or the beginning of a title.
+/// Removes the site's name from the end or the beginning of a title.
 fn remove_site_name(title: &str, site: Option<&str>, heading: Option<&str>) -> String {
     for separator in [" | ", " - ", " – ", " — ", " · ", " :: ", " » ", " • "] {
         if let Some((stem, end)) = title.rsplit_once(separator) {

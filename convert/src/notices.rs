@@ -10,7 +10,7 @@ pub(super) struct Notice {
     pub(super) title_node: Option<NodeId>,
 }
 
-/// The kind of GitHub alert for the word that a generator uses.
+/// The kind of GitHub alert for a word that a generator uses, such as `CAUTION` for `danger`.
 fn alert_kind(word: &str) -> Option<&'static str> {
     Some(match word {
         "note" | "info" | "seealso" | "abstract" | "summary" | "tldr" | "todo" | "question" | "help"
@@ -23,7 +23,7 @@ fn alert_kind(word: &str) -> Option<&'static str> {
     })
 }
 
-/// Recognizes an element that is an admonition: its kind, and its title if there is one.
+/// The kind and the title of an admonition; `None` if the element is not an admonition.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     if !matches!(
         dom.tag(id),
@@ -73,7 +73,8 @@ pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     Some(Notice { kind, title, title_node })
 }
 
-/// Whether the element lists the tabs of panels. Such a list is dropped, because each panel gets its label.
+/// Whether the element is the list of tabs above tab panels. The list is dropped, because each panel gets the
+/// label of its tab.
 pub(super) fn is_tab_list(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "role") == Some("tablist")
         || dom.has_class(id, "tabbed-labels")
@@ -108,7 +109,7 @@ pub(super) fn tab_label(dom: &Dom, id: NodeId) -> Option<String> {
     (!label.is_empty()).then_some(label)
 }
 
-/// The tabs of a container, in order.
+/// The tabs of a container, in document order.
 fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     let is_tab = |&d: &NodeId| {
         let in_labels =

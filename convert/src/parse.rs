@@ -12,23 +12,23 @@ use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
 
 /// Start tags nested deeper than this are ignored. html5ever scans its stack of open elements for many tags,
-/// so the time of parsing would grow with the square of the depth. Browsers allow 512.
+/// so parsing time would grow with the square of the depth. Browsers allow 512.
 const MAX_DEPTH: u16 = 256;
 
-/// The tree builder can nest nodes deeper than their tags (misnested formatting). Nodes below this depth are
-/// detached. It bounds the recursion of the converter.
+/// Nodes nested deeper than this are detached, which bounds the recursion of the converter. Misnested
+/// formatting can make the tree builder nest nodes deeper than their tags.
 const MAX_TREE_DEPTH: usize = 320;
 
-/// The parser stops when the document has this many nodes, about 300 MB.
+/// The parser stops when the document has this many nodes, which take about 300 MB.
 const MAX_NODES: usize = 3_000_000;
 
-/// Attributes of a tag beyond this number are dropped: html5ever compares each with all before it.
+/// Attributes of a tag beyond this number are dropped, because html5ever compares each with all before it.
 const MAX_ATTRIBUTES: usize = 200;
 
-/// The parser checks the number of nodes after each piece of the input.
+/// Length in bytes of one piece of the input. The parser checks the number of nodes after each piece.
 const PIECE: usize = 64 * 1024;
 
-/// Parses a document. Never fails: HTML has a tree for every text.
+/// Parses a document. Never fails, because HTML defines a tree for every input.
 pub(super) fn parse(html: &str) -> Dom {
     let html = limit_attributes(html);
     let sink = Sink { dom: RefCell::new(Dom::new()), last_element: Cell::new(DOCUMENT) };
@@ -44,7 +44,7 @@ pub(super) fn parse(html: &str) -> Dom {
         let (piece, remainder) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         rest = remainder;
         input.push_back(StrTendril::from_slice(piece));
-        // The tokenizer pauses after each script, for a browser to run it.
+        // The tokenizer pauses after each script so that a browser can run it.
         while !input.is_empty() {
             let _ = tokenizer.feed(&input);
         }
@@ -57,10 +57,11 @@ pub(super) fn parse(html: &str) -> Dom {
     dom
 }
 
-/// Passes tokens on to the tree builder until the document is too deep.
+/// Passes tokens on to the tree builder, except start tags beyond the limits on depth and nodes.
 struct Limiter {
     builder: TreeBuilder<NodeId, Sink>,
-    /// Estimate of the innermost open element. Exact after each start tag, which shows implied end tags.
+    /// Estimate of the innermost open element. Exact after each start tag, because the tree then reflects
+    /// implied end tags.
     current: Cell<NodeId>,
     is_truncated: Cell<bool>,
 }
@@ -121,12 +122,12 @@ impl TokenSink for Limiter {
 /// Builds the tree for html5ever.
 struct Sink {
     dom: RefCell<Dom>,
-    /// The element inserted last.
+    /// The element that was inserted last.
     last_element: Cell<NodeId>,
 }
 
 impl Sink {
-    /// Returns the id of a child, after adding a node for text.
+    /// Returns the id of a child. Creates a node for a child that is text.
     fn child_id(&self, child: NodeOrText<NodeId>) -> NodeId {
         match child {
             NodeOrText::AppendNode(id) => {
@@ -137,7 +138,7 @@ impl Sink {
         }
     }
 
-    /// Appends a child to the text node `id` if both are text. Returns whether they are.
+    /// Appends the text of `child` to the node `id` if both are text. Returns whether they are.
     fn merge_text(&self, id: NodeId, child: &NodeOrText<NodeId>) -> bool {
         let NodeOrText::AppendText(text) = child else { return false };
         let mut dom = self.dom.borrow_mut();
@@ -244,7 +245,7 @@ impl TreeSink for Sink {
     }
 }
 
-/// Whether the element never has content.
+/// Whether this is a void element, which never has content.
 fn is_void(name: &LocalName) -> bool {
     matches!(
         *name,

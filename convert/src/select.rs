@@ -1,4 +1,4 @@
-//! CSS selectors on a [`Dom`].
+//! Matches CSS selectors against a [`Dom`].
 
 use super::dom::{Dom, NodeId};
 use cssparser::{Parser, ToCss};
@@ -27,7 +27,7 @@ impl Selector {
             .map_err(|_| format!("not a CSS selector: {css}"))
     }
 
-    /// The elements below `root` that match, in document order, without those inside another match.
+    /// The matching elements below `root`, in document order, except those inside another match.
     pub(super) fn outermost(&self, dom: &Dom, root: NodeId) -> Vec<NodeId> {
         let mut caches = SelectorCaches::default();
         let mut context = MatchingContext::new(
@@ -42,7 +42,7 @@ impl Selector {
     }
 }
 
-/// An element of a tree, as the selectors crate wants it.
+/// An element of a tree, in the form that the `selectors` crate requires.
 #[derive(Clone, Copy)]
 struct ElementRef<'a> {
     dom: &'a Dom,
@@ -178,7 +178,7 @@ impl Element for ElementRef<'_> {
     }
 }
 
-/// The kinds of strings in our selectors.
+/// The types of strings in our selectors.
 #[derive(Clone, Debug)]
 struct Css;
 
@@ -250,7 +250,7 @@ impl PrecomputedHash for Name {
     }
 }
 
-/// Pages are not displayed: pseudo-classes such as `:hover` are errors.
+/// Has no variants, because pages are not displayed: pseudo-classes such as `:hover` are errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pseudo {}
 

@@ -1,13 +1,13 @@
-//! Reads HTML tables: column spans, alignment, header rows, and tables that only lay out the page.
+//! Reads HTML tables: spans, alignment and header rows. Recognizes tables that only lay out the page.
 
 use super::block::{Alignment, Block, MarkdownTable};
 use super::blocks::Converter;
 use super::dom::{Dom, NodeId, Tag};
 
-/// Cells that one `colspan` or `rowspan` may fill.
+/// Maximum number of columns that one `colspan` fills. A `rowspan` fills up to 20 times as many rows.
 const MAX_SPAN: usize = 50;
 
-/// Columns of a table; wider tables are cut.
+/// Maximum number of columns in a table; wider tables are cut.
 const MAX_COLUMNS: usize = 200;
 
 /// Appends a table, or its content if the table only lays out other blocks.
@@ -37,7 +37,7 @@ pub(super) fn append_table(dom: &Dom, id: NodeId, converter: &Converter<'_>, out
     }
 }
 
-/// The rows of a table, without those of tables in its cells, header first and footer last.
+/// The rows of a table, header first and footer last, without the rows of tables inside its cells.
 fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
     let mut parts: [Vec<NodeId>; 3] = Default::default();
     for child in dom.child_elements(table) {
@@ -88,11 +88,11 @@ fn is_cell(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Td | Tag::Th)
 }
 
-/// Converts rows to a Markdown table with spans filled by empty cells. `None` if all cells are empty.
+/// Converts rows to a Markdown table in which empty cells fill the spans. `None` if all cells are empty.
 fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<MarkdownTable> {
     let mut texts: Vec<Vec<String>> = Vec::new();
     let mut alignments: Vec<Alignment> = Vec::new();
-    // For each column, how many rows a cell above still covers.
+    // For each column, the number of rows that a cell above still covers.
     let mut covered: Vec<usize> = Vec::new();
     for &row in rows {
         let mut line: Vec<String> = Vec::new();
@@ -134,7 +134,8 @@ fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<M
         }
     }
     let columns = texts.iter().map(Vec::len).max()?;
-    // Rows of one cell must not make a huge table of one that has a single wide row.
+    // A wide span must not make a narrow table huge: if less than an eighth of the columns are used, drop the
+    // others.
     let used =
         texts.iter().filter_map(|r| r.iter().rposition(|c| !c.is_empty())).max().map_or(0, |last| last + 1);
     let columns = columns.min(if used * texts.len() * 8 < columns * texts.len() { used } else { columns });

@@ -55,7 +55,8 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes blocks with blank lines between them, except in front of lists of a tight item.
+    /// Writes blocks with blank lines between them. In a tight item, only blocks that need a blank line get
+    /// one.
     fn write_blocks(&mut self, blocks: &[Block], is_tight: bool) {
         let mut alternates = false;
         for (i, block) in blocks.iter().enumerate() {
@@ -76,7 +77,8 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes a block. `alternates` selects other markers for a list, to separate it from the list before it.
+    /// Writes a block. `alternates` selects other list markers, so that the list does not continue the one
+    /// before it.
     fn write_block(&mut self, block: &Block, alternates: bool) {
         match block {
             Block::Heading { level, text } => {
@@ -119,7 +121,7 @@ impl MarkdownWriter {
         self.prefix.truncate(length);
     }
 
-    /// Writes a marker such as `- `, and blocks behind it. Their other lines begin with `prefix`.
+    /// Writes a marker such as `- `, followed by blocks whose other lines begin with `prefix`.
     fn write_marked(&mut self, marker: &str, prefix: &str, blocks: &[Block], is_tight: bool) {
         self.start_line();
         self.out.push_str(marker);
@@ -210,7 +212,7 @@ impl MarkdownWriter {
     }
 }
 
-/// Whether a block needs a blank line in front of it even in a tight item.
+/// Whether a block needs a blank line before it even in a tight item.
 fn needs_blank_line(previous: &Block, block: &Block) -> bool {
     match (previous, block) {
         (Block::Heading { .. } | Block::Code { .. } | Block::Rule, block) => {
@@ -242,7 +244,7 @@ fn escape_heading_end(text: &str) -> String {
     text.to_owned()
 }
 
-/// Appends a line of a paragraph, with its beginning escaped where it would start another block.
+/// Appends a line of a paragraph. Escapes its beginning if that would start another block.
 fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
     let bytes = line.as_bytes();
     let ends_marker = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\t'));

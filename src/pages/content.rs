@@ -40,8 +40,8 @@ impl Text {
 
 /// The position of `part` in `whole`, at or after `from`.
 ///
-/// Searches for the first 64 bytes of `part`, and compares the rest at up to 1,000 candidates, so that the
-/// time stays linear even if a page often repeats the beginning of `part`.
+/// Searches for the first 64 bytes of `part`, and compares the rest at up to 1,000 candidates, so the time
+/// stays linear even if a page repeats the beginning of `part` many times.
 fn find_part(whole: &str, part: &str, from: usize) -> Option<usize> {
     let beginning = &part[..part.floor_char_boundary(64)];
     let candidates = whole.get(from..)?.match_indices(beginning).map(|(at, _)| from + at);
@@ -55,7 +55,7 @@ pub(super) struct Content {
     pub html: Text,
     /// Markdown with absolute links.
     pub markdown: Text,
-    /// Each rendering creates its own facts, so two contents that share their facts are equal.
+    /// Each rendering creates its own facts, so two `Content`s that share their facts are equal.
     pub facts: Arc<BodyFacts>,
     /// For each code block, a hash of its source and its position in the HTML.
     pub blocks: Arc<[(Hash, Range<usize>)]>,
@@ -75,14 +75,14 @@ impl From<RenderedBody> for Content {
 }
 
 impl Content {
-    /// The HTML of all code blocks, by the hash of their source.
+    /// The HTML of each code block, by the hash of its source.
     pub fn blocks(&self) -> HashMap<Hash, &str> {
         let html: &str = &self.html;
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// The same content, with its text as slices of the page's HTML and Markdown files, so that memory holds
-    /// it only once.
+    /// The same content, with its text as slices of the page's HTML and Markdown files, so that the text is
+    /// in memory only once.
     pub fn as_slices_of(&self, html: &Bytes, markdown: &Bytes) -> Self {
         let part = |text: &Text, whole| text.as_slice_of(whole).unwrap_or_else(|| text.clone());
         Self { html: part(&self.html, html), markdown: part(&self.markdown, markdown), ..self.clone() }

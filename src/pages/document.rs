@@ -1,4 +1,4 @@
-//! Documents: pages before they are laid out. They are read from source files, or generated to list posts.
+//! Documents: pages before layout. A document is read from a source file, or generated to list posts or tags.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Tag {
     pub count: usize,
 }
 
-/// Determines a page's template, and which other pages it lists.
+/// Determines which template a page uses and which other pages it lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum PageKind {
     Home,
@@ -51,7 +51,7 @@ impl PageKind {
     }
 }
 
-/// A page with a path and front matter. Rendering sets `content`.
+/// A page with its path and front matter. Rendering fills in `content`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Document {
     /// The source file, relative to the site's folder; empty for generated pages.
@@ -64,7 +64,7 @@ pub(super) struct Document {
     pub body_at: usize,
     /// The line of the source file on which the body begins.
     pub body_line: usize,
-    /// The line on which each key of the front matter is.
+    /// The source line of each front matter key.
     pub lines: Arc<HashMap<&'static str, usize>>,
     pub updated: Date,
     pub content: Content,
@@ -77,7 +77,8 @@ impl Document {
         if self.file.is_empty() { "the generated pages" } else { &self.file }
     }
 
-    /// The line of a front matter key, for error messages: 1 if it is missing, `None` for a generated page.
+    /// The line of a front matter key, for error messages: 1 if the key is missing, `None` for a generated
+    /// page.
     pub fn line(&self, key: &str) -> Option<usize> {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
@@ -103,7 +104,7 @@ impl Document {
 
     /// Reading time in whole minutes, at least one.
     pub fn reading_minutes(&self) -> usize {
-        /// A common estimate of the silent reading speed of adults.
+        /// A common estimate of adults' silent reading speed.
         const WORDS_A_MINUTE: usize = 220;
         self.content.facts.words.div_ceil(WORDS_A_MINUTE).max(1)
     }
@@ -118,20 +119,21 @@ impl Document {
     }
 }
 
-/// The result of reading a source's front matter, kept for the next load.
+/// The result of parsing a source's front matter, kept for the next load.
 #[derive(Debug)]
 pub(super) struct ParsedSource {
     hash: Hash,
     changed: Date,
     /// `None` for drafts and unreadable front matter.
     document: Option<Document>,
-    /// The folder of a draft whose file name is `index.md`.
+    /// The source's folder, if the source is a draft named `index.md`.
     draft: Option<String>,
     faults: Vec<Fault>,
 }
 
-/// Reads the front matter of all sources that are not in `known`. Returns the published documents, and the
-/// folders (`posts/secret/`) that contain only a draft and its files. These files are not published either.
+/// Reads the front matter of all sources. If a source is unchanged, reuses its result in `known`. Returns the
+/// published documents, and the folders (such as `posts/secret/`) that contain only a draft and its files,
+/// which are not published either.
 pub(super) fn read_documents(
     sources: &[SourceFile],
     known: &mut HashMap<String, Arc<ParsedSource>>,
@@ -236,7 +238,7 @@ fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKin
     (path, kind)
 }
 
-/// Adds the pages that list posts and tags, unless the operator has written them, and unifies spellings of
+/// Adds the pages that list posts and tags, unless the operator has written them, and unifies the spelling of
 /// tags.
 pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptions, faults: &mut Vec<Fault>) {
     let latest =
@@ -277,8 +279,8 @@ pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptio
     }
 }
 
-/// Replaces tags that differ only in case with the first spelling. Reports tags that have no path, and tags
-/// that share a path for another reason (`C` and `C++`).
+/// Replaces tags that differ only in case with the first spelling. Reports tags that cannot be turned into a
+/// path, and different tags that would share a path (`C` and `C++`).
 fn unify_tags(documents: &mut [Document], faults: &mut Vec<Fault>) {
     let mut spellings: HashMap<String, String> = HashMap::new();
     for document in documents.iter_mut().filter(|document| document.kind == PageKind::Post) {
@@ -309,7 +311,7 @@ fn tag_path(name: &str) -> String {
     format!("/blog/tags/{}/", slug(name))
 }
 
-/// All tags of listed posts with their numbers of posts, sorted by name.
+/// The tags of all listed posts with the number of posts for each tag, sorted by name.
 pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for post in listed_posts_newest_first(documents) {

@@ -1,9 +1,9 @@
 //! A cache of strong encodings on disk, which a background thread fills.
 //!
-//! There is one file for each content, named by the content's hash. Files are written under a temporary name
-//! and renamed, so that readers see either a complete file or none. Each file ends with a hash of itself, and
-//! a damaged file is treated as missing. The folder can be removed at any time. If it cannot be written to,
-//! each start encodes again.
+//! There is one file for each body, named after the body's hash. Files are written under a temporary name and
+//! renamed, so readers see either a complete file or none. Each file ends with a hash of the bytes before it,
+//! and a damaged file is treated as missing. The folder can be removed at any time. If the folder is not
+//! writable, each start encodes again.
 
 #![expect(clippy::disallowed_methods, reason = "unused files of the cache are removed by age")]
 
@@ -27,11 +27,11 @@ pub struct Encodings {
     folder: PathBuf,
 }
 
-/// The beginning of each file. Increase the number if the format or an encoder changes.
+/// The beginning of each file. Increment the number if the format or an encoder changes.
 const MAGIC: &[u8] = b"frontdesk encodings 1\n";
 
-/// Contents that are longer than this, in bytes, keep their quick encodings: Brotli at its highest level
-/// takes two seconds for a megabyte.
+/// Bodies that are longer than this, in bytes, keep their quick encodings, because Brotli at its highest
+/// level takes two seconds for a megabyte.
 const MAX_STRONG: usize = 512 << 10;
 
 /// Stored instead of a length if the encoding is not worth sending.
@@ -55,13 +55,13 @@ impl Encodings {
         self.folder.join(content.to_hex().as_str())
     }
 
-    /// The stored encodings of a content; `None` if they are missing or damaged.
+    /// The stored encodings of the body with the hash `content`; `None` if they are missing or damaged.
     pub(super) fn read(&self, content: Hash) -> Option<Encoded> {
         parse_encodings(&fs::read(self.file_path(content)).ok()?.into(), content)
     }
 
     /// Creates and stores the strong encodings that are missing for `files`, and removes the encodings of
-    /// other contents. Takes minutes for a large site, and stops early once `stop` is set. Returns whether
+    /// other bodies. Takes minutes for a large site, and stops early once `stop` is set. Returns whether
     /// there are encodings that these files do not use yet.
     pub fn strengthen(&self, mut files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
         files.retain(|file| file.compressible);
@@ -76,7 +76,7 @@ impl Encodings {
                 continue;
             }
             is_new |= file.unencoded().bytes.len() <= MAX_STRONG;
-            // Another process or an earlier run may already have created them.
+            // Another process or an earlier run may already have created the encodings.
             if self.read(file.hash).is_none() {
                 self.write_encodings(file.hash, &encode_strongly(file))?;
             }
@@ -146,14 +146,14 @@ pub(super) fn encode_strongly(file: &File) -> Encoded {
     })
 }
 
-/// The bytes of a cache file: [`MAGIC`], the content's hash, each encoding preceded by its length, and a hash
-/// of all these.
+/// The bytes of a cache file: [`MAGIC`], the body's hash, each encoding preceded by its length, and a hash of
+/// everything before it.
 fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
     let mut text = Vec::from(MAGIC);
     text.extend(content.as_bytes());
     for encoded in encoded {
         let length = encoded.as_ref().map_or(NOT_WORTH_SENDING, |encoded| {
-            // A body has at most 512 MiB, and an encoding is smaller than its body.
+            // A body is at most 512 MiB long, and an encoding is smaller than its body.
             u32::try_from(encoded.len()).unwrap_or(NOT_WORTH_SENDING)
         });
         text.extend(length.to_le_bytes());
@@ -164,7 +164,7 @@ fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
     text
 }
 
-/// Reverses [`serialize_encodings`]. `None` if the file is damaged or belongs to another content.
+/// Reverses [`serialize_encodings`]. `None` if the file is damaged or belongs to another body.
 fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
     let (text, hash) = file.split_last_chunk::<32>()?;
     if blake3::hash(text) != Hash::from_bytes(*hash) {

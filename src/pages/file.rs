@@ -1,4 +1,4 @@
-//! The body of one response, kept in memory in every encoding that is worth sending.
+//! Response bodies, kept in memory in every encoding that is worth sending.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use super::negotiate::Encoding;
 pub enum Cache {
     /// Caches must revalidate each time, because the content at this path may change.
     Revalidate,
-    /// For a year, because the file's name contains the hash of its content.
+    /// Caches may keep the response for a year, because the file's name contains the hash of its content.
     Immutable,
 }
 
@@ -72,7 +72,7 @@ impl EncodedBody {
         std::str::from_utf8(&self.etag).unwrap_or_default()
     }
 
-    /// Like [`EncodedBody::etag`], as shared bytes that need no copy.
+    /// Like [`EncodedBody::etag`], but as shared bytes, which are cloned without copying.
     pub fn shared_etag(&self) -> Bytes {
         self.etag.clone()
     }
@@ -105,8 +105,8 @@ pub struct File {
 /// Bodies with fewer bytes are not encoded, because the saving is smaller than the additional header.
 const MIN_COMPRESSED: usize = 200;
 
-/// Number of hexadecimal digits of a content hash in a validator: 88 bits, so that chance collisions do not
-/// occur.
+/// Number of hexadecimal digits of the content hash in an `ETag`: 88 bits, enough to rule out accidental
+/// collisions.
 const ETAG_DIGITS: usize = 22;
 
 impl File {
@@ -179,7 +179,7 @@ impl File {
         for (slot, encoding) in Encoding::PREFERENCE.into_iter().enumerate() {
             self.encoded[slot].get_or_init(|| {
                 let bytes = make(slot, encoding)?;
-                // Hash the encoded bytes, because another encoder or effort may produce different ones.
+                // Hash the encoded bytes, because another encoder or effort may produce different bytes.
                 let token = encoding.token().unwrap_or_default();
                 let etag = format!("\"{}-{token}\"", fingerprint(&bytes, ETAG_DIGITS));
                 Some(EncodedBody::new(bytes, etag))
@@ -195,7 +195,7 @@ impl File {
         self.prepare_missing(|slot, _| encoded[slot].clone());
     }
 
-    /// Prepares the missing encodings with the bytes of another file that has the same body.
+    /// Prepares the missing encodings by copying them from another file that has the same body.
     pub(super) fn copy_encodings_from(&self, other: &Self) {
         self.is_strong.store(other.is_strong(), Ordering::Relaxed);
         self.prepare_missing(|_, encoding| other.prepared_body(encoding).map(|body| body.bytes.clone()));
@@ -206,7 +206,7 @@ impl File {
         self.is_strong.load(Ordering::Relaxed)
     }
 
-    /// The same file without prepared encodings.
+    /// A copy of the file without prepared encodings.
     pub(super) fn without_encodings(&self) -> Self {
         let blob = Blob { bytes: self.identity.bytes.clone(), hash: self.hash };
         Self { link: self.link.clone(), ..Self::from_blob(self.media_type, self.cache, blob) }
@@ -223,17 +223,17 @@ pub(super) type Encoded = [Option<Bytes>; 3];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Takes milliseconds: a server start or a visitor is waiting for it.
+    /// Takes milliseconds, because a server start or a visitor is waiting for the result.
     Quick,
-    /// Takes seconds: it is done once in the background, and the result is stored.
+    /// Takes seconds. Done once, in the background, and the result is stored.
     Strong,
 }
 
-/// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. In debug builds the highest level takes half
-/// a second for a site of four pages, for which every test that starts a server would have to wait.
+/// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. In debug builds, the highest level takes
+/// half a second for a site of four pages, which would delay every test that starts a server.
 const BROTLI_LEVELS: (i32, i32) = if cfg!(debug_assertions) { (2, 5) } else { (6, 11) };
 
-/// Compresses `bytes`. Returns `None` for identity, or if the encoder fails, which does not happen in memory.
+/// Compresses `bytes`. Returns `None` for identity, or if the encoder fails, which cannot happen in memory.
 pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
     // For a page of 28 KB, gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms to produce
     // 6.7 KB at the quick level, and 22 ms to produce 5.9 KB at its highest level, which is too slow for a

@@ -1,8 +1,8 @@
 //! Reads the front matter of a Markdown file: YAML between `---` lines, or TOML between `+++` lines.
 //!
 //! Supports common keys of Hugo and Zola (`lastmod`, `linkTitle`, `taxonomies.tags`, `extra.…`), and omits
-//! pages that Hugo and Zola would not publish. Does not support their shortcodes and sections, or front
-//! matter in JSON.
+//! pages that Hugo and Zola would not publish. Does not support their shortcodes or sections, or front matter
+//! in JSON.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ pub struct FrontMatter {
     pub kicker: Option<String>,
     /// Call-to-action buttons at the top of the page. The first button is the primary one.
     pub cta: Vec<Button>,
-    /// Cards after the introduction or the content.
+    /// Cards, shown before the body on the home page and after the body on other pages.
     pub highlights: Vec<Highlight>,
     /// Whether the page is left out of sitemaps and guides.
     pub unlisted: bool,
@@ -174,7 +174,7 @@ fn parse_toml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     }
 }
 
-/// Converts a TOML value to JSON. Dates become text.
+/// Converts a TOML value to JSON. Dates become strings.
 fn toml_to_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => text.into(),
@@ -223,7 +223,7 @@ impl FrontMatterReader<'_> {
             nav: self.read_value(&["nav"], "a whole number", Value::as_i64),
             nav_title: self.read_text(&["nav_title", "linkTitle", "extra.nav_title"]),
             form: self.read_text(&["form", "extra.form"]),
-            // Zola includes the extension.
+            // In Zola, the name includes the extension.
             template: self
                 .read_text(&["template"])
                 .map(|name| name.strip_suffix(".html").unwrap_or(&name).into()),
@@ -270,7 +270,8 @@ impl FrontMatterReader<'_> {
         }
     }
 
-    /// The value of the first of `names` that is present. A name with a dot is a key in a table.
+    /// The first of `names` that is present, and its value. In a name such as `extra.toc`, the part after the
+    /// dot is a key in a table.
     fn find(&self, names: &[&'static str]) -> Option<(&'static str, Value)> {
         names.iter().find_map(|name| {
             let mut parts = name.split('.');
@@ -284,7 +285,7 @@ impl FrontMatterReader<'_> {
         })
     }
 
-    /// Reads the value of the first of `names` that is present. Reports a value that `parse` refuses.
+    /// Reads the value of the first of `names` that is present. Reports a fault if `parse` rejects the value.
     fn read_value<T>(
         &mut self,
         names: &[&'static str],
@@ -400,7 +401,7 @@ fn name_in_table(value: &Value) -> &Value {
     value.as_object().and_then(|table| keys.iter().find_map(|key| table.get(*key))).unwrap_or(value)
 }
 
-/// Converts a string or integer to text. Replaces line breaks and runs of whitespace with one space.
+/// Converts a string or integer to text. Replaces line breaks and runs of whitespace with single spaces.
 fn to_line(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),

@@ -6,22 +6,22 @@ use giallo::{HighlightOptions, Registry, ThemeVariant};
 
 use crate::forms::text::escape_html;
 
-/// The library marks tokens with the colours of a theme. In this theme, the colour identifies the kind of
+/// The theme whose colours the library assigns to tokens. In this theme, the colour identifies the kind of
 /// token, which [`token_kind`] looks up. A test checks this mapping.
 const PALETTE: &str = "dark-plus";
 
-/// Maximum length in bytes of a line that is highlighted. The time grows with the square of the length, and
-/// longer lines are hardly readable anyway.
+/// Maximum length of a line, in bytes. A block with a longer line is not highlighted, because the time grows
+/// with the square of the length and longer lines are hardly readable anyway.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// Maximum length in bytes of a block that is highlighted.
+/// Maximum length of a highlighted block, in bytes.
 const MAX_BLOCK_BYTES: usize = 200_000;
 
-/// Highlights code. After the first use it holds tens of megabytes of grammars: drop it once the site is
-/// loaded.
+/// Highlights code. Holds tens of megabytes of grammars after its first use, so drop it after loading the
+/// site.
 #[derive(Default)]
 pub struct Highlighter {
-    /// All grammars, unpacked for the first block that has a language.
+    /// All grammars, unpacked when the first block with a language is highlighted.
     registry: OnceLock<Option<Registry>>,
 }
 
@@ -81,7 +81,7 @@ fn grammar_name(language: &str) -> &str {
     }
 }
 
-/// The kind of token that [`PALETTE`] shows in this colour. `None` for plain text.
+/// The kind of token that [`PALETTE`] shows in `colour`. `None` for plain text.
 fn token_kind(colour: &str) -> Option<&'static str> {
     Some(match colour {
         "#6A9955" => "comment",

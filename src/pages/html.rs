@@ -1,11 +1,12 @@
-//! Finds and replaces attributes in HTML that an author wrote.
+//! Finds attributes in HTML and replaces the links in them.
 
 use std::ops::Range;
 
-/// Attributes that contain a link. `srcset` contains several.
+/// Attributes that contain a link. `srcset` may contain several.
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
 
-/// Replaces the links in attributes, with or without quotes. `replace` receives a link and its byte offset.
+/// Replaces the links in attributes, with or without quotes. `replace` receives each link and the byte offset
+/// of the attribute's value.
 pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> String) -> String {
     let mut rewritten = String::with_capacity(html.len());
     let mut done = 0;

@@ -1,8 +1,8 @@
 //! Lays out pages: builds the context of a template and renders it to HTML.
 //!
 //! The context has three parts: the data that all pages share ([`SiteContext`]), the page itself
-//! ([`Document`]), and the other pages that it shows ([`RelatedPages`]). A reload reuses the HTML of a page
-//! if none of them has changed.
+//! ([`Document`]), and the other pages that the page links to ([`RelatedPages`]). A reload reuses the HTML of
+//! a page if none of these parts has changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -123,7 +123,8 @@ fn navigation_pages(documents: &[Document]) -> Vec<&Document> {
     pages
 }
 
-/// Gives each footer link that has no title the short title of its page.
+/// Gives each footer link without a title the short title of its page, or the link's address if there is no
+/// such page.
 fn name_footer_links(options: &mut PagesOptions, documents: &[Document]) {
     for link in options.footer.iter_mut().flat_map(|group| &mut group.links) {
         let page = || documents.iter().rfind(|document| document.path == link.href);
@@ -176,7 +177,7 @@ impl<'a> PageIndex<'a> {
         }
     }
 
-    /// The pages that the template of `document` shows, besides the page itself.
+    /// The other pages that the template of `document` shows.
     pub fn related_pages(&self, document: &Document) -> RelatedPages {
         let newest = self.post_index.get(document.path.as_str()).copied();
         let neighbour = |at: Option<usize>| {
@@ -192,8 +193,8 @@ impl<'a> PageIndex<'a> {
         }
     }
 
-    /// The posts that a page lists: all on the blog's page, a tag's posts on its page, three on the home
-    /// page.
+    /// The posts that a page lists: all posts on the blog page, the tag's posts on a tag page, and the three
+    /// newest posts on the home page.
     fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
         let posts: &[&Document] = match &document.kind {
             PageKind::Blog => &self.posts,

@@ -26,7 +26,7 @@ pub struct LinkOrigin<'a> {
 pub struct ResolvedLink {
     /// The link for HTML. Links to assets use the fingerprinted name.
     pub href: String,
-    /// The link for Markdown. It is absolute, so that it also works in a copy of the text.
+    /// The link for Markdown. It is absolute, so it still works in a copy of the text.
     pub absolute: String,
     /// `None` for links to other sites.
     pub target: Option<LinkTarget>,
@@ -55,7 +55,7 @@ impl LinkCatalog {
             Some((rest, fragment)) => (rest, Some(fragment)),
             None => (link, None),
         };
-        // Query and fragment are not changed.
+        // The query and the fragment stay unchanged.
         let (raw, tail) = link.split_at(rest.find('?').unwrap_or(rest.len()));
         let raw = percent_decoded(raw);
         let found = if raw.is_empty() { place.path.to_owned() } else { self.find_target_path(place, &raw) };

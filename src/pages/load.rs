@@ -38,15 +38,15 @@ pub struct LoadResult {
 
 /// Loads the site in `folder`. Reports all faults at once. If any of them is an error, there is no site.
 ///
-/// `pages/**.md` become pages, and `posts/**.md` become blog posts. `assets/**` and the images in the folders
-/// of pages get fingerprinted names. The server sends `static/**` unchanged, and `theme/**` replaces files of
+/// `pages/**.md` become pages, and `posts/**.md` become blog posts. `assets/**` and the media files next to
+/// pages get fingerprinted names. The server sends `static/**` unchanged, and `theme/**` replaces files of
 /// the built-in theme.
 pub fn load(folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
     LoadCache::default().load(folder, options, forms)
 }
 
-/// The results of a folder's last load, which the next load reuses. It takes little memory, because it shares
-/// the rendered bodies with the last site.
+/// The results of a folder's last load, which the next load reuses. The cache takes little memory, because it
+/// shares the rendered bodies with the last site.
 #[derive(Debug, Default)]
 pub struct LoadCache {
     files: FileCache,
@@ -79,8 +79,8 @@ impl LoadCache {
     /// Returns the same result as [`load()`], but reads and renders only the files that have changed since
     /// the last load.
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
-        // A file may change after its metadata was checked and before it is used. The second attempt reads
-        // every file, so it does not depend on metadata.
+        // A file may change between the check of its metadata and its use. The second attempt reads every
+        // file, so it does not depend on metadata.
         self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| {
             self.files.invalidate();
             self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
@@ -179,7 +179,7 @@ impl LoadCache {
             sources.iter().map(|source| (source.file.as_str(), source)).collect();
         let highlighter = Highlighter::default();
         let is_same_catalog = catalog == self.catalog;
-        // The check of images uses the base URL, which `lookups` does not record.
+        // The check for images from other sites uses the base URL, which `lookups` does not record.
         let has_same_base = catalog.base_url == self.catalog.base_url;
         let contents = in_parallel(documents, |document| {
             let Some(source) = sources.get(document.file.as_str()) else { return Ok(Content::default()) };
@@ -246,8 +246,8 @@ impl LoadCache {
         for (document, new) in all.iter().zip(new) {
             let page = new.and_then(|new| match new.or_else(|| self.pages.remove(&document.path)) {
                 Some(page) => Ok(page),
-                // If two documents claim the same path, which has already been reported, the first one took
-                // the cached page.
+                // Two documents may claim the same path, which has already been reported. In this case, the
+                // first one took the cached page.
                 None => lay_out_page(document, layout.related_pages(document), shared),
             });
             let mut page = match page {
@@ -285,7 +285,7 @@ fn has_same_context(document: &Document, other: &Document) -> bool {
 }
 
 /// Checks dates, templates and forms, and sorts the documents in reading order. Replaces a missing template
-/// with that of the page's kind.
+/// with the default template of the page's kind.
 fn check_documents(
     documents: &mut [Document],
     theme: &Theme,
@@ -523,7 +523,7 @@ fn lay_out_page(
     Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
 }
 
-/// A page's summary, or `None` for an unlisted page. Adds a listed post to the count `posts`.
+/// A page's summary, or `None` for an unlisted page. Increments `posts` for each listed post.
 fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> Option<PageSummary> {
     let matter = &document.front_matter;
     let is_post = document.kind == PageKind::Post;

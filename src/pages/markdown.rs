@@ -23,7 +23,7 @@ pub struct RenderedBody {
     /// Markdown with absolute links.
     pub markdown: String,
     pub facts: BodyFacts,
-    /// The code blocks in document order: a hash of language and source, and the HTML.
+    /// The code blocks in document order, each as a hash of its language and source, and its HTML.
     pub blocks: Vec<(Hash, String)>,
 }
 
@@ -176,7 +176,7 @@ struct BodyRenderer<'a, 'b> {
     earlier: &'b HashMap<Hash, &'b str>,
     /// Replacements in the source, which produce the Markdown representation.
     edits: Vec<(Range<usize>, String)>,
-    /// The lines of code blocks and HTML blocks, which contain no link definitions.
+    /// The line ranges of code blocks and HTML blocks, which contain no link definitions.
     verbatim: Vec<RangeInclusive<usize>>,
     /// The number of tables so far. Each table is a region with a unique name.
     tables: usize,
@@ -290,7 +290,7 @@ impl<'a> BodyRenderer<'a, '_> {
             self.warn(position, message, "the page's title is its first-level heading; begin with `##`");
         }
         let derived = if title.is_empty() { "section" } else { &title };
-        // Register the author's anchors as well, so that no derived anchor is the same.
+        // Register the author's anchors as well, so that no derived anchor collides with them.
         let unique = self.anchorizer.anchorize(chosen.as_deref().unwrap_or(derived));
         if let Some(chosen) = &chosen
             && self.rendered.facts.headings.iter().any(|heading| heading.id == *chosen)
@@ -469,7 +469,8 @@ fn find_destination(text: &str) -> Option<Range<usize>> {
     (!rest.is_empty()).then_some(start..text.len())
 }
 
-/// The source and its lines, for converting the parser's positions to byte offsets.
+/// The source and the offsets at which its lines begin, for converting the parser's positions to byte
+/// offsets.
 struct SourceText<'a> {
     text: &'a str,
     lines: Vec<usize>,
@@ -488,7 +489,7 @@ impl<'a> SourceText<'a> {
         (start, &self.text[start..end])
     }
 
-    /// The byte range of a parser's position, in which lines and byte columns count from 1 and the end is
+    /// The byte range of a parser's position, whose lines and byte columns count from 1 and whose end is
     /// inclusive.
     fn byte_range(&self, position: Sourcepos) -> Option<Range<usize>> {
         let start =
@@ -514,7 +515,7 @@ impl<'a> SourceText<'a> {
     }
 }
 
-/// Writes headings with the anchors that [`BodyRenderer::set_anchor`] has determined, in the same order.
+/// Writes headings with the anchors that [`BodyRenderer::set_anchor`] has assigned, in the same order.
 struct AnchoredHeadings(Mutex<std::vec::IntoIter<Heading>>);
 
 impl HeadingAdapter for AnchoredHeadings {

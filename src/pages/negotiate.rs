@@ -1,7 +1,7 @@
 //! Chooses a page's representation from `Accept`, and a file's encoding from `Accept-Encoding`.
 //!
-//! Both follow RFC 9110 §12.5. The choices are pure functions of the header's bytes, without allocation, and
-//! do not depend on the client. Malformed members are skipped and do not affect their neighbours.
+//! Both choices follow RFC 9110 §12.5. They depend only on the header's bytes, not on which client sent them,
+//! and do not allocate. Malformed list members are skipped and do not affect their neighbours.
 
 use std::cmp::Ordering;
 
@@ -26,7 +26,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The codings in the order of preference, for a client that gives several the same quality.
+    /// The codings in order of preference, for clients that give several of them the same quality.
     pub const PREFERENCE: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
     /// The token in `Content-Encoding`; `None` for identity.
@@ -52,8 +52,8 @@ struct RangeMatch {
 }
 
 impl RangeMatch {
-    /// Applies a media range, unless a more specific one was applied. Among equals, the highest quality
-    /// counts.
+    /// Applies a media range unless a more specific range has already been applied. Among equally specific
+    /// ranges, the highest quality counts.
     fn add_range(&mut self, specificity: u8, quality: Quality) {
         if specificity > self.specificity {
             *self = Self { specificity, quality };
@@ -78,7 +78,7 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     let mut has_valid = false;
     for line in accept {
         for member in split_members(line) {
-            // Most types that browsers name are not available. They matter only while no valid member has
+            // Most types that browsers list are not available here. Parse them only until a valid member has
             // been found.
             if has_valid && !matches!(member[0], b't' | b'T' | b'*') {
                 continue;
@@ -188,7 +188,7 @@ fn split_parameters(member: &[u8]) -> (&[u8], &[u8]) {
     (name.trim_ascii_end(), parameters)
 }
 
-/// The value of the parameter `q`, or 1000 if there is none. `None` if it is malformed.
+/// The value of the `q` parameter in thousandths, or 1000 if there is none. `None` if the value is malformed.
 fn parse_quality(parameters: &[u8]) -> Option<Quality> {
     if parameters.is_empty() {
         return Some(1000);
@@ -228,7 +228,7 @@ fn parse_qvalue(value: &[u8]) -> Option<Quality> {
 }
 
 /// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). An unclosed quote, and any quote after it,
-/// counts as an ordinary character, so that the time stays linear.
+/// counts as an ordinary character, which keeps the time linear.
 fn split_outside_quotes(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
     // Quotes are rare, so most headers skip the search for them.

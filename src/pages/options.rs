@@ -19,7 +19,8 @@ pub struct PagesOptions {
     pub base_url: String,
     pub operator: Operator,
     pub footer: Vec<FooterGroup>,
-    /// Links for the home page's `Link` header, in addition to its Markdown twin, in the syntax of RFC 8288.
+    /// Links for the home page's `Link` header, in addition to the link to the Markdown twin, in the syntax
+    /// of RFC 8288.
     pub home_links: Vec<String>,
     /// The day on which the site is loaded, in UTC.
     pub today: Date,
@@ -32,7 +33,7 @@ pub struct Operator {
     pub name: String,
     /// The team's e-mail address.
     pub email: String,
-    /// The sign-in page for provisioned organizations. May be empty.
+    /// The URL of the sign-in page for provisioned organizations. May be empty.
     pub console_url: String,
 }
 

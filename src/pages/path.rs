@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The reason why a request's path is invalid.
+/// The reason a request's path is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     #[error("the path must begin with a slash")]
@@ -43,8 +43,8 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     Ok(decoded)
 }
 
-/// Whether a path needs no decoding and has no ambiguous segments, as is the case for most paths. Returns
-/// false for any segment that begins with a dot, which includes dot segments.
+/// Whether a path needs no decoding and has no ambiguous segments, which is true of most paths. Returns false
+/// if any segment begins with a dot, which covers dot segments.
 fn is_plain(path: &[u8]) -> bool {
     path.iter().all(|byte| PLAIN[usize::from(*byte)])
         && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))

@@ -1,4 +1,4 @@
-//! Registers the owner of each path of the site. Reports paths with two owners, and links to missing paths.
+//! Records the owner of each path of the site. Reports paths with two owners, and links to missing paths.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::fault::{Fault, closest};
 #[derive(Debug, Default)]
 pub(super) struct PathRegistry {
     /// The owner's source file, or a description if it has none. `None` for a generated resource, which a
-    /// file in `static/` replaces.
+    /// file in `static/` may replace.
     owners: HashMap<String, Option<String>>,
     /// Additional paths of pages and files. They are valid link targets, but any owner may claim them.
     secondary: HashSet<String>,
@@ -42,7 +42,7 @@ impl PathRegistry {
         true
     }
 
-    /// Adds a path that links may lead to, although it has no owner.
+    /// Adds a path that is a valid link target although it has no owner.
     pub fn add_secondary(&mut self, path: String) {
         self.secondary.insert(path);
     }
@@ -60,8 +60,8 @@ pub(super) struct LinkUse<'a> {
     pub target: &'a LinkTarget,
 }
 
-/// The number of broken links that get a suggestion. A suggestion compares the link with every path, and if a
-/// site has more broken links than this, typing errors are not the cause.
+/// Maximum number of missing paths for which a similar path is suggested. Each suggestion compares the link
+/// with every path, and if a site has more broken links than this, typing errors are not the cause.
 const MOST_SUGGESTIONS: usize = 100;
 
 /// Returns a warning for each link to a missing path or anchor. `anchors` holds the ids of each page, by the

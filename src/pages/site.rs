@@ -25,9 +25,9 @@ pub struct Page {
 pub enum Role {
     /// A page's Markdown at a separate path.
     Twin,
-    /// A machine-readable file, generated from pages and forms.
+    /// A machine-readable file generated from pages and forms.
     Resource,
-    /// A file of the operator or of the theme.
+    /// A file from the operator or the theme.
     Asset,
 }
 
@@ -41,7 +41,7 @@ pub enum SiteEntry {
     Redirect(String),
 }
 
-/// Number of posts in the feed, newest first.
+/// Maximum number of posts in the feed, which contains the newest posts.
 pub const FEED_LENGTH: usize = 50;
 
 /// A page's entry in guides, sitemaps and feeds.
@@ -58,7 +58,8 @@ pub struct PageSummary {
     pub author: Option<String>,
     pub tags: Vec<String>,
     pub is_post: bool,
-    /// Whether the page lists other pages (the blog's index, tags) and has no source file.
+    /// Whether the page has no source file because it is generated to list other pages (the blog's index,
+    /// tags).
     pub is_generated: bool,
     /// The body as HTML with absolute links. Empty unless the page is one of the posts in the feed, which are
     /// the first [`FEED_LENGTH`] listed posts.
@@ -77,7 +78,7 @@ pub struct Site {
     pub base_url: String,
     /// The number of pages, including unlisted ones.
     pub page_count: usize,
-    /// The value of [`Site::hash`], which is computed by its first call.
+    /// The value of [`Site::hash`], computed on the first call.
     hash: OnceLock<String>,
 }
 
@@ -97,7 +98,8 @@ impl Site {
         self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
-    /// Total size in bytes of all unencoded bodies. The two names of an asset share one body.
+    /// Total size in bytes of all unencoded bodies. Counts the body of an asset once, although the asset has
+    /// two names.
     pub fn size(&self) -> usize {
         let mut bodies: Vec<_> = self.files().iter().map(|file| &file.unencoded().bytes).collect();
         bodies.sort_by_key(|bytes| bytes.as_ptr());
@@ -113,8 +115,8 @@ impl Site {
         }
     }
 
-    /// Inserts a page and its twin. Also inserts its other names and redirects, unless their paths are in
-    /// use. The page is listed in guides, sitemaps and the feed if it has a summary.
+    /// Inserts a page and its twin. Also inserts the page's other names and its redirects, unless their paths
+    /// are in use. A page with a summary is listed in guides, sitemaps and the feed.
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
         self.page_count += 1;
         self.pages.extend(summary);
@@ -135,8 +137,8 @@ impl Site {
         self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(Arc::new(file), Role::Resource));
     }
 
-    /// Replaces each file with the one of an earlier site that has the same path and content, and its
-    /// encodings.
+    /// Reuses the files of an earlier site, and with them their encodings, where path, headers and content
+    /// are the same.
     pub fn adopt(&mut self, earlier: &Site) {
         let take = |new: &mut Arc<File>, old: &Arc<File>| {
             if !Arc::ptr_eq(new, old) && new.is_like(old) {
@@ -179,7 +181,7 @@ impl Site {
     }
 
     /// Compresses files on all cores, smallest first, until their bodies add up to `budget` bytes. Uses
-    /// encodings from the cache if it has them.
+    /// encodings from the cache where it has them.
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
@@ -214,13 +216,13 @@ impl Site {
     }
 
     /// A copy of the site with strong encodings of every file. Creates those that are missing from the cache,
-    /// on all cores, which takes minutes for a large site.
+    /// using all cores, which takes minutes for a large site.
     #[must_use]
     pub fn strengthened_now(&self, cache: &Encodings) -> Self {
         self.reencoded(|file| Some(cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file))))
     }
 
-    /// A copy of the site in which each file gets the strong encodings that `encoded` returns for it.
+    /// A copy of the site in which files have the strong encodings that `encoded` returns.
     fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
         let weak: Vec<&Arc<File>> =
             self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
@@ -255,7 +257,7 @@ impl Site {
         }
     }
 
-    /// All files of the site, each once, although most files have several paths.
+    /// All files of the site. A file with several paths is returned once.
     pub fn files(&self) -> Vec<&Arc<File>> {
         let mut files = vec![&self.not_found.html, &self.not_found.markdown];
         for entry in self.entries.values() {

@@ -1,4 +1,4 @@
-//! Reads the files of a site's folder, except unchanged ones, and gives assets their fingerprinted names.
+//! Reads the files in a site's folder, except unchanged ones, and gives assets fingerprinted names.
 
 #![expect(clippy::disallowed_methods, reason = "files that changed just now are read again")]
 
@@ -60,12 +60,12 @@ struct FileSignature {
     inode: u64,
     size: u64,
     modified: (i64, i64),
-    /// The inode change time. Unlike `modified`, it cannot be set by programs.
+    /// The inode change time, which programs cannot set, unlike the modification time.
     changed: (i64, i64),
 }
 
-/// FAT has the coarsest time stamps, which count in steps of two seconds. A file that changed within this
-/// time may change again without getting a new time stamp, so it is read by each load until it is older.
+/// The resolution of the coarsest time stamps, those of FAT. A file that changed within the last two seconds
+/// may change again without getting a new time stamp, so each load reads the file until the change is older.
 const COARSEST_STAMP: Duration = Duration::from_secs(2);
 
 impl FileSignature {
@@ -112,7 +112,8 @@ struct CachedFile {
     content: FileContent,
 }
 
-/// For a source, only the hash is stored, because its text is not needed once it is rendered.
+/// The cached content of a file. For a source, this is only the hash, because the text is not needed after
+/// rendering.
 #[derive(Debug, Clone)]
 enum FileContent {
     Source(Hash),
@@ -125,12 +126,12 @@ enum Purpose {
     Asset,
     Verbatim,
     Theme,
-    /// A file in a folder of pages that is not published.
+    /// A file in `pages/` or `posts/` that is not published.
     None,
 }
 
 impl Purpose {
-    /// The purpose of the file `name` in the folder `part` of the site.
+    /// The purpose of the file `name` in the folder `part`, which is one of [`SITE_FOLDERS`].
     fn of_file(part: &str, name: &str) -> Self {
         match part {
             "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => Self::Source,
@@ -164,8 +165,7 @@ struct FoundFile {
 }
 
 impl SiteFiles {
-    /// Reads all files except unchanged ones, replaces the content of the cache, and reports unreadable
-    /// files.
+    /// Reads all files except unchanged ones, updates the cache, and reports unreadable files.
     pub fn read(folder: &Path, known: &mut FileCache, faults: &mut Vec<Fault>) -> Self {
         let now = SystemTime::now();
         let mut tree = Self::default();
@@ -213,7 +213,7 @@ impl SiteFiles {
     }
 }
 
-/// Reads a file unless it is unchanged. Returns its content, and its text if it is a source that was read.
+/// Reads a file unless it is unchanged. Returns its content, and also the text of a source that was read.
 fn read_file(
     file: &FoundFile,
     place: &str,
@@ -249,7 +249,8 @@ fn read_file(
     }
 }
 
-/// Whether pages can show a file from their own folder. Notes and backups are not published.
+/// Whether a file in a page's folder is media that pages can show. Other files there, such as notes and
+/// backups, are not published.
 fn is_media_file(name: &str) -> bool {
     let kind = media_type(name);
     ["image/", "audio/", "video/"].iter().any(|shown| kind.starts_with(shown)) || kind == "application/pdf"
@@ -258,11 +259,11 @@ fn is_media_file(name: &str) -> bool {
 /// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
 const MAX_FILE_BYTES: u64 = 512 << 20;
 
-/// Lists the files below a folder, sorted by name, without hidden files except `.well-known`.
+/// Lists the files below a folder, sorted by name. Skips backups and hidden files, except `.well-known`.
 ///
-/// The folder itself must not be a symbolic link that leads out of the site's folder. Links inside it must
-/// lead to published folders, because the site's folder also contains the configuration, the inbox and
-/// perhaps the certificate's key.
+/// The folder itself must not be a symbolic link to a place outside the site's folder. Links inside the
+/// folder must point into published folders, because the site's folder also contains the configuration, the
+/// inbox and perhaps the certificate's key.
 fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>) -> Vec<FoundFile> {
     let top = root.join(part);
     let boundary = root.canonicalize().unwrap_or_else(|_| root.to_owned());
@@ -275,7 +276,7 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
     let mut folders = if top.exists() { vec![top.clone()] } else { Vec::new() };
     let mut seen = BTreeSet::new();
     while let Some(folder) = folders.pop() {
-        // Visit each folder only once, because a link may lead to a folder that contains it.
+        // Visit each folder only once, because a link may point to a folder that contains it.
         if !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
             continue;
         }

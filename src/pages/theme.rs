@@ -1,5 +1,5 @@
 //! The theme: templates, stylesheet and script. The binary includes a theme, and files in the site's `theme/`
-//! folder replace individual files of it.
+//! folder replace individual files in it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("tags.html", include_str!("../../theme/tags.html")),
 ];
 
-/// A site's theme: the built-in files, and those that replace them.
+/// A site's theme: the built-in files and the operator's files, which take precedence.
 #[derive(Debug)]
 pub struct Theme {
     files: BTreeMap<String, Blob>,

@@ -6,14 +6,14 @@ use super::document::{Document, PageKind};
 use super::layout::{ListItem, TemplateContext};
 
 /// The page as Markdown with YAML front matter (`title`, `description`, `last_updated`, `url`) and absolute
-/// links. `url` is the page's absolute URL, and `listing` contains the pages that it lists.
+/// links. `url` is the page's absolute URL, and `listing` contains the pages that the page lists.
 pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
     let TemplateContext { shared, document, view } = *page;
     let options = &shared.data.options;
     let base = &options.base_url;
     let matter = &document.front_matter;
     let mut text = String::with_capacity(document.content.markdown.len() + 1024);
-    // A JSON string is also a YAML string.
+    // A JSON string is also a valid YAML string.
     let quoted = |value: &str| serde_json::Value::from(value).to_string();
     let _ = writeln!(text, "---\ntitle: {}", quoted(&matter.title));
     if let Some(description) = &matter.description {
@@ -102,7 +102,8 @@ pub fn escape_brackets(text: &str) -> String {
     text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
 }
 
-/// Makes a link that was resolved for HTML absolute. `page` is the URL of the page that contains the link.
+/// Converts a link that was resolved for HTML to an absolute link. `page` is the URL of the page that
+/// contains it.
 pub(super) fn make_absolute(href: &str, base: &str, page: &str) -> String {
     match href.as_bytes().first() {
         Some(b'/') if !href.starts_with("//") => format!("{base}{href}"),

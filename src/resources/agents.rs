@@ -1,4 +1,4 @@
-//! `/agents.md`: a guide for agents to the site and its forms.
+//! `/agents.md`: a guide to the site and its forms, for agents.
 
 use std::fmt::Write as _;
 

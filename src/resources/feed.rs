@@ -44,7 +44,7 @@ pub(super) fn build_rss(pages: &[PageSummary], options: &PagesOptions) -> String
     text
 }
 
-/// Formats midnight UTC of a date for RSS (RFC 822 with a four-digit year).
+/// Formats a date as midnight UTC for RSS (RFC 822 with a four-digit year).
 fn format_rfc_822(date: jiff::civil::Date) -> String {
     date.strftime("%a, %d %b %Y 00:00:00 +0000").to_string()
 }

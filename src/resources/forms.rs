@@ -1,11 +1,11 @@
-//! Describes the forms for templates and in Markdown, using the same definitions as validation.
+//! Describes the forms for templates and in Markdown, based on the same definitions as validation.
 
 use std::fmt::Write as _;
 
 use crate::forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
 use crate::pages;
 
-/// An instruction for agents, which is part of every description of the forms.
+/// An instruction for agents, included in every description of the forms.
 pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
 
 /// The forms as pages show them.

@@ -28,8 +28,8 @@ const TRAINERS: [&str; 8] = [
     "Bytespider",
 ];
 
-/// Builds `robots.txt`, which allows everything but the forms' endpoints unless the operator's signals forbid
-/// it.
+/// Builds `robots.txt`. Crawlers may fetch everything except the forms' endpoints, unless the operator's
+/// signals forbid it.
 pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> String {
     let said: Vec<String> =
         [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]

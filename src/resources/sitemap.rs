@@ -35,13 +35,13 @@ pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> St
     list_as_xml("sitemapindex", "sitemap", &options.base_url, sitemaps)
 }
 
-/// A sitemap of `pages`, one of the lists that [`divide`] returns, as XML.
+/// Formats a sitemap as XML. `pages` is one of the lists that [`divide`] returns.
 pub(super) fn to_xml(pages: &[PageSummary], options: &PagesOptions) -> String {
     let pages = pages.iter().map(|page| (&page.path, page.updated));
     list_as_xml("urlset", "url", &options.base_url, pages)
 }
 
-/// A list of paths with the dates of their last change, as XML elements `entry` in an element `root`.
+/// Formats paths and the dates of their last change as XML elements `entry` in an element `root`.
 fn list_as_xml(
     root: &str,
     entry: &str,

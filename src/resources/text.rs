@@ -8,7 +8,7 @@ pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
     pages.iter().any(|page| page.path == path)
 }
 
-/// A clause about the forms' rate limits, which ends a sentence; empty if limits are disabled.
+/// A clause about the forms' rate limits, for the end of a sentence; empty if limits are disabled.
 pub(super) fn rate_limit_clause(resources: &ResourceOptions) -> &'static str {
     if resources.quotas.is_some() { "; both are rate limited and monitored for abuse" } else { "" }
 }
