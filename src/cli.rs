@@ -1,7 +1,7 @@
 //! The command line: parses arguments and runs the command.
 //!
 //! Data goes to standard output, progress and diagnostics to standard error. The exit code is 0 for success,
-//! 1 for findings or a failure, and 2 for wrong usage.
+//! 1 if a command fails or finds problems, and 2 for incorrect usage.
 
 mod backup;
 mod check;
@@ -146,11 +146,12 @@ enum Command {
     },
 }
 
-/// Parses the arguments of this process and runs the command. Prints an error, and returns the exit code.
+/// Parses this process's arguments and runs the command. Returns the exit code, and prints an error if there
+/// is one.
 pub fn main() -> ExitCode {
     match run_command(Arguments::parse().command) {
         Ok(code) => code,
-        // The reader of standard output has closed it, as `head` does.
+        // The process that reads standard output has closed it, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let label = format!("{ERROR}error:{ERROR:#}");

@@ -1,9 +1,9 @@
 //! Reads `frontdesk.toml`, environment variables and flags into typed options. Reports every fault with its
-//! place.
+//! location.
 //!
 //! Each key is declared once, where it is read: its name, default, documentation, and whether a change needs
 //! a restart. Environment variables, the check for unknown keys, `frontdesk config`, the starter file and the
-//! reload follow from the declarations.
+//! reload are all derived from the declarations.
 
 #![expect(clippy::disallowed_methods, reason = "drafts and dates are compared with the current time")]
 
@@ -44,14 +44,14 @@ use crate::{resources, web};
 /// Maximum retention period of submissions: about a century.
 const MAX_RETENTION: Duration = Duration::from_hours(24 * 36_500);
 
-/// Maximum of a threshold and of a signal's points; the default thresholds are 50 and 100.
+/// Maximum value of a threshold or of a signal's points; the default thresholds are 50 and 100.
 const MAX_POINTS: i64 = 1000;
 
-/// The options of every module, from one configuration.
+/// The options of all modules, read from one configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The public address of the site, if configured, or derived from the first ACME domain by
-    /// [`Config::with_base_url`].
+    /// The public address of the site, if it is configured, or if [`Config::with_base_url`] has derived it
+    /// from the first ACME domain.
     pub base_url: Option<String>,
     pub listen: Vec<Address>,
     pub tls_listen: Vec<Address>,
@@ -95,8 +95,8 @@ pub struct LogOptions {
 
 impl Config {
     /// Reads the configuration of the site in `folder`. A flag overrides the environment, the environment
-    /// overrides the file, and the file overrides the default. An invalid value is replaced by its default;
-    /// with an error among the faults the configuration must not be used to serve.
+    /// overrides the file, and the file overrides the default. An invalid value is replaced by the key's
+    /// default. If one of the faults is an error, the configuration must not be used to serve.
     ///
     /// Keys that need a restart keep the values of the `running` server's configuration, as do all options
     /// derived from them.
@@ -316,14 +316,14 @@ impl Config {
         (config, faults)
     }
 
-    /// Parses a URL such as `store.url`; a relative SQLite path is relative to the data directory. The error
+    /// Parses a URL such as `store.url`; a relative SQLite path is relative to the data folder. The error
     /// describes the expected value.
     pub fn database_url(&self, url: &str) -> Result<DatabaseUrl, String> {
         value::database_url(&Raw::Text(url.to_owned()))
             .map(|place| resolve_database_path(&self.data_dir, place))
     }
 
-    /// The folder of a SQLite inbox, otherwise the data folder.
+    /// The folder that contains a SQLite inbox, otherwise the data folder.
     pub fn inbox_folder(&self) -> &Path {
         self.store.url.file().and_then(Path::parent).unwrap_or(&self.data_dir)
     }
@@ -357,8 +357,9 @@ impl Config {
         vec![fault_of(&self.settings, "server.max_memory", Fault::warning, message).hint(hint)]
     }
 
-    /// Returns the faults of the TLS files. Call [`Config::with_base_url`] before. Only commands that serve
-    /// or check the site call it, so that other commands need no permission to read the private key.
+    /// Returns the faults of the TLS files. Call [`Config::with_base_url`] first. Only commands that serve or
+    /// check the site call this method, so that other commands do not need permission to read the private
+    /// key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
         tls::certificate_faults(&self.web.tls, &self.pages.base_url, &self.settings)
     }
@@ -384,7 +385,7 @@ impl Config {
         self.has_same_values(other, |key| !OF_REQUESTS.iter().any(|part| key.starts_with(part)))
     }
 
-    /// Whether both configurations have the same values of the keys for which `concerns` returns true.
+    /// Whether both configurations have the same values for the keys for which `concerns` returns true.
     pub fn has_same_values(&self, other: &Self, concerns: impl Fn(&str) -> bool) -> bool {
         let ours = self.settings.iter().filter(|setting| concerns(&setting.key.name));
         let theirs = other.settings.iter().filter(|setting| concerns(&setting.key.name));
@@ -393,7 +394,7 @@ impl Config {
     }
 
     /// Fills in the base URL: `base_url`, or else the first ACME domain, or else the address `listening_on`.
-    /// With `None`, the first configured TCP address replaces `listening_on`.
+    /// If `listening_on` is `None`, the first configured TCP address is used instead.
     #[must_use]
     pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.tls.source.is_some();
@@ -496,7 +497,7 @@ links = ["/contact/", "/waitlist/"]
 title = "For machines"
 links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href = "/openapi.json" }, { title = "RSS feed", href = "/blog/rss.xml" }]"#;
 
-/// Reads the keys of `[store]` about space, retention and encryption.
+/// Reads the keys of `[store]` that control disk space, retention and encryption.
 fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
     let retention = || value::off_or(value::duration(Duration::from_hours(24)..=MAX_RETENTION));
     MaintenanceOptions {
@@ -561,7 +562,7 @@ fn read_agent_options(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions 
     agents
 }
 
-/// Reads `[screening]`, with points for each signal that has a default.
+/// Reads `[screening]`, including the points for each signal that has a default.
 fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOptions {
     let mut options = screening::ScreeningOptions {
         enabled: r.get(
@@ -601,8 +602,8 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
     options
 }
 
-/// Reads the domains in the file that the key `name` sets, one per line. Returns no domains if the key is
-/// unset, or if the file is invalid, which is recorded as an error.
+/// Reads the domains, one per line, from the file that the key `name` specifies. Returns no domains if the
+/// key is not set. Also returns none if the file is invalid, and records an error.
 fn read_domains(
     r: &mut Reader<'_>,
     name: &'static str,

@@ -16,8 +16,8 @@ use crate::peer::{Peer, create_folder, frontdesk};
 use crate::random::Random;
 use crate::tls::Identity;
 
-/// The site without its two pages. Its theme is short: with the built-in one, head and navigation alone are
-/// longer than 1 KB.
+/// The files of the site except its two pages. The theme is short: with the built-in one, the head and the
+/// navigation alone are longer than 1 KB.
 const SITE: [(&str, &str); 4] = [
     ("frontdesk.toml", include_str!("content/frontdesk.toml")),
     ("theme/base.html", include_str!("content/base.html")),
@@ -33,7 +33,7 @@ const WORDS: [&str; 12] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     pub label: &'static str,
-    /// Address with content negotiation on frontdesk.
+    /// Address at which frontdesk negotiates the content.
     pub path: &'static str,
     pub twin: &'static str,
     /// Address of the HTML on file servers.
@@ -47,12 +47,12 @@ pub const SMALL: Page =
 pub const LARGE: Page =
     Page { label: "12 KB", path: "/large/", twin: "/large.md", file: "/large.html", size: 12 * 1024 };
 
-/// A request for a page by a browser, or by an agent if it negotiates Markdown.
+/// A request for a page, sent by a browser, or by an agent if Markdown is negotiated.
 #[derive(Debug, Clone, Copy)]
 pub struct PageRequest {
     pub page: Page,
     pub representation: Representation,
-    /// The `Accept-Encoding`.
+    /// The value of `Accept-Encoding`.
     pub encodings: &'static str,
     /// Whether the client sends the current ETag.
     pub is_cached: bool,
@@ -63,7 +63,7 @@ pub enum Representation {
     Html,
     /// Markdown at its own address.
     Markdown,
-    /// Markdown at the address of the page, which only frontdesk serves.
+    /// Markdown negotiated at the address of the page, which only frontdesk supports.
     NegotiatedMarkdown,
 }
 
@@ -101,7 +101,7 @@ fn write_site(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Generates a Markdown file whose page has the size `page.size`, in paragraphs of about 300 letters.
+/// Generates a Markdown file whose page has the size `page.size`, in paragraphs of about 300 characters.
 fn generate_markdown(page: Page) -> String {
     let mut text =
         format!("---\ntitle: A page of {}\ndescription: A page to be measured.\n---\n", page.label);
@@ -135,17 +135,17 @@ const SERVER_HEADERS: [&str; 8] = [
 /// Encodings, and the suffixes of their files.
 const ENCODINGS: [(&str, &str); 4] = [(IDENTITY, ""), ("gzip", ".gz"), ("br", ".br"), ("zstd", ".zst")];
 
-/// The site of frontdesk, and the same content as files.
+/// The site that frontdesk serves, and the same content as files.
 #[derive(Debug)]
 pub struct Content {
     site: TempDir,
     root: TempDir,
-    /// Headers that other servers add, so that responses have a similar size.
+    /// Headers that other servers add to their responses, so that these have a similar size.
     headers: Vec<(String, String)>,
 }
 
 impl Content {
-    /// Writes the site, starts frontdesk, and writes what it serves to files.
+    /// Writes the site, starts frontdesk, and writes the bodies of its responses to files.
     pub fn start(bench: &Bench, tls: Option<&Identity>) -> Result<(Self, Peer)> {
         let mut content = Self { site: create_folder()?, root: create_folder()?, headers: Vec::new() };
         write_site(content.site.path())?;
@@ -154,7 +154,7 @@ impl Content {
         Ok((content, peer))
     }
 
-    /// Options for another frontdesk with this site.
+    /// Options for another frontdesk process that serves this site.
     pub fn options<'a>(&'a self, name: &'a str) -> frontdesk::Options<'a> {
         frontdesk::Options::new(name, self.site.path())
     }
@@ -169,7 +169,7 @@ impl Content {
         FileServer { root: self.root.path(), cores: Cores::Servers, headers: &self.headers, tls }
     }
 
-    /// Fetches both pages in each encoding from the frontdesk at `address`, and writes them to files.
+    /// Fetches both pages in each encoding from frontdesk at `address`, and writes them to files.
     fn write_files(&mut self, address: SocketAddr) -> Result<()> {
         for page in [SMALL, LARGE] {
             for (path, file) in [(page.path, page.file), (page.twin, page.twin)] {
@@ -187,7 +187,7 @@ impl Content {
         Ok(())
     }
 
-    /// The path of a stored body; `suffix` stands for its encoding.
+    /// The path of a stored body; `suffix` identifies its encoding.
     fn encoded_file(&self, file: &str, suffix: &str) -> PathBuf {
         self.root.path().join(format!("{}{suffix}", file.trim_start_matches('/')))
     }
@@ -201,7 +201,8 @@ impl Content {
         fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))
     }
 
-    /// Sends a request to `peer` and compares the response with the files. Returns both.
+    /// Sends a request to `peer` and compares the response with the files. Returns the request and the
+    /// response.
     pub fn exchange(&self, peer: &Peer, request: PageRequest) -> Result<(Vec<u8>, Response)> {
         self.exchange_over(peer, request, |bytes| send(peer.address, bytes))
     }
@@ -247,8 +248,8 @@ impl Content {
     }
 }
 
-/// Fetches a page in this encoding. Retries for five seconds, because frontdesk encodes pages after its
-/// start.
+/// Fetches a page in this encoding. Retries for five seconds, because frontdesk encodes pages after it has
+/// started.
 fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Response> {
     for _ in 0..100 {
         let response = send(address, &get(BROWSER, path, encoding, None))?;
@@ -261,7 +262,7 @@ fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Resp
     anyhow::bail!("{path} is not available in {encoding}")
 }
 
-/// Fails if a response of frontdesk lacks its ETag, its policies, or `Vary`.
+/// Fails if a response from frontdesk lacks its ETag, a policy header, or an expected name in `Vary`.
 fn check_headers(response: &Response, negotiated: bool) -> Result<()> {
     for name in
         ["etag", "content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy"]

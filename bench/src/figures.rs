@@ -18,19 +18,19 @@ pub struct Figures {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Section {
     pub suite: String,
-    /// Date, such as 2026-11-20.
+    /// Date of the measurement, such as 2026-11-20.
     pub measured: String,
-    /// From `machine::describe`.
+    /// The properties of the machine, from `machine::describe`.
     pub machine: Vec<(String, String)>,
-    /// Names and values, such as the number of rounds.
+    /// Names and values of the conditions, such as the number of rounds.
     pub conditions: Vec<(String, String)>,
     pub tables: Vec<Table>,
     pub curves: Vec<Curve>,
     pub targets: Vec<Target>,
-    /// Cases and servers that other programs disturbed. Stored among the conditions.
+    /// Cases and servers whose measurements other programs disturbed. They are stored with the conditions.
     #[serde(skip)]
     pub disturbed: Vec<String>,
-    /// All rounds, which have a file of their own in `target/bench/`.
+    /// All rounds, which are stored in a separate file in `target/bench/`.
     #[serde(skip)]
     pub raw: Vec<Value>,
 }
@@ -38,7 +38,7 @@ pub struct Section {
 /// Rows of figures, optionally with a plot.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// Name of the plot file: lower case and hyphens.
+    /// Name of the plot file, in lower case with hyphens.
     pub name: String,
     pub title: String,
     /// Explanation above the table; may be empty.
@@ -46,7 +46,7 @@ pub struct Table {
     /// The columns to the right of the labels.
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
-    /// The column of the bar chart.
+    /// The column that the bar chart shows; `None` for no chart.
     pub plotted: Option<usize>,
 }
 
@@ -77,7 +77,7 @@ pub struct Row {
     pub cells: Vec<Spread>,
 }
 
-/// A line plot over a logarithmic axis.
+/// A line plot with a logarithmic horizontal axis.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Curve {
     pub name: String,

@@ -1,4 +1,5 @@
-//! Composes requests and parses responses: the part of HTTP/1.1 (RFC 9112) that is needed to check them.
+//! Composes requests and parses responses. Supports the part of HTTP/1.1 (RFC 9112) that is needed to check
+//! responses.
 
 use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +9,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// The headers of a current Chrome besides `Host` and `Accept-Encoding`: ten in all.
+/// The headers that a current version of Chrome sends. Together with `Host` and `Accept-Encoding`, there are
+/// ten.
 pub const BROWSER: Headers<'_> = &[
     ("Connection", "keep-alive"),
     ("sec-ch-ua", "\"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\""),
@@ -26,12 +28,12 @@ pub const BROWSER: Headers<'_> = &[
     ("Accept-Language", "en-GB,en;q=0.9,de;q=0.8"),
 ];
 
-/// The headers of an agent that prefers Markdown, besides `Host` and `Accept-Encoding`.
+/// The headers of an agent that prefers Markdown, except `Host` and `Accept-Encoding`.
 pub const AGENT: Headers<'_> =
     &[("User-Agent", "Mozilla/5.0 (compatible; Agent/1.0)"), ("Accept", "text/markdown, text/html;q=0.5")];
 
-/// A GET request of a client that accepts these encodings, such as "identity" or "gzip, br". `condition` is
-/// the header of a conditional request.
+/// A GET request from a client that accepts these encodings, such as "identity" or "gzip, br". `condition` is
+/// the header that makes the request conditional.
 pub fn get(client: Headers<'_>, path: &str, encodings: &str, condition: Option<(&str, &str)>) -> Vec<u8> {
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: www.example.com\r\n");
     for (name, value) in client.iter().copied().chain([("Accept-Encoding", encodings)]).chain(condition) {
@@ -44,24 +46,25 @@ pub fn get(client: Headers<'_>, path: &str, encodings: &str, condition: Option<(
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
-    /// Bytes of the status line, the headers and the empty line.
+    /// Length of the status line, the headers and the empty line, in bytes.
     pub head_length: usize,
-    /// Names in lower case, and values.
+    /// Header names, in lower case, and values.
     pub headers: Vec<(String, String)>,
-    /// Without chunk framing, but still compressed.
+    /// The body without chunk framing, but still compressed.
     pub body: Vec<u8>,
     /// The body as sent, with chunk framing.
     pub framed: Vec<u8>,
 }
 
 impl Response {
-    /// The value of the header `name`, which is in lower case.
+    /// The value of the header `name`, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Fails if the response at the beginning of `bytes` has another status or body. Parses it only if its
-    /// header has another length. Returns its length; `None` while it is incomplete.
+    /// Fails if the response at the beginning of `bytes` has a different status or body. Parses the response
+    /// only if its header has a different length. Returns the length of the response; `None` while it is
+    /// incomplete.
     pub fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
         let whole = self.head_length + self.framed.len();
         if bytes.len() >= whole

@@ -22,26 +22,26 @@ use crate::machine::{Cores, Machine, pin};
 use crate::peer::Peer;
 use crate::rounds::percentile;
 
-/// Maximum length of a response, header and body.
+/// Maximum length of a response, including its header, in bytes.
 const MAX_RESPONSE: usize = 4 << 20;
-/// The measurement fails if no response arrives within this time.
+/// The measurement fails if no response arrives for this long.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Number of loopback addresses from which connections come, because a single address has too few ports.
 const SOURCES: usize = 8;
 
-/// The requests of a thread and the expected responses.
+/// The requests that a thread sends, and the expected responses.
 pub trait Script {
-    /// The next request of `connection`.
+    /// The next request to send on `connection`.
     fn next(&mut self, connection: usize) -> &[u8];
 
-    /// The expected response to the last request of `connection`.
+    /// The expected response to the last request on `connection`.
     fn expected(&self, connection: usize) -> &Response;
 
-    /// Is called after each correct response, also during the warm-up.
+    /// Called after each correct response, including during the warm-up.
     fn on_response(&mut self, _connection: usize) {}
 }
 
-/// Cycles through a list of requests. Each connection starts at another one.
+/// Cycles through a list of requests. Each connection starts at a different request.
 #[derive(Debug, Clone)]
 pub struct Cycle<'a> {
     exchanges: &'a [(Vec<u8>, Response)],
@@ -68,7 +68,7 @@ pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Response)]) -> impl Fn(usize, usize) 
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     pub machine: Machine,
-    /// The cores that generate load, one thread each.
+    /// The cores that generate load, with one thread each.
     pub cores: Cores,
     pub connections: usize,
     /// Time before the measurement begins.
@@ -78,7 +78,7 @@ pub struct Load {
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Sample {
-    /// Correct responses. A wrong one makes the measurement fail.
+    /// Number of correct responses. An incorrect response makes the measurement fail.
     pub responses: u64,
     /// Length of the measurement.
     pub seconds: f64,
@@ -86,7 +86,7 @@ pub struct Sample {
     pub server: f64,
     /// CPU time of the server's busiest thread, in seconds.
     pub busiest: f64,
-    /// CPU utilisation of the load generator. Near 1, it limits the server.
+    /// CPU utilisation of the load generator. Near 1, the load generator limits the server.
     pub generator: f64,
     /// Response times in microseconds.
     pub p50: f64,
@@ -116,12 +116,12 @@ impl Sample {
         })
     }
 
-    /// Responses a second.
+    /// Responses per second.
     pub fn rate(&self) -> f64 {
         self.responses as f64 / self.seconds
     }
 
-    /// CPU time of the server for a response, in microseconds.
+    /// CPU time that the server spends on each response, in microseconds.
     pub fn cost(&self) -> f64 {
         self.server * 1e6 / self.responses as f64
     }
@@ -193,7 +193,8 @@ pub fn measure<W>(
     })
 }
 
-/// Divides connections among threads. Returns the first connection and the number of connections of each.
+/// Divides connections among threads. Returns the first connection and the number of connections for each
+/// thread.
 fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)> {
     let place = |thread: usize| connections * thread / threads;
     (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
@@ -204,7 +205,7 @@ fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)>
 pub struct Recorder {
     start: Instant,
     end: Instant,
-    /// Nanoseconds.
+    /// Response times in nanoseconds.
     latencies: Vec<u64>,
     cpu_at_start: Option<Duration>,
     busy: Option<Duration>,
@@ -216,8 +217,8 @@ impl Recorder {
         Self { start, end: start + load.length, latencies: Vec::new(), cpu_at_start: None, busy: None }
     }
 
-    /// Whether the measurement has ended at `now`. Must be called often, because it reads the CPU time when
-    /// the measurement begins and ends.
+    /// Whether the measurement has ended at `now`. Must be called often, because this method reads the CPU
+    /// time when the measurement begins and ends.
     pub fn is_over(&mut self, now: Instant) -> bool {
         if now >= self.start {
             self.cpu_at_start.get_or_insert_with(thread_cpu_time);
@@ -229,7 +230,8 @@ impl Recorder {
         now >= self.end
     }
 
-    /// Records a response at `now` to a request from `sent`, unless it arrived during the warm-up.
+    /// Records a response that arrived at `now`, to a request that was sent at `sent`. Ignores responses that
+    /// arrive during the warm-up.
     pub fn record(&mut self, sent: Instant, now: Instant) {
         if now >= self.start {
             self.latencies.push(now.saturating_duration_since(sent).as_nanos() as u64);
@@ -267,8 +269,8 @@ impl<S: Script> Worker<S> {
         Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
     }
 
-    /// Sends the next request of each connection as soon as its last response arrives, until the measurement
-    /// ends.
+    /// Sends the next request on each connection as soon as the previous response arrives, until the
+    /// measurement ends.
     fn run_closed_loop(mut self, mut recorder: Recorder) -> Result<Recorder> {
         for number in 0..self.connections.len() {
             self.send(number, Instant::now())?;
@@ -293,7 +295,7 @@ impl<S: Script> Worker<S> {
         }
     }
 
-    /// Waits for responses on any connection. `events` is empty after `timeout`.
+    /// Waits for responses on any connection. If none arrives within `timeout`, `events` is empty.
     fn wait(&self, events: &mut Vec<epoll::Event>, timeout: Duration) -> Result<()> {
         let timeout =
             Timespec { tv_sec: timeout.as_secs().cast_signed(), tv_nsec: timeout.subsec_nanos().into() };
@@ -306,7 +308,7 @@ impl<S: Script> Worker<S> {
         }
     }
 
-    /// Sends the next request of a connection. Its response time begins at `at`.
+    /// Sends the next request on a connection. The response time is counted from `at`.
     fn send(&mut self, number: usize, at: Instant) -> Result<()> {
         let connection = &mut self.connections[number];
         connection.sent = at;

@@ -1,4 +1,4 @@
-//! The machine: the cores of servers and load generator, and its description for the report.
+//! The machine: the cores that the servers and the load generator use, and a description for the report.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::peer::file_server::STATIC_WEB_SERVER;
 pub enum Cores {
     Servers,
     Generator,
-    /// Both cores, shared by server and generator.
+    /// Both cores, shared by the server and the load generator.
     Both,
 }
 
@@ -43,13 +43,13 @@ impl Machine {
         }
     }
 
-    /// Binds this thread, and processes that it starts, to `cores`.
+    /// Binds this thread, and the processes that it starts, to `cores`.
     pub fn pin(self, cores: Cores) -> Result<()> {
         pin(&self.core_numbers(cores))
     }
 }
 
-/// Binds this thread, and processes that it starts, to the cores with these numbers.
+/// Binds this thread, and the processes that it starts, to the cores with these numbers.
 pub fn pin(numbers: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
     for number in numbers {
@@ -58,7 +58,7 @@ pub fn pin(numbers: &[usize]) -> Result<()> {
     sched_setaffinity(None, &set).context("a thread cannot be bound to its core")
 }
 
-/// Names and values of the machine and the program versions; "not found" for unknown values.
+/// Names and values of the machine's properties and of the program versions; "not found" for unknown values.
 pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let uname = rustix::system::uname();
     let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());

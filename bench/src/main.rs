@@ -1,5 +1,5 @@
-//! Measures frontdesk beside other servers and writes the report. `scripts/bench` calls it and prints the
-//! help.
+//! Measures frontdesk and other servers, and writes the report. `scripts/bench` runs this program and prints
+//! the help.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 
@@ -37,15 +37,15 @@ use crate::suites::Suite;
 pub struct Bench {
     /// The `frontdesk` binary.
     pub frontdesk: PathBuf,
-    /// The cores of servers and load generator.
+    /// The cores of the servers and the load generator.
     pub machine: Machine,
-    /// Rounds for each server.
+    /// Number of rounds for each server.
     pub rounds: usize,
-    /// Warm-up time before each round, which does not count.
+    /// Warm-up time before each round, which is not measured.
     pub warm_up: Duration,
     /// Length of a round.
     pub length: Duration,
-    /// Folder with the other servers that have no Debian package.
+    /// Folder that contains the other servers for which there is no Debian package.
     pub tools: PathBuf,
     /// Output folder for the figures of each round.
     pub out: PathBuf,
@@ -59,7 +59,7 @@ impl Bench {
         let _ = writeln!(std::io::stderr(), "bench: {message}");
     }
 
-    /// The settings of a load from the load generator's core with this number of connections.
+    /// The settings for load on this number of connections, generated on the load generator's core.
     pub fn load(&self, connections: usize) -> Load {
         Load {
             machine: self.machine,

@@ -1,4 +1,4 @@
-//! Simulates the capacity of several machines from the costs measured on one core. Writes the tables of
+//! Simulates the capacity of several machines from the costs measured on one core. Writes the tables in
 //! `docs/scale.md`.
 
 mod calibration;
@@ -21,7 +21,7 @@ const SIMULATED: usize = 400_000;
 
 const DOCUMENT: &str = "docs/scale.md";
 const FIGURES: &str = "docs/scale/figures.json";
-/// Ends a generated table in the document.
+/// Marks the end of a generated table in the document.
 const END_OF_TABLE: &str = "<!-- end of table -->";
 
 /// Measures the costs, compares the model with the machine, and writes the tables.
@@ -37,7 +37,7 @@ pub fn write(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the tables in the document differ from the figures and the model.
+/// Fails if the tables in the document do not match the figures and the model.
 pub fn check(bench: &Bench) -> Result<()> {
     let text = fs::read_to_string(DOCUMENT)?;
     ensure!(text == fill_in_tables(&text)?, "{DOCUMENT} does not match its figures: run scripts/bench model");

@@ -1,4 +1,4 @@
-//! A running server: a process group that ends when the value is dropped.
+//! A running server: a process group that is ended when the value is dropped.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -24,7 +24,7 @@ pub mod log;
 pub mod postgres;
 pub mod yardstick;
 
-/// Time limit for a server to accept connections.
+/// Maximum time until a server accepts connections.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A running server.
@@ -41,7 +41,8 @@ pub struct Peer {
 
 impl Peer {
     /// Starts `command` in a new process group on `cores`, and waits until it accepts connections at
-    /// `address`. Its output goes to a file in `folder`, and into the error if the process ends early.
+    /// `address`. The output of `command` goes to a file in `folder`, and into the error if the process ends
+    /// early.
     pub fn start(
         bench: &Bench,
         name: &str,
@@ -66,7 +67,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Whether the server is frontdesk, on any path and any number of cores.
+    /// Whether the server is frontdesk, with or without its fast path and on any number of cores.
     pub fn is_frontdesk(&self) -> bool {
         self.name.starts_with(frontdesk::NAME)
     }
@@ -76,7 +77,7 @@ impl Peer {
         self.secure.with_context(|| format!("{} has no HTTPS address", self.name))
     }
 
-    /// CPU time of each thread since the server's start.
+    /// CPU time of each thread since the server started.
     pub fn usage(&self) -> Usage {
         process::cpu_usage(self.child.id())
     }
@@ -118,7 +119,7 @@ impl Drop for Peer {
 }
 
 /// Starts `command` in a process group of its own on `cores`, which it inherits from this thread. `setpriv`
-/// makes it end if this process is killed, which would otherwise need unsafe code.
+/// makes the command end if this process is killed, which would otherwise need unsafe code.
 fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
@@ -133,8 +134,8 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Ch
     child.with_context(|| format!("{} cannot be run", command.get_program().display()))
 }
 
-/// Reserves a free loopback port, for servers that cannot choose one. It stays reserved until the benchmark
-/// ends: only programs that set `SO_REUSEADDR` can listen on it.
+/// Reserves a free loopback port, for servers that cannot choose one. The port stays reserved until the
+/// benchmark ends: only programs that set `SO_REUSEADDR` can listen on it.
 pub fn free_address() -> Result<SocketAddr> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;
@@ -144,7 +145,7 @@ pub fn free_address() -> Result<SocketAddr> {
     Ok(address)
 }
 
-/// Creates a temporary folder, readable for servers that drop their privileges.
+/// Creates a temporary folder that servers can read after they have dropped their privileges.
 pub fn create_folder() -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("frontdesk-bench-").tempdir()?;
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);

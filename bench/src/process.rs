@@ -1,5 +1,5 @@
-//! Runs programs, and reads the CPU time by thread and the memory of a process and its descendants from
-//! `/proc`.
+//! Runs programs. Reads from `/proc` how much memory a process and its descendants use, and the CPU time of
+//! each of their threads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,23 +9,24 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
-/// Nanoseconds of a clock tick: `/proc` counts CPU time in 1/100 s on all architectures (`USER_HZ`).
+/// Length of a clock tick in nanoseconds: `/proc` counts CPU time in 1/100 s on all architectures
+/// (`USER_HZ`).
 const TICK: u64 = 10_000_000;
 
 /// CPU time, user and system, of a process and its descendants.
 #[derive(Debug, Clone, Default)]
 pub struct Usage {
-    /// Nanoseconds of each thread by its id.
+    /// CPU time of each thread by its id, in nanoseconds.
     pub threads: BTreeMap<u32, u64>,
 }
 
 impl Usage {
-    /// Nanoseconds of all threads.
+    /// CPU time of all threads together, in nanoseconds.
     pub fn total(&self) -> u64 {
         self.threads.values().sum()
     }
 
-    /// Nanoseconds of each thread since `before`, in descending order.
+    /// CPU time of each thread since `before`, in nanoseconds and in descending order.
     pub fn since(&self, before: &Self) -> Vec<u64> {
         let earlier = |thread| before.threads.get(thread).copied().unwrap_or(0);
         let spent = self.threads.iter().map(|(thread, spent)| spent.saturating_sub(earlier(thread)));
@@ -38,7 +39,7 @@ impl Usage {
 /// Memory of a process and all its descendants, in bytes.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Memory {
-    /// Resident memory. Shared memory counts in each process.
+    /// Resident memory. Shared memory is counted for each process.
     pub rss: u64,
     /// Proportional set size: shared memory is divided among the processes.
     pub pss: u64,
@@ -48,8 +49,8 @@ pub struct Memory {
     pub file: u64,
 }
 
-/// Runs a program to its end, and returns its standard output. If it fails, the error contains its standard
-/// error.
+/// Runs a program to completion, and returns its standard output. If it fails, the error contains its
+/// standard error.
 pub fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("{name} cannot be run"))?;
@@ -64,7 +65,7 @@ pub fn cpu_usage(root: u32) -> Usage {
     Usage { threads: threads.filter_map(spent).collect() }
 }
 
-/// The folders in `/proc` of a process's threads.
+/// The folders of a process's threads in `/proc`.
 fn task_folders(process: u32) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())

@@ -23,7 +23,7 @@ impl Random {
         ((self.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
-    /// A random number of `0..count`.
+    /// A random number in `0..count`.
     pub fn below(&mut self, count: usize) -> usize {
         ((self.share() * count as f64) as usize).min(count - 1)
     }

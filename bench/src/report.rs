@@ -1,4 +1,4 @@
-//! Writes `docs/performance.md` and its plots from the stored figures, or compares them.
+//! Writes `docs/performance.md` and its plots from the stored figures, or checks that they match the figures.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ const CONCLUSION: &str = include_str!("report/conclusion.md");
 const PLOTS: &str = "docs/performance";
 pub const FIGURES: &str = "docs/performance/figures.json";
 
-/// Columns that a measurement stores and prints, but the document omits.
+/// Columns that a measurement stores and prints, but that the document omits.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
 /// Adds the latest figures of each suite, and writes the document.
@@ -71,7 +71,7 @@ fn all_targets(figures: &Figures) -> impl Iterator<Item = &Target> {
     figures.sections.iter().flat_map(|section| &section.targets)
 }
 
-/// Composes the document and its plots, by their names in `docs`.
+/// Composes the document and its plots, keyed by their names in `docs`.
 fn compose_document(figures: &Figures) -> Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
     let mut text = INTRODUCTION.to_owned();
@@ -174,7 +174,8 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
     Ok(())
 }
 
-/// Writes a table. Unless it is complete, some columns are omitted, and only rates and ratios have ranges.
+/// Writes a table. Unless `is_complete` is set, omits some columns, and shows ranges only for rates and
+/// ratios.
 fn write_table(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
     let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
     writeln!(text, "\n### {}\n", table.title)?;

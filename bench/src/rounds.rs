@@ -56,8 +56,8 @@ impl From<Spread> for [f64; 3] {
     }
 }
 
-/// The smallest value that at least `share` of `sorted`, such as 0.99, do not exceed. Panics if `sorted` is
-/// empty.
+/// The smallest value in `sorted` that at least a `share` of the values, such as 0.99, do not exceed. Panics
+/// if `sorted` is empty.
 pub fn percentile<T: Copy>(sorted: &[T], share: f64) -> T {
     let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize;
     sorted[rank.min(sorted.len()) - 1]
@@ -81,7 +81,7 @@ pub fn interleave<P>(
     Ok(seen)
 }
 
-/// The rounds of the server with this label. Fails if there is none.
+/// The rounds of the server with this label. Fails if this server was not measured.
 pub fn find<'a>(servers: &'a [Rounds], label: &str) -> Result<&'a Rounds> {
     servers.iter().find(|rounds| rounds.label == label).with_context(|| format!("{label} was not measured"))
 }
@@ -101,7 +101,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Requests a second in each round.
+    /// Requests per second in each round.
     pub fn rates(&self) -> Vec<f64> {
         self.samples.iter().map(Sample::rate).collect()
     }
@@ -128,8 +128,8 @@ impl Rounds {
     }
 }
 
-/// The ratio of two servers on one core: requests a second if both were at their limit, otherwise requests
-/// per second of CPU time. The second value names the measure.
+/// The ratio between two servers on one core: in requests per second if both were at their limit, otherwise
+/// in requests per second of CPU time. The second value names the measure.
 pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
     if [one, other].iter().any(|rounds| rounds.is_limited_by_the_generator() || rounds.were_disturbed()) {
         (Spread::of_ratios(&one.capacities(), &other.capacities()), "requests per CPU time")
@@ -138,8 +138,8 @@ pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
     }
 }
 
-/// A table of each server's figures. If `reference` is one of the servers, the table has ratios to it by both
-/// measures.
+/// A table of each server's figures. If `reference` is one of the servers, the table includes the ratios to
+/// it, by requests per second and by requests per CPU time.
 pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference: &str) -> Table {
     let figures: [(&str, Unit, Figure); 7] = [
         ("requests/s", Unit::Count, Sample::rate),

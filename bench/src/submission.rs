@@ -26,7 +26,7 @@ const WORDS: &str = "about after again agents response before between both build
     policy question records region review rollout rules second security several should still team their \
     tools under week which would";
 
-/// Words of a message, about 500 characters.
+/// Number of words in a message of about 500 characters.
 const MESSAGE_WORDS: usize = 72;
 
 /// Number of source addresses, in 300 networks.
@@ -59,11 +59,11 @@ pub fn fixed_request(form: Form) -> Vec<u8> {
 pub struct Visitors<'a> {
     form: Form,
     expected: &'a Response,
-    /// Acknowledged submissions of all threads.
+    /// Number of acknowledged submissions of all threads.
     acknowledged: &'a AtomicU64,
     random: Random,
     words: Vec<&'static str>,
-    /// Unique number of the visitor.
+    /// Unique number of the current visitor.
     number: u64,
     body: Vec<u8>,
     request: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The suites of measurements.
+//! The measurement suites.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -72,7 +72,7 @@ impl Section {
         servers.iter().try_for_each(|rounds| self.record(case, &rounds.label, &rounds.samples))
     }
 
-    /// Records which of these busy servers other programs disturbed.
+    /// Records which of these servers, all under full load, were disturbed by other programs.
     pub fn record_disturbance(&mut self, case: &str, servers: &[Rounds]) {
         let disturbed = servers.iter().filter(|rounds| rounds.were_disturbed());
         let disturbed: Vec<&str> = disturbed.map(|rounds| &*rounds.label).collect();

@@ -150,7 +150,7 @@ fn colour_class(label: &str, place: usize) -> &'static str {
     }
 }
 
-/// The powers of ten that enclose a range.
+/// The powers of ten that cover a range.
 fn powers_of_ten(least: f64, most: f64) -> Vec<f64> {
     let (from, to) = (least.log10().floor() as i32, most.log10().ceil() as i32);
     (from..=to.max(from + 1)).map(|power| 10_f64.powi(power)).collect()

@@ -1,4 +1,4 @@
-//! A TLS 1.3 client that measures full handshakes: connects, requests one page, and closes.
+//! A TLS 1.3 client that measures full handshakes: it connects, requests one page, and closes the connection.
 //!
 //! All servers use X25519, AES-128-GCM, an ECDSA certificate on P-256, and no resumption. The client compares
 //! the certificate instead of verifying signatures, so that it needs less CPU time than the server.
@@ -31,7 +31,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Creates key and certificate in `folder` with `openssl`, for `www.example.com` and the loopback
+    /// Creates a key and a certificate in `folder` with `openssl`, for `www.example.com` and the loopback
     /// address.
     pub fn create(folder: &Path) -> Result<Self> {
         let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
@@ -45,7 +45,7 @@ impl Identity {
     }
 }
 
-/// Accepts only one certificate.
+/// A verifier that accepts only this certificate.
 #[derive(Debug)]
 struct PinnedCertificate(CertificateDer<'static>);
 
@@ -105,8 +105,8 @@ pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Opens a TLS connection from the loopback address `source`, sends a request, reads the response, and
-/// closes.
+/// Opens a TLS connection from the loopback address `source`, sends a request, reads the response, and closes
+/// the connection.
 pub fn send(
     config: &Arc<ClientConfig>,
     source: usize,

@@ -1,4 +1,4 @@
-//! `frontdesk check` and `frontdesk config`: the faults of a site, and its effective settings.
+//! `frontdesk check` and `frontdesk config`: print a site's faults and its effective settings.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -11,12 +11,12 @@ use super::site;
 use crate::config::{Config, Flag};
 use crate::pages::{LoadCache, Site};
 
-/// The widest `key = value` whose origin is aligned with the others, in columns.
+/// Maximum width of `key = value`, in columns, at which the setting's origin is aligned with the others.
 const MAX_ALIGNED: usize = 72;
 
-/// Prints every fault of a site as `file:line: message`, or as JSON. Returns failure if there is one.
+/// Prints every fault in a site as `file:line: message`, or as JSON. Returns failure if there are any.
 pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    // Defaults replace invalid values, so that the faults of the site are found as well.
+    // Invalid values are replaced by their defaults, so that the faults in the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), &[], None);
     let config = config.with_base_url(None);
     faults.append(&mut config.certificate_faults());
@@ -41,7 +41,7 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     Ok(exit_code(faults.is_empty()))
 }
 
-/// Prints each effective setting in one line, with its origin.
+/// Prints each effective setting on its own line, with its origin.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
     let (config, warnings) = site::read_configuration(folder, flags)?;
     print_faults(&warnings);

@@ -140,7 +140,7 @@ fn check_shared_limits(shared: &rate_limiter::RedisOptions) -> CheckResult {
     }
 }
 
-/// Reports problems of the inbox that need the operator's attention.
+/// Reports problems with the inbox that need the operator's attention.
 fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyhow::Result<()> {
     let digest = match InboxReader::open(&config.store.url) {
         Ok(inbox) => Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?,
@@ -172,7 +172,7 @@ struct DoctorReport<W> {
 }
 
 impl<W: Write> DoctorReport<W> {
-    /// Prints a note, such as a check that was not possible.
+    /// Prints a note, for example that a check was not possible.
     fn print_note(&mut self, what: &str, words: &str) -> anyhow::Result<()> {
         self.print_result(what, CheckResult::Unknown(words.to_owned()))
     }
@@ -192,7 +192,7 @@ impl<W: Write> DoctorReport<W> {
     }
 }
 
-/// Describes the outcome of a test message, with where to find the message or what to check.
+/// Describes the outcome of a test message, including where to find the message or what to check.
 fn describe_outcome(kind: &TransportOptions, outcome: &Outcome, took: Duration) -> CheckResult {
     match outcome {
         Outcome::Delivered(answer) => {
@@ -208,7 +208,7 @@ fn describe_outcome(kind: &TransportOptions, outcome: &Outcome, took: Duration) 
     }
 }
 
-/// Names the place where the operator finds a test message.
+/// Describes where the operator can find a test message.
 fn destination(kind: &TransportOptions) -> String {
     match kind {
         TransportOptions::Smtp(smtp) => format!("in the mailbox of {}", smtp.addresses.to.join(", ")),
@@ -217,7 +217,7 @@ fn destination(kind: &TransportOptions) -> String {
     }
 }
 
-/// Advises the operator what to check first after a test message failed.
+/// Returns advice on what to check first after a test message has failed.
 fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
     match (kind, cause) {
         (_, Cause::Deferred) => "The receiver is not accepting messages for now: try again in a few minutes.",

@@ -50,7 +50,7 @@ pub(super) struct ExportOptions {
     data_dir: Option<PathBuf>,
 }
 
-/// Writes the export of a site into the output folder, and prints its size.
+/// Exports a site into the output folder, and prints the size of the export.
 pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let config = site::load_configuration(&options.site, options.data_dir.clone())?.with_base_url(None);
     if config.base_url.is_none() {
@@ -101,7 +101,8 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the absolute path at which nginx finds the pages. Fails if nginx.conf cannot contain it.
+/// Returns the absolute path at which nginx finds the pages. Fails if the path cannot be written in nginx's
+/// configuration.
 fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
     let root = match &options.root {
         Some(root) => std::path::absolute(root).with_context(|| format!("cannot find {}", root.display()))?,
@@ -115,7 +116,7 @@ fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<
     Ok(root.to_owned())
 }
 
-/// Returns the addresses of the frontdesk servers for the forms, in nginx's syntax.
+/// Returns the addresses of the frontdesk servers that handle the forms, in nginx's syntax.
 fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<String>> {
     if !options.replica.is_empty() {
         return Ok(options.replica.clone());

@@ -125,7 +125,7 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     console.inbox = selection::open_inbox(console.place)?.map(Rc::new);
     match &console.inbox {
-        // Listings include unprocessed submissions, but count repeats only once they are processed.
+        // Listings include unprocessed submissions, but count repeats only after they have been processed.
         Some(inbox) => {
             inbox.catch_up(CATCH_UP)?;
         }
@@ -139,7 +139,7 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Show { id, json, key } => show::run(id, *json, key, console),
         InboxCommand::Export(options) => list::export(options, console),
         InboxCommand::Watch { json, form, key } => {
-            // Closed, so that the inbox can be replaced while it is watched.
+            // Closes the inbox, so that it can be replaced while the command watches it.
             console.inbox = None;
             watch::run(*json, form.as_deref(), key, console)
         }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use super::output::GOOD;
 use crate::config::{Config, FILE_NAME};
 
-/// The files besides the configuration, by their names in the site's folder.
+/// The files of the starter site except the configuration, by their names in the site's folder.
 const FILES: &[(&str, &str)] = &[
     ("pages/index.md", include_str!("../../starter/pages/index.md")),
     ("pages/developers.md", include_str!("../../starter/pages/developers.md")),
@@ -45,8 +45,8 @@ pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the name of a file that prevents writing a site to `folder`, if there is one. A fresh repository
-/// may contain `.git`, a README and a license.
+/// Returns the name of a file that prevents writing a site to `folder`, if there is one. The `.git`, README
+/// and license of a new repository do not prevent it.
 fn find_obstacle(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());

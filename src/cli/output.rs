@@ -1,4 +1,4 @@
-//! Messages of commands on standard error: errors with hints, faults, counts and colors.
+//! Messages that commands print to standard error: errors with hints, faults, counts and colors.
 
 use std::error::Error;
 use std::fmt;

@@ -35,11 +35,12 @@ use crate::store::disk::DiskMonitor;
 use crate::web::tls::Tls;
 use crate::web::{self, Address, AppState, Metrics, ShutdownPhase, Snapshot, Socket, Sockets};
 
-/// Bytes of bodies that are compressed before the first request; the rest is compressed in the background.
+/// How many bytes of bodies are compressed before the first request. The rest is compressed in the
+/// background.
 const COMPRESSED_AT_START: usize = 2 << 20;
 
-/// Serves until SIGTERM or SIGINT. SIGHUP reloads the site and its configuration, and with `watch` so does
-/// every change in its folder.
+/// Serves until SIGTERM or SIGINT. SIGHUP reloads the site and its configuration, as does every change in its
+/// folder if `watch` is set.
 pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     process::configure_allocator();
@@ -58,7 +59,8 @@ fn serve(
     log: &ServerLog,
     started: Instant,
 ) -> anyhow::Result<ExitCode> {
-    // Binds before loading, so that an occupied port fails at once. The base URL may contain the bound port.
+    // Binds before loading, so that a port in use is reported at once. The base URL may contain the bound
+    // port.
     let sockets = bind_sockets(&config)?;
     let addresses = ListeningAddresses::from_sockets(&sockets)?;
     let mut config = config.with_base_url(addresses.first);
@@ -132,8 +134,8 @@ fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Creates the data folder if the inbox is in PostgreSQL; for SQLite the store has created it. A running
-/// server never creates the folder: if it disappears, its file system may be unmounted.
+/// Creates the data folder if the inbox is in PostgreSQL; for SQLite, the store has already created it. A
+/// running server never creates the folder: if it disappears, its file system may have been unmounted.
 fn create_data_folder(config: &Config) {
     if config.store.url.file().is_none()
         && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir)
@@ -165,7 +167,7 @@ fn load_and_compress(
     Ok(site)
 }
 
-/// Fails if the certificate or its key is unusable, and prints the faults.
+/// Prints the errors of the certificate and its key, and fails if there are any.
 fn check_certificate(config: &Config) -> anyhow::Result<()> {
     let mut faults = config.certificate_faults();
     faults.retain(|fault| fault.severity == Severity::Error);
@@ -191,7 +193,8 @@ fn explain_bind_error(error: web::BindError, flag: &str) -> anyhow::Error {
     with_hint(error, hint)
 }
 
-/// Uses the sockets that a service manager has passed, and binds the configured addresses of missing ones.
+/// Uses the sockets that a service manager has passed, and binds the configured addresses of those that are
+/// missing.
 fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets of the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
@@ -224,7 +227,8 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
 struct ListeningAddresses {
     public: Vec<String>,
     private: Option<String>,
-    /// The first TCP address for links, over TLS if it is configured. `None` if all are Unix sockets.
+    /// The first TCP address, for use in links: a TLS address if TLS is configured. `None` if all addresses
+    /// are Unix sockets.
     first: Option<SocketAddr>,
 }
 
@@ -248,13 +252,14 @@ impl ListeningAddresses {
         Ok(Self { public, private: private.map(|address| url("http", &address)), first })
     }
 
-    /// Describes each address in a line: `listening on http://127.0.0.1:8080`.
+    /// Describes each address on a line of its own: `listening on http://127.0.0.1:8080`.
     fn lines(&self) -> impl Iterator<Item = String> {
         let public = self.public.iter().map(|url| format!("listening on {url}"));
         public.chain(self.private.iter().map(|url| format!("private listener on {url}")))
     }
 
-    /// Prints the addresses to standard output for a parent process. On a terminal the banner has them.
+    /// Prints the addresses to standard output for a parent process. On a terminal, the banner shows them
+    /// instead.
     fn print(&self) -> std::io::Result<()> {
         let mut stdout = std::io::stdout().lock();
         if stdout.is_terminal() {
@@ -360,7 +365,7 @@ fn install_signal_handlers(
             };
             end().await;
             notify.notify_stopping();
-            // Sending fails if the server has stopped already.
+            // Sending fails if the server has already stopped.
             let drain = snapshot.load().options.drain;
             if !drain.is_zero() {
                 let _ = sender.send(ShutdownPhase::Draining);
@@ -379,14 +384,16 @@ fn install_signal_handlers(
     Ok(receiver)
 }
 
-/// Whether SIGHUP was ignored at the start, as `nohup` does to let a process outlive its terminal.
+/// Whether SIGHUP was ignored when the process started. `nohup` ignores it, so that a process outlives its
+/// terminal.
 fn hang_up_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Runs an operation, and shows a line meanwhile if standard error is a terminal and the log is text.
+/// Runs an operation, and shows a progress line while it runs if standard error is a terminal and the log is
+/// text.
 fn with_progress<T>(what: &str, log: &ServerLog, work: impl FnOnce() -> T) -> T {
     let mut stderr = std::io::stderr();
     let is_shown = !log.is_json
@@ -394,7 +401,7 @@ fn with_progress<T>(what: &str, log: &ServerLog, work: impl FnOnce() -> T) -> T 
         && write!(stderr, "{what} …").and_then(|()| stderr.flush()).is_ok();
     let result = work();
     if is_shown {
-        // Returns the cursor and clears the line.
+        // Moves the cursor to the start of the line and clears it.
         let _ = write!(stderr, "\r\x1b[2K");
     }
     result

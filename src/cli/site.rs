@@ -1,4 +1,5 @@
-//! Loads configuration and site for the commands, and declares the options that several commands share.
+//! Loads the configuration and the site for the commands, and declares the options that several commands
+//! share.
 
 use std::path::{Path, PathBuf};
 
@@ -45,8 +46,8 @@ impl ConfigOverrides {
     }
 }
 
-/// Makes a path on the command line absolute. It is relative to the working directory, while the
-/// configuration's paths are relative to the site's folder.
+/// Makes a path from the command line absolute. Paths on the command line are relative to the working
+/// directory, while those in the configuration are relative to the site's folder.
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
@@ -69,8 +70,8 @@ impl InboxLocation {
     }
 }
 
-/// Reads the configuration of the site in `folder`, with this data folder if one is given. Prints faults, and
-/// fails if one of them is an error.
+/// Reads the configuration of the site in `folder`, with `data_dir` as its data folder if one is given.
+/// Prints faults, and fails if one of them is an error.
 pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow::Result<Config> {
     let overrides = ConfigOverrides { data_dir, ..ConfigOverrides::default() };
     let (config, warnings) = read_configuration(folder, &overrides.flags())?;
@@ -94,14 +95,14 @@ pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Resul
     Ok((config, faults))
 }
 
-/// The environment without variables that are not UTF-8: no key accepts them.
+/// The environment variables, except those that are not UTF-8, which no key accepts.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Loads the site with its resources, and returns every fault. The site is `None` if one of them is an error.
-/// Unchanged files are taken from the loads before, whose results `previous` holds.
+/// Loads the site with its resources, and returns every fault. The site is `None` if one of the faults is an
+/// error. For unchanged files, reuses the results of earlier loads in `previous`.
 pub(super) fn load_site(
     folder: &Path,
     config: &Config,
@@ -116,10 +117,10 @@ pub(super) fn load_site(
     (site, loaded.faults)
 }
 
-/// The name of the folder that keeps the strongest compressed forms of files.
+/// The name of the folder that caches the strongest compressed form of each file.
 pub(super) const ENCODINGS: &str = "encodings";
 
-/// The folder that keeps the strongest compressed forms of files, beside the inbox.
+/// The folder beside the inbox that caches the strongest compressed form of each file.
 pub(super) fn encodings_folder(config: &Config) -> PathBuf {
     config.inbox_folder().join(ENCODINGS)
 }

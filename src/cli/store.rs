@@ -57,7 +57,7 @@ fn read_url(typed: &str) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Adds advice on how to resolve an error of copying the inbox.
+/// Adds advice to an error that occurred while copying the inbox.
 fn add_hint(error: CopyError) -> anyhow::Error {
     let hint = match &error {
         CopyError::InUse(_) => {

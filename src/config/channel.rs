@@ -178,8 +178,9 @@ fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Optio
     addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()
 }
 
-/// Reads the PEM file that the key `name` sets: the certificates of a private authority. Returns its bytes as
-/// well, because the Redis client parses them itself. `None` if the key is empty or the file is unusable.
+/// Reads the PEM file that the key `name` specifies, which contains the certificates of a private authority.
+/// Also returns the file's bytes, because the Redis client parses them itself. `None` if the key is empty or
+/// the file is unusable.
 pub(super) fn read_pem(
     r: &mut Reader<'_>,
     name: &'static str,

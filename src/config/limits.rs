@@ -1,4 +1,5 @@
-//! `[limits]`: how many requests and bytes the forms accept, and the Redis server that shares the counts.
+//! `[limits]`: how many requests and bytes the forms accept, and the Redis server through which servers share
+//! their counts.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::limits::{self, Quota};
 pub struct LimitValues {
     pub requests: limits::LimitOptions,
     pub bytes: limits::ByteOptions,
-    /// The Redis server that shares the counts; `None` if this server counts alone.
+    /// The Redis server through which servers share their counts; `None` if this server counts alone.
     pub shared: Option<rate_limiter::RedisOptions>,
 }
 
@@ -39,7 +40,7 @@ pub(super) fn read_limits(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
         ),
         per_hour: r.get("limits.network_per_hour", "3000", "", quota()),
     };
-    // The smallest possible budget still admits a body of maximum size.
+    // Even the smallest possible budget admits a body of maximum size.
     let budget = || value::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
     let bytes = limits::ByteOptions {
         enabled,
@@ -67,7 +68,7 @@ pub(super) fn read_limits(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
     LimitValues { requests: limits::LimitOptions { enabled, source, network, form }, bytes, shared }
 }
 
-/// Reads the keys about the Redis server. `None` if no URL is set.
+/// Reads the keys for the Redis server. `None` if no URL is set.
 fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisOptions> {
     let mut shared = r.get(
         "limits.shared_url",

@@ -24,9 +24,9 @@ const MAX_NAME: usize = 32;
 pub struct ConfigKey {
     /// `server.listen`, or `channel.crm.url` for the channel `crm`.
     pub name: Cow<'static, str>,
-    /// The comment above the key in the starter file. Empty if the comment of the key before it covers both.
+    /// The comment above the key in the starter file. Empty if the previous key's comment covers both.
     pub(super) documentation: &'static str,
-    /// The value in TOML that the starter file shows; `None` if that is the default.
+    /// The value in TOML that the starter file shows; `None` if it shows the default.
     pub(super) example: Option<&'static str>,
     /// Whether the starter file sets the key to the example instead of showing it in a comment.
     pub(super) is_preset: bool,
@@ -35,7 +35,7 @@ pub struct ConfigKey {
     pub(super) is_secret: bool,
 }
 
-/// Declares a key that a reload applies. [`Reader::get`] adds its documentation.
+/// Declares a key whose changes a reload applies. [`Reader::get`] adds its documentation.
 pub(super) fn key(name: impl Into<Cow<'static, str>>) -> ConfigKey {
     ConfigKey {
         name: name.into(),
@@ -54,7 +54,7 @@ impl<T: Into<Cow<'static, str>>> From<T> for ConfigKey {
 }
 
 impl ConfigKey {
-    /// Makes the starter file show this value of the key, in a comment.
+    /// Makes the starter file show this value for the key, in a comment.
     pub(super) fn with_example(self, toml: &'static str) -> Self {
         Self { example: Some(toml), ..self }
     }
@@ -137,14 +137,14 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Whether key and value are the same. The origins may differ.
+    /// Whether both settings have the same key and value. Their origins may differ.
     pub(super) fn equals(&self, other: &Self) -> bool {
         self.key.name == other.key.name && self.raw == other.raw
     }
 }
 
-/// Makes a fault about the value of `key` with `new`. Its place is where the value comes from: a line of the
-/// file, a variable or a flag.
+/// Creates a fault about the value of `key` with `new`. The fault's place is the origin of the value: a line
+/// of the file, a variable or a flag.
 pub(super) fn fault_of(
     settings: &[Setting],
     key: &str,
@@ -170,7 +170,7 @@ pub(super) struct Reader<'a> {
     /// The settings of the running server, which supply the values of keys that need a restart.
     running: &'a [Setting],
     settings: Vec<Setting>,
-    /// The table in which keys are read, such as `channel.crm.`.
+    /// The table whose keys are being read, such as `channel.crm.`.
     table: String,
     /// The keys with secret values, by the file that contains them: `None` is the configuration file, and
     /// environment variables name the others.
@@ -211,9 +211,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the value of `key` with `parse`. The default is written as in the file, text without its quotes;
-    /// the documentation is the comment in the starter file. An invalid value is recorded as a fault and
-    /// replaced by the default, so that reading continues and finds every fault.
+    /// Reads the value of `key` with `parse`. The default is written as in the file, except that text has no
+    /// quotes. The documentation is the comment in the starter file. An invalid value is recorded as a fault
+    /// and replaced by the default, so that reading continues and finds every fault.
     pub(super) fn get<T>(
         &mut self,
         key: impl Into<ConfigKey>,
@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
         from_flag.or(from_environment).or(from_named_file).or(from_file)
     }
 
-    /// Runs `read`, in which the names of keys are relative to a table such as `channel.crm.`.
+    /// Runs `read`, within which the names of keys are relative to a table such as `channel.crm.`.
     pub(super) fn in_table<T>(&mut self, table: String, read: impl FnOnce(&mut Self) -> T) -> T {
         self.table = table;
         let result = read(self);
@@ -296,7 +296,7 @@ impl<'a> Reader<'a> {
             let name = entries.iter().find(|(key, _)| key[prefix.len()..] == *"name").map(|(_, name)| name);
             let name = match name {
                 None => Err((first, "needs a `name`".to_owned())),
-                // Two such channels would have the same environment variables.
+                // Channels with these names would share their environment variables.
                 Some((Raw::Text(name), line))
                     if names.iter().any(|other| variable_name(other) == variable_name(name)) =>
                 {
@@ -350,8 +350,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the settings, the files with secrets, and all faults: invalid values, and entries that no key
-    /// has read.
+    /// Returns the settings, the files with secrets, and all faults: invalid values, and entries that do not
+    /// belong to any key.
     pub(super) fn finish(mut self, folder: &Path) -> (Vec<Setting>, Vec<SecretFile>, Vec<Fault>) {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
@@ -367,7 +367,7 @@ impl<'a> Reader<'a> {
                     add_suggestion(fault(format!("unknown table `[{name}]`")), known.as_deref())
                 }
                 _ if is_known_table => fault(format!("`{name}` must be a table, `[{name}]`")),
-                // The unknown table has been reported already.
+                // The unknown table has already been reported.
                 _ if !table.is_empty() && !tables.contains(&table) => continue,
                 _ if !table.is_empty() && known.contains(&last) => {
                     let hint = format!("`{last}` belongs above the first `[table]`");
@@ -403,7 +403,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a channel's name can be part of a key, a variable's name and a command line.
+/// Whether a channel's name can be used in a key, in a variable's name and on a command line.
 fn is_channel_name(name: &str) -> bool {
     let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()

@@ -21,10 +21,11 @@ const READABLE_BY_OTHERS: u32 = 0o004;
 impl SecretFile {
     /// Returns a warning if every user of this machine can read the file.
     ///
-    /// A file that its group, but not every user, can read causes no warning, because the server needs group
-    /// permission to read another user's file: root and the group `frontdesk` in the Debian package,
-    /// `fsGroup` in Kubernetes. The members of the group are not checked: they depend on the machine's name
-    /// services, and a file's group is usually set on purpose, while 0644 is the usual mode of a new file.
+    /// A file that its group can read, but other users cannot, causes no warning, because the server needs
+    /// group permission to read another user's file: in the Debian package, the file belongs to root and the
+    /// group `frontdesk`; in Kubernetes, to the group in `fsGroup`. The members of the group are not checked:
+    /// they depend on the machine's name services, and a file's group is usually set on purpose, while 0644
+    /// is the usual mode of a new file.
     pub(super) fn exposure(&self) -> Option<Fault> {
         let mode = std::fs::metadata(&self.path).ok()?.permissions().mode() & 0o7777;
         if mode & READABLE_BY_OTHERS == 0 {

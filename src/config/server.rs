@@ -21,8 +21,8 @@ pub(super) fn timeout_range(least_seconds: u64) -> RangeInclusive<Duration> {
     Duration::from_secs(least_seconds)..=Duration::from_hours(1)
 }
 
-/// Reads `[server]`: the public addresses, the private address, and the options of the web server, of which
-/// other sections set some.
+/// Reads `[server]`: the public addresses, the private address, and the options of the web server, some of
+/// which other sections set.
 #[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<Address>, web::WebOptions) {
     let mut listen = r.get(
@@ -141,7 +141,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
     (listen, ops_listen, web)
 }
 
-/// Makes the path of a Unix socket relative to the site's folder.
+/// Resolves the path of a Unix socket against the site's folder.
 pub(super) fn resolve_socket_path(address: &mut Address, folder: &Path) {
     if let Address::Unix(path) = address {
         *path = folder.join(&*path);

@@ -6,7 +6,7 @@ use super::reader::Setting;
 
 /// The maximum width of comments, in columns.
 const WIDTH: usize = 118;
-/// The column of the comments beside the keys of channels.
+/// The column in which the comments beside the keys of channels begin.
 const CHANNEL_COMMENTS: usize = 45;
 
 /// One channel of each kind, whose keys the starter file documents.

@@ -23,7 +23,8 @@ pub(super) enum Raw {
     Flag(bool),
     List(Vec<Raw>),
     Table(Vec<(String, Raw)>),
-    /// A value of a type that no key accepts: a fraction or a date.
+    /// A value that no key accepts: a floating-point number, a date, or an integer that does not fit into 64
+    /// bits.
     Other(String),
 }
 
@@ -50,7 +51,7 @@ impl Raw {
         }
     }
 
-    /// The values of a table's members. `None` unless the value is a table with exactly these names.
+    /// The values of a table's members. `None` unless the value is a table with exactly these members.
     pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> Option<[&Self; N]> {
         let Self::Table(members) = self else { return None };
         if members.len() != N {
@@ -95,7 +96,7 @@ impl Raw {
         }
     }
 
-    /// The items of a list of texts, or of a text separated by commas. `None` for other values.
+    /// The items of a list of texts, or of a comma-separated text. `None` for other values.
     pub(super) fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
@@ -156,12 +157,12 @@ pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw)
     }
 }
 
-/// Parses a text with `parse`. The error for any other value is `expected`, which describes valid texts.
+/// Parses a text with `parse`. If that fails, the error is `expected`, which describes valid texts.
 pub(super) fn parse_text<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<T> {
     raw.as_text().and_then(parse).ok_or_else(|| expected.to_owned())
 }
 
-/// Parses the items of a list with `parse`. The error for any other value is `expected`.
+/// Parses the items of a list with `parse`. If that fails, the error is `expected`.
 pub(super) fn parse_items<T>(
     raw: &Raw,
     expected: &str,
@@ -291,7 +292,8 @@ pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>>
     })
 }
 
-/// Returns a parser of memory limits in bytes: a size, "auto" (by the machine's memory), or "off" (`None`).
+/// Returns a parser of memory limits in bytes: a size, "auto" (derived from the machine's memory), or "off"
+/// (`None`).
 pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<Option<u64>> {
     let bytes = bytes(range);
     move |raw| match raw.as_text() {
@@ -355,17 +357,17 @@ pub(super) fn database_url(raw: &Raw) -> ParseResult<DatabaseUrl> {
     }
 }
 
-/// Parses the URL of the Redis server that shares the limits. A value of another type is reported as an
-/// invalid URL.
+/// Parses the URL of the Redis server for shared limits. A value that is not text is reported as an invalid
+/// URL.
 pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
     rate_limiter::RedisOptions::parse(raw.as_text().unwrap_or_default().trim())
 }
 
-/// Minimum number of characters of the secret that addresses are hashed with: anyone who can read the hashes
+/// Minimum number of characters in the secret with which addresses are hashed: anyone who can read the hashes
 /// can test guesses of the secret against them.
 const MIN_SECRET_CHARS: usize = 16;
 
-/// Parses the secret that sources are hashed with if limits are shared.
+/// Parses the secret with which sources are hashed if limits are shared.
 pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     let expected = format!(
         "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"

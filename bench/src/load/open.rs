@@ -1,7 +1,7 @@
 //! Open-loop load: requests with random arrivals at a given rate, independent of earlier responses.
 //!
-//! A response time begins at the arrival, even if all connections are busy and the request is sent later.
-//! Otherwise a slow server would reduce its own load (coordinated omission).
+//! Response times are counted from the arrival, even if all connections are busy and the request is sent
+//! later. Otherwise a slow server would reduce its own load (coordinated omission).
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,14 +13,15 @@ use crate::machine::pin;
 use crate::peer::Peer;
 use crate::random::Random;
 
-/// From this rate on, the thread polls, because it would wake up too late from a sleep.
+/// The thread sleeps only below this rate, in requests per second. At higher rates it polls, because it would
+/// wake up too late.
 const SLEEPS_BELOW: f64 = 5_000.0;
-/// Time for late responses after the measurement.
+/// How long to wait for late responses after the measurement.
 const DRAIN: Duration = Duration::from_millis(500);
 /// The measurement fails if more requests are waiting than arrive within this many seconds.
 const MAX_BACKLOG: f64 = 0.5;
 
-/// Sends `rate` requests a second to `server`, from one thread on the first core of `load`. Fails if the
+/// Sends `rate` requests per second to `server`, from one thread on the first core of `load`. Fails if the
 /// server cannot keep up.
 pub fn run<S: Script>(
     load: &Load,

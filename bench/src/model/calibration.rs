@@ -1,4 +1,5 @@
-//! The measured input of the model, and its comparison with the machine: `docs/scale/figures.json`.
+//! The measured input of the model, and the comparison of the model with the machine:
+//! `docs/scale/figures.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +9,13 @@ use crate::rounds::Spread;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Date, such as 2026-11-20.
+    /// Date of the measurement, such as 2026-11-20.
     pub measured: String,
     /// Properties of the machine: name and value.
     pub machine: Vec<(String, String)>,
     pub rounds: usize,
     pub seconds: f64,
-    /// Submissions a second that one replica stored with all connections busy.
+    /// Submissions per second that one replica stored with all connections busy.
     pub max_rate: Spread,
     pub costs: Costs,
     pub delivery: DeliveryCosts,
@@ -31,14 +32,14 @@ pub struct DeliveryCosts {
     pub postgres: f64,
     /// The replica, at the highest rate.
     pub replica: f64,
-    /// Deliveries a second at the highest rate.
+    /// Deliveries per second at the highest rate.
     pub rate: Spread,
 }
 
 /// Bytes for each submission, in the write-ahead log (WAL) and in the tables with their indexes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubmissionBytes {
-    /// WAL bytes if all pages were written recently.
+    /// WAL bytes if all pages have been written recently.
     pub wal_fresh: f64,
     pub wal_delivered: f64,
     /// WAL bytes in a large inbox just after a checkpoint.
@@ -50,11 +51,11 @@ pub struct SubmissionBytes {
     pub attempt: f64,
 }
 
-/// One load at which the model was compared with the machine.
+/// A load at which the model was compared with the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub load: String,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
     pub figures: Vec<ComparedFigure>,
 }

@@ -23,18 +23,18 @@ use crate::process::Usage;
 use crate::rounds::{Spread, percentile};
 use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, frontdesk_options, send};
 
-/// Requests a second at which the server is nearly idle but the load generator does not sleep.
+/// Requests per second at which the server is nearly idle but the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
-/// Utilisations of a core at which pages on the fast path are compared. The load generator cannot send many
-/// more requests.
+/// Core utilisations at which the model and the machine are compared for pages on the fast path. The load
+/// generator cannot send many more requests.
 const FAST_LOADS: [f64; 2] = [0.3, 0.5];
-/// Utilisations of a core at which pages on the general path are compared.
+/// Core utilisations at which the model and the machine are compared for pages on the general path.
 const GENERAL_LOADS: [f64; 2] = [0.5, 0.8];
-/// Submissions a second at which the model and the machine are compared.
+/// Submissions per second at which the model and the machine are compared.
 const RATES: [f64; 2] = [200.0, 1_000.0];
-/// Each connection has at most one request in progress.
+/// Number of connections, each of which has at most one request in progress.
 const CONNECTIONS: usize = 64;
-/// Submissions in a large inbox.
+/// Number of submissions in a large inbox.
 const LARGE_INBOX: f64 = 1e6;
 
 /// Measures all costs, and compares the model with measurements.
@@ -71,7 +71,7 @@ pub fn run(bench: &Bench) -> Result<Calibration> {
     })
 }
 
-/// Repeats a measurement up to twice, because other programs can prevent a constant rate.
+/// Repeats a failed measurement up to twice, because other programs can prevent a constant rate.
 fn with_retries<T>(bench: &Bench, mut measure: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 0..2 {
         match measure() {
@@ -111,7 +111,7 @@ fn compare_pages(
     let generator = spread(&saturated, |sample| sample.generator / sample.rate()).median * 1e6;
     let wake_up = (spread(&quiet, Sample::cost).median - cost).max(0.0);
     let alone = cost + wake_up + generator;
-    // The minimum, because the median includes time of other programs.
+    // The minimum, because the median includes time that other programs took.
     let delay = (spread(&quiet, |sample| sample.p50).least - alone).max(0.0);
     let half_of_generator = Stage { service: generator / 2.0, wake_up: 0.0 };
     let stages = [half_of_generator, Stage { service: cost, wake_up }, half_of_generator];
@@ -155,10 +155,10 @@ struct Round {
     postgres: f64,
     redis: f64,
     batch_size: f64,
-    /// Duration of a sync of PostgreSQL.
+    /// Duration of a sync in PostgreSQL.
     sync: f64,
     wal: f64,
-    /// Submissions a second until all are delivered.
+    /// Submissions per second, measured until all are delivered.
     delivery_rate: f64,
 }
 
@@ -180,8 +180,8 @@ impl Stack {
         [&self.replica, &self.postgres.peer, &self.redis].map(Peer::usage)
     }
 
-    /// Reads PostgreSQL's counters: stored submissions, writing transactions, bytes of WAL, syncs, and their
-    /// time in milliseconds.
+    /// Reads PostgreSQL's counters: stored submissions, writing transactions, bytes of WAL, syncs, and the
+    /// duration of all syncs in milliseconds.
     fn counters(&self) -> Result<[f64; 5]> {
         Ok([
             self.postgres
@@ -193,8 +193,9 @@ impl Stack {
         ])
     }
 
-    /// Runs a round with this number of connections: always busy, or with random arrivals at `rate`. Then
-    /// waits for deliveries, if the channel works. Fails if an acknowledged submission is missing.
+    /// Runs a round with this number of connections, which are always busy unless `rate` sets a rate of
+    /// random arrivals. Then waits for deliveries if the channel works. Fails if an acknowledged submission
+    /// is missing.
     fn run_round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
         self.number += 1;
         let (began, usage, counters) = (Instant::now(), self.server_usage(), self.counters()?);
@@ -247,14 +248,16 @@ fn start_redis(bench: &Bench) -> Result<Peer> {
     Peer::start(bench, "Redis", Cores::Generator, &command, address, own)
 }
 
-/// Splits the cost of a submission, in batches of one and of `size`, into those per batch and per submission.
+/// Splits the cost of a submission into a cost per batch and a cost per submission. `single` was measured in
+/// batches of one, `large` in batches of `size`.
 fn split_cost(single: f64, large: f64, size: f64) -> (f64, f64) {
     // single = batch + each; large = batch / size + each
     let batch = ((single - large) / (1.0 - 1.0 / size)).clamp(0.0, single);
     (batch, single - batch)
 }
 
-/// Measures the maximum rate and the costs of submissions, and compares the model at several rates.
+/// Measures the maximum rate and the costs of submissions, and compares the model with measurements at
+/// several rates.
 fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spread, Costs)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
@@ -272,10 +275,11 @@ fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Resu
     let (replica_batch, replica) = split(|round| round.replica);
     let (postgres_batch, postgres) = split(|round| round.postgres);
     let redis = spread(&large, |round| round.redis).median;
-    // Minimums, because the medians include time of other programs.
+    // Minimums, because the medians include time that other programs took.
     let sync = spread(&single, |round| round.sync).least;
     let alone = spread(&single, |round| round.sample.p50).least;
-    // The rest of the response time with one connection. CPU time after the response can make it zero.
+    // The rest of the response time with one connection. It can be zero, because some CPU time is spent after
+    // the response.
     let wait = (alone - (replica_batch + replica + postgres_batch + postgres + redis + sync)).max(0.0);
     let costs = Costs { replica, replica_batch, redis, postgres, postgres_batch, sync, wait };
     let system =
@@ -304,7 +308,7 @@ fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Resu
     Ok((spread(&large, |round| round.sample.rate()), costs))
 }
 
-/// Measures the bytes of a submission in WAL and tables, and the costs with delivery.
+/// Measures the bytes of a submission in the WAL and in the tables, and the costs including delivery.
 fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
@@ -359,7 +363,7 @@ fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     Ok((bytes, delivery))
 }
 
-/// Fills the inbox with a million submissions, one per millisecond, each delivered at the first attempt.
+/// Fills the inbox with a million submissions, one per millisecond, each delivered on the first attempt.
 fn fill_inbox(postgres: &Postgres) -> Result<()> {
     let message = "word ".repeat(100);
     postgres.execute(&format!(include_str!("submissions.sql"), count = LARGE_INBOX, message = message))

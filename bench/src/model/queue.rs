@@ -1,11 +1,12 @@
-//! First-come, first-served queues: a core, Redis, or PostgreSQL's cores. All times are in one unit.
+//! First-come, first-served queues for a core, for Redis or for PostgreSQL's cores. All times are in the same
+//! unit.
 
 use crate::random::Random;
 
 /// Identical servers with a common queue.
 #[derive(Debug, Clone, Default)]
 pub struct ServerPool {
-    /// The time from which each server is free.
+    /// The time at which each server becomes free.
     free_at: Vec<f64>,
     /// Busy time of all servers together.
     busy: f64,
@@ -16,8 +17,8 @@ impl ServerPool {
         Self { free_at: vec![0.0; count], busy: 0.0 }
     }
 
-    /// Serves a request that arrives at `now`, not before the previous one. It takes `service`, plus
-    /// `wake_up` if the server is idle. Returns the time at which it is done.
+    /// Serves a request that arrives at `now`, which must not be earlier than the previous arrival. Serving
+    /// takes `service`, plus `wake_up` if the server is idle. Returns the time at which the request is done.
     pub fn serve(&mut self, now: f64, service: f64, wake_up: f64) -> f64 {
         let Some(free_at) = self.free_at.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return f64::MAX };
         let (start, duration) = if *free_at <= now { (now, service + wake_up) } else { (*free_at, service) };
@@ -27,20 +28,20 @@ impl ServerPool {
     }
 
     /// Serves a request without a queue, like a thread that the kernel runs beside the others: waiting
-    /// requests are delayed by `service`. Returns the time at which it is done.
+    /// requests are delayed by `service`. Returns the time at which the request is done.
     pub fn interrupt(&mut self, now: f64, service: f64) -> f64 {
         self.serve(now, service, 0.0);
         now + service
     }
 
-    /// The share of the time until `now` in which the servers were busy.
+    /// The share of the time until `now` during which the servers were busy.
     pub fn utilisation(&self, now: f64) -> f64 {
         let not_yet_done: f64 = self.free_at.iter().map(|free_at| (free_at - now).max(0.0)).sum();
         (self.busy - not_yet_done) / (now * self.free_at.len() as f64)
     }
 }
 
-/// One server that each request passes.
+/// A server that each request passes through.
 #[derive(Debug, Clone, Copy)]
 pub struct Stage {
     pub service: f64,
@@ -48,7 +49,7 @@ pub struct Stage {
     pub wake_up: f64,
 }
 
-/// Simulates requests with random arrivals, `rate` in a unit of time on average, that pass all stages.
+/// Simulates requests that arrive at random, on average `rate` per unit of time, and pass through all stages.
 /// Returns the utilisation of each stage, and the response times in ascending order.
 pub fn simulate(stages: &[Stage], rate: f64, requests: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
     let mut random = Random::seeded(seed);
@@ -68,7 +69,7 @@ pub fn simulate(stages: &[Stage], rate: f64, requests: usize, seed: u64) -> (Vec
         let end = paths.iter().map(|(_, at)| *at).fold(0.0, f64::max);
         utilisation.push(servers.utilisation(end));
     }
-    // The first tenth of the requests starts with an empty system and does not count.
+    // The first tenth of the requests does not count, because the system starts empty.
     let mut responses: Vec<f64> =
         paths.iter().skip(requests / 10).map(|(arrived, done)| done - arrived).collect();
     responses.sort_by(f64::total_cmp);

@@ -1,9 +1,9 @@
-//! Discrete-event simulation of submissions through several replicas into one PostgreSQL.
+//! Discrete-event simulation of submissions that several replicas store in one PostgreSQL database.
 //!
-//! A submission takes CPU time of a replica, asks Redis, and waits for the writer of its replica. When its
-//! last batch is committed, the writer takes all waiting submissions as the next batch. A batch takes one of
-//! PostgreSQL's cores, and is then synced together with all other batches that wait for the disk. All times
-//! are in one unit, microseconds for the tables.
+//! A replica spends CPU time on each submission, asks Redis to allow it, and queues it for the replica's
+//! writer. When its last batch is committed, the writer takes all waiting submissions as the next batch. A
+//! batch occupies one of PostgreSQL's cores, and is then synced together with all other batches that are
+//! waiting for the disk. All times are in the same unit, which is microseconds for the tables.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 use super::queue::ServerPool;
 use crate::random::Random;
 
-/// CPU and waiting times of the parts of the system, in microseconds as they are stored.
+/// CPU and waiting times of the parts of the system. They are stored in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// CPU of a replica for each submission.
+    /// CPU time that a replica spends on each submission.
     pub replica: f64,
     /// CPU time that a replica spends on each batch.
     pub replica_batch: f64,
-    /// CPU of Redis for each submission.
+    /// CPU time that Redis spends on each submission.
     pub redis: f64,
-    /// CPU of PostgreSQL for each submission.
+    /// CPU time that PostgreSQL spends on each submission.
     pub postgres: f64,
-    /// CPU of PostgreSQL for each batch.
+    /// CPU time that PostgreSQL spends on each batch.
     pub postgres_batch: f64,
-    /// Duration of a sync, for all batches that are synced together.
+    /// Duration of a sync, which covers all batches that are synced together.
     pub sync: f64,
     /// Other waiting time of a batch: messages and wake-ups of threads.
     pub wait: f64,
@@ -39,19 +39,19 @@ pub struct System {
     pub postgres_cores: usize,
     /// Network round trip between two machines.
     pub round_trip: f64,
-    /// Additional time of a commit until the standby confirms it.
+    /// Additional time until the standby confirms a commit.
     pub standby: f64,
     pub costs: Costs,
 }
 
-/// Network exchanges with PostgreSQL for each batch.
+/// Number of network round trips to PostgreSQL for each batch.
 const EXCHANGES: f64 = 2.0;
 
-/// The maximum rate of submissions of the replicas, Redis and PostgreSQL. At the maximum, batches are so
-/// large that only the cost of each submission counts.
+/// The maximum rates of submissions that the replicas, Redis and PostgreSQL can each process. At these rates,
+/// batches are so large that only the cost of each submission counts.
 pub fn saturation(system: &System) -> [f64; 3] {
     let costs = &system.costs;
-    // A replica has one writer with one connection, which uses one core of PostgreSQL at a time.
+    // A replica has one writer with one connection, which uses one of PostgreSQL's cores at a time.
     let cores = system.replicas.min(system.postgres_cores) as f64;
     let replicas = (system.replicas * system.replica_cores) as f64;
     [replicas / costs.replica, 1.0 / costs.redis, cores / costs.postgres]
@@ -63,7 +63,7 @@ pub struct Prediction {
     pub replica: f64,
     pub redis: f64,
     pub postgres: f64,
-    /// Utilisation of the disk that syncs.
+    /// Utilisation of the disk by syncs.
     pub disk: f64,
     /// Mean number of submissions in a batch.
     pub batch_size: f64,
@@ -73,17 +73,17 @@ pub struct Prediction {
     pub responses: Vec<f64>,
 }
 
-/// An event of the simulation. Most contain the number of a replica.
+/// An event of the simulation. Most events contain the number of a replica.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Arrived,
     /// A replica has read a submission that arrived at this time.
     Read(usize, f64),
-    /// Redis has allowed the submission.
+    /// Redis has allowed a submission that arrived at this time.
     Allowed(usize, f64),
     /// The batch of a replica has reached PostgreSQL.
     Sent(usize),
-    /// The batch is executed and must be synced.
+    /// The batch of a replica has been executed and must be synced.
     Executed(usize),
     Synced,
     /// The batch of a replica is committed.
@@ -109,14 +109,15 @@ struct Simulation {
     replicas: Vec<Replica>,
     redis: ServerPool,
     postgres: ServerPool,
-    /// Replicas whose batches are waiting for the disk, and replicas whose batches are being synced.
+    /// Replicas whose batches are waiting for the disk.
     unsynced: Vec<usize>,
+    /// Replicas whose batches are being synced.
     syncing: Vec<usize>,
     syncs: u64,
     batches: u64,
 }
 
-/// Simulates `count` submissions with random arrivals, `rate` in a unit of time on average, until all are
+/// Simulates `count` submissions that arrive at random, on average `rate` per unit of time, until all are
 /// committed.
 pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Prediction {
     let mut random = Random::seeded(seed);
@@ -170,7 +171,7 @@ pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Predicti
             Event::Committed(replica) => {
                 for since in std::mem::take(&mut simulation.replicas[replica].batch) {
                     committed += 1;
-                    // The first tenth of the submissions starts with an empty system and does not count.
+                    // The first tenth of the submissions does not count, because the system starts empty.
                     if committed > count / 10 {
                         responses.push(now - since);
                     }
@@ -198,7 +199,7 @@ impl Simulation {
         self.events.insert((at.to_bits(), self.scheduled), event);
     }
 
-    /// Sends a replica's waiting submissions as a batch, unless its writer has one in progress.
+    /// Sends a replica's waiting submissions as a batch, unless its writer is already storing one.
     fn start_batch(&mut self, number: usize, now: f64) {
         let replica = &mut self.replicas[number];
         if replica.waiting.is_empty() || !replica.batch.is_empty() {

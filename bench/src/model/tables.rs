@@ -13,8 +13,9 @@ use crate::rounds::percentile;
 
 /// Planned utilisation of cores and network cards.
 const TARGET: f64 = 0.6;
-/// Cores and network (Gbit/s) of a machine that serves pages.
+/// Number of cores of a machine that serves pages.
 const CORES: f64 = 16.0;
+/// Network bandwidth of a machine that serves pages, in Gbit/s.
 const NETWORK: f64 = 25.0;
 
 /// All tables by their names in the document.
@@ -46,7 +47,7 @@ struct ResponseCost {
     name: &'static str,
     /// CPU time in microseconds.
     cpu: f64,
-    /// Length of header and body; `None` if the table of figures does not have it.
+    /// Length of header and body, in bytes; `None` if the table of figures does not contain it.
     bytes: Option<f64>,
 }
 
@@ -93,7 +94,7 @@ impl PageCosts {
         table(titles, rows.chain([[name, micros(self.wake_up), String::new(), String::new()]]))
     }
 
-    /// The table of response times by utilisation of a core.
+    /// The table of response times by core utilisation.
     fn utilisation_table(&self) -> String {
         let service = self.responses[0].cpu;
         let stages = [Stage { service, wake_up: self.wake_up }];
@@ -135,7 +136,8 @@ impl PageCosts {
     }
 }
 
-/// The numbers of machines that CPU and network require, for a rate per second, microseconds, and bytes.
+/// The number of machines that are required for CPU and for the network, at `rate` responses per second that
+/// each take `cpu` microseconds and `bytes` bytes.
 fn required_machines(rate: f64, cpu: f64, bytes: f64) -> [f64; 2] {
     [rate * cpu / 1e6 / (CORES * TARGET), network_gigabits(rate, bytes) / (NETWORK * TARGET)].map(f64::ceil)
 }
@@ -198,7 +200,7 @@ fn bytes_table(calibration: &Calibration) -> String {
     table(["", "per submission", "per million", "per day at 100/s", "per day at 10,000/s"], rows)
 }
 
-/// The setups in the table of submissions: submissions a second, name, and machines. Times are in
+/// The setups in the table of submissions: submissions per second, name, and machines. Times are in
 /// microseconds; only the first setup has the measured duration of a sync.
 fn setups(costs: Costs) -> [(f64, &'static str, System); 7] {
     // A round trip of 2 or 30 ms, and a sync of 1 ms.
@@ -257,7 +259,7 @@ fn submissions_table(costs: Costs) -> String {
     table(titles, rows)
 }
 
-/// The maximum rate of each part of the setup for 10,000 submissions a second.
+/// The maximum rate of each part of the setup for 10,000 submissions per second.
 fn saturation_table(calibration: &Calibration) -> String {
     let (.., system) = setups(calibration.costs)[3];
     let [replicas, redis, postgres] = submissions::saturation(&system);
@@ -279,7 +281,7 @@ fn comparison_table(calibration: &Calibration) -> String {
     for comparison in &calibration.comparisons {
         let mut load = format!("{} ({}/s)", comparison.load, format_rate(comparison.rate));
         for figure in &comparison.figures {
-            // Positive if the model predicts too much.
+            // Positive if the prediction is too high.
             let error = figure.predicted / figure.measured.median - 1.0;
             rows.push([
                 std::mem::take(&mut load),
@@ -312,13 +314,13 @@ fn format_count(value: f64) -> String {
     Unit::Count.format(value.round())
 }
 
-/// Formats a rate, rounded to two digits: the model is not more accurate.
+/// Formats a rate, rounded to two significant digits, because the model is not more accurate than that.
 fn format_rate(rate: f64) -> String {
     let step = 10_f64.powf((rate.log10().floor() - 1.0).max(0.0));
     format_count((rate / step).round() * step)
 }
 
-/// Formats bytes with decimal prefixes, as disks and networks are sold.
+/// Formats bytes with decimal prefixes, as is usual for disks and networks.
 fn format_bytes(bytes: f64) -> String {
     match bytes {
         1e12.. => format!("{:.1} TB", bytes / 1e12),

@@ -13,7 +13,7 @@ use crate::Bench;
 use crate::machine::Cores;
 use crate::tls::Identity;
 
-/// static-web-server in the folder of tools, because there is no Debian package.
+/// Path of static-web-server in the folder of tools. There is no Debian package.
 pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";
 
 /// Settings that all file servers have in common.
@@ -23,7 +23,7 @@ pub struct FileServer<'a> {
     pub cores: Cores,
     /// Headers that the server adds to each response.
     pub headers: &'a [(String, String)],
-    /// Serves HTTP/2 and HTTP/1.1 over TLS 1.3 as well.
+    /// If set, the server also serves HTTP/2 and HTTP/1.1 over TLS 1.3.
     pub tls: Option<&'a Identity>,
 }
 
@@ -35,7 +35,7 @@ struct Reserved<'a> {
 }
 
 impl<'a> FileServer<'a> {
-    /// Starts nginx with or without sendfile: small files are faster without.
+    /// Starts nginx with or without sendfile: small files are faster without it.
     pub fn start_nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
         let reserved = self.reserve_addresses()?;
         let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);
@@ -62,7 +62,7 @@ impl<'a> FileServer<'a> {
         self.start_configured(bench, name, command, &configuration, reserved)
     }
 
-    /// Starts Caddy with precompressed files, without admin API and access log.
+    /// Starts Caddy with precompressed files, without its admin API and without an access log.
     pub fn start_caddy(&self, bench: &Bench) -> Result<Peer> {
         let reserved = self.reserve_addresses()?;
         let mut configuration = format!(
@@ -129,8 +129,8 @@ impl<'a> FileServer<'a> {
     }
 }
 
-/// The configuration line for the user of nginx's workers; empty unless this process is root, which may set
-/// it.
+/// The configuration line for the user of nginx's workers; empty unless this process is root, because only
+/// root can set it.
 pub fn nginx_user() -> &'static str {
     if rustix::process::geteuid().is_root() { "user root;\n" } else { "" }
 }

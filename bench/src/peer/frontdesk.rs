@@ -23,15 +23,15 @@ pub struct Options<'a> {
     pub cores: Cores,
     /// Settings as environment variables, such as `FRONTDESK_LIMITS__ENABLED`.
     pub environment: Vec<(String, String)>,
-    /// Serves HTTPS as well.
+    /// If set, frontdesk also serves HTTPS.
     pub tls: Option<&'a Identity>,
     /// The data folder. `None` for a temporary one.
     pub data: Option<PathBuf>,
 }
 
 impl<'a> Options<'a> {
-    /// The defaults of frontdesk on the servers' core, except for a higher limit of connections from one
-    /// source, because all come from this machine.
+    /// The default settings of frontdesk on the servers' core, except for higher limits on connections, in
+    /// total and from one source, because all connections come from this machine.
     pub fn new(name: &'a str, site: &'a Path) -> Self {
         let environment = Vec::new();
         Self { name, site, cores: Cores::Servers, environment, tls: None, data: None }
@@ -73,8 +73,8 @@ pub fn start(bench: &Bench, mut options: Options<'_>) -> Result<Peer> {
     Ok(peer)
 }
 
-/// Waits until the server is idle. In the background it replaces quick encodings by strong ones, which
-/// changes compressed bodies.
+/// Waits until the server is idle. In the background, frontdesk replaces quick encodings with stronger ones,
+/// which changes compressed bodies.
 fn wait_until_idle(peer: &Peer) {
     let mut before = peer.usage().total();
     for _ in 0..100 {

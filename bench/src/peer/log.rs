@@ -1,7 +1,8 @@
-//! The yardstick for submissions: the minimum that a server can do to store each request before it responds.
+//! The yardstick for submissions: the minimum that a server must do to store each request before it responds.
 //!
-//! One thread with epoll finds the bodies. Another one appends all waiting bodies to a file with one write
-//! and one `fdatasync`, and then sends the responses. The server parses nothing and has no limits.
+//! One thread, which waits with epoll, receives the bodies. Another one appends all waiting bodies to a file
+//! with one write and one `fdatasync`, and then sends the responses. The server parses nothing and has no
+//! limits.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -24,7 +25,7 @@ use crate::machine::Cores;
 pub enum Growth {
     /// The file grows with each write, so that a sync writes data and metadata.
     Appended,
-    /// The file was filled with zeros, so that a sync writes only data. When it is full, writing starts at
+    /// The file was filled with zeros, so that a sync writes only data. When it is full, writing continues at
     /// its beginning.
     Preallocated,
 }
@@ -32,7 +33,7 @@ pub enum Growth {
 /// Length of a preallocated file: about the length of SQLite's WAL before a checkpoint.
 const PREALLOCATED: u64 = 32 << 20;
 
-/// Starts the server as a process that sends a response like `like` and has its file in `own`.
+/// Starts the server as a process that sends a response like `like` and keeps its file in `own`.
 pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
     let (response, address) = (own.path().join("response"), free_address()?);
     std::fs::write(&response, bytes_like(like))?;
@@ -56,8 +57,8 @@ pub fn count_stored(folder: &Path) -> Result<u64> {
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 
-/// Runs the log server until it is killed. It sends the bytes in the file `response`, and keeps the log's
-/// length.
+/// Runs the log server until it is killed. The server responds with the bytes in the file `response`. A
+/// preallocated log keeps its length.
 pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let response =
         std::fs::read(response).with_context(|| format!("{} cannot be read", response.display()))?;
@@ -105,7 +106,8 @@ impl Queue {
         }
     }
 
-    /// Writes, syncs and responds, batch after batch. A file does not grow beyond `length`, unless that is 0.
+    /// Writes, syncs and responds, batch after batch. The file does not grow beyond `length` unless that is
+    /// 0.
     fn write_batches(&self, mut file: File, length: u64, response: &[u8]) -> std::io::Result<()> {
         let (mut batch, mut written) = (Waiting::default(), 0);
         loop {
@@ -125,7 +127,8 @@ impl Queue {
             file.write_all(&batch.bodies)?;
             file.sync_data()?;
             for stream in &batch.streams {
-                // The client may have disconnected. The response fits: the client has read the previous one.
+                // The client may have disconnected. The response fits into the socket buffer, because the
+                // client has read the previous one.
                 let _ = (&**stream).write(response);
             }
         }

@@ -1,4 +1,4 @@
-//! A temporary PostgreSQL server with default settings except for memory.
+//! A temporary PostgreSQL server with default settings, except for memory, WAL size and I/O timing.
 
 use std::fs::DirEntry;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     };
     let mut initdb = program("initdb");
     initdb.args(["--username=frontdesk", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata"]);
-    // The user `postgres` may not enter the current folder.
+    // The user `postgres` may not have permission to enter the current folder.
     process::output(initdb.arg(&data).current_dir("/"))?;
     let mut command = program("postgres");
     command.args(["-h", "127.0.0.1", "-k", "", "-p", &address.port().to_string(), "-D"]).arg(&data);

@@ -1,5 +1,5 @@
-//! The yardstick for pages: the minimum that a server can do. One thread with epoll writes the same bytes
-//! after each empty line.
+//! The yardstick for pages: the minimum that a server must do. One thread, which waits with epoll, writes the
+//! same bytes after each empty line.
 //!
 //! The server parses nothing, has no paths and enforces no deadlines.
 
@@ -20,7 +20,7 @@ use crate::machine::Cores;
 
 /// Name in the report.
 pub const NAME: &str = "yardstick";
-/// Event data of the listening socket.
+/// The epoll event data of the listening socket.
 const LISTENER: u64 = u64::MAX;
 
 /// Starts the server as a process. Its response has the same body as `like`, and a header of the same length.
@@ -52,8 +52,8 @@ pub fn serve(address: &str, file: &Path) -> Result<()> {
     serve_connections(address, epoll::EventFlags::ET, |stream| stream, handle)
 }
 
-/// Accepts connections at `address` and calls `handle` for each readable one until an error occurs. Closes
-/// connections if `handle` returns false.
+/// Accepts connections at `address` and calls `handle` for each readable one until an error occurs. Closes a
+/// connection if `handle` returns false for it.
 pub fn serve_connections<C>(
     address: &str,
     flags: epoll::EventFlags,

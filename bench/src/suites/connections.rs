@@ -1,4 +1,4 @@
-//! The 1 KB page on 1 to 10,000 busy connections: requests a second and p99.
+//! The 1 KB page on 1 to 10,000 busy connections: requests per second and p99.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::peer::{frontdesk, yardstick};
 use crate::rounds::{find, interleave};
 
 const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
-/// The number of connections from which on a server is busy and p99 is compared.
+/// Minimum number of connections at which a server is busy and p99 is compared.
 const BUSY: usize = 64;
 const REQUEST: PageRequest = PageRequest::html(SMALL);
 
@@ -33,7 +33,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         let title = format!("{connections} connections");
         bench.log(&title);
         let mut load = bench.load(connections);
-        // Each connection needs a first response before the measurement begins.
+        // Each connection must have received a first response before the measurement begins.
         load.warm_up += Duration::from_micros(60 * connections as u64);
         let servers = interleave(
             bench.rounds,

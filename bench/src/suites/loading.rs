@@ -17,7 +17,7 @@ const TARGET_PAGES: u64 = 2_000;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// Names in the output of the benchmark, and titles.
+/// Names of the times in the benchmark's output, and their titles in the report.
 const TIMES: [(&str, &str); 5] = [
     ("load", "first load"),
     ("again", "nothing changed"),
@@ -67,7 +67,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// Runs the benchmark of loading a site with this number of pages. Returns its figures.
+/// Runs the benchmark that loads a site with this number of pages. Returns the benchmark's figures.
 fn run_load_benchmark(pages: u64) -> Result<Value> {
     let mut command = Command::new("cargo");
     command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);

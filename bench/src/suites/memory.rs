@@ -1,4 +1,4 @@
-//! Memory of the example site after the start, and with 10,000 idle connections.
+//! Memory that servers use for the example site: after the start, and with 10,000 idle connections.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use crate::rounds::Spread;
 const CONNECTIONS: usize = 10_000;
 /// Memory is read after it has been stable for this long.
 const STABLE: Duration = Duration::from_secs(2);
-/// The number of starts of each server.
+/// How many times each server is started.
 const STARTS: usize = 3;
 const PAGE: &str = "/";
 const FILE: &str = "/home.html";
@@ -88,7 +88,7 @@ fn start_frontdesk(bench: &Bench) -> Result<Peer> {
     frontdesk::start(bench, options)
 }
 
-/// Waits until the memory changes by less than 256 KiB, and reads it.
+/// Waits until the memory has changed by at most 256 KiB for [`STABLE`], and returns it.
 fn stable_memory(peer: &Peer) -> Result<Memory> {
     let began = Instant::now();
     let (mut memory, mut since) = (peer.memory()?, Instant::now());

@@ -64,7 +64,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let peers = [
         ours,
         content.start_general_path(bench)?,
-        // The page size determines which of them is faster.
+        // The page size determines which of the two is faster.
         files.start_nginx(bench, "nginx", true)?,
         files.start_nginx(bench, NGINX_WITHOUT_SENDFILE, false)?,
         files.start_caddy(bench)?,
@@ -137,7 +137,8 @@ fn measure_case(
     Ok(())
 }
 
-/// Measures nginx with and without sendfile, and removes the slower one. Returns a sentence for the report.
+/// Measures nginx with and without sendfile, and removes the slower one from `entrants`. Returns a sentence
+/// for the report.
 fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result<&'static str> {
     let cost = |entrant: &Entrant<'_>| {
         Ok::<_, anyhow::Error>(entrant.measure(load)?.cost().min(entrant.measure(load)?.cost()))
@@ -155,8 +156,8 @@ fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result
 }
 
 /// Measures frontdesk on one core and on both, with the same number of connections for each core. The load
-/// generator shares the cores, so requests for CPU time of the busiest thread are compared: that thread would
-/// be the first at its limit.
+/// generator shares the cores, so the comparison uses requests per CPU time of the busiest thread, which
+/// would be the first to reach its limit.
 fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) -> Result<()> {
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;

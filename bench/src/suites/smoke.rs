@@ -11,7 +11,7 @@ use crate::http::{Response, send};
 use crate::load;
 use crate::peer::{Peer, yardstick};
 
-/// A round is not repeated beyond this length.
+/// A round of at least this length is not repeated.
 const LONGEST_ROUND: Duration = Duration::from_secs(20);
 
 /// Checks HTML, Markdown and 304 responses of both sizes.

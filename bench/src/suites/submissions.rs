@@ -27,16 +27,16 @@ pub const CONTACT: Form = Form { path: "/api/contact", has_message: true };
 const ITEMS: Form = Form { path: "/items/contact", has_message: true };
 const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 
-/// Concurrent visitors, and the target as a ratio to the yardstick.
+/// Numbers of concurrent visitors, each with the target as a ratio to the yardstick.
 const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.4)];
-/// Concurrent visitors of all other measurements.
+/// Number of concurrent visitors in all other measurements.
 const VISITORS: usize = 64;
-/// Duration of a constant load, in which the intake must not grow without limit.
+/// Duration of a constant load, during which the intake must not grow without limit.
 const SUSTAINED: Duration = Duration::from_mins(1);
 /// Sizes of the inbox. The last one is measured only in a long run.
 const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// A quota that no source exceeds, so that limits are counted but refuse nothing.
+/// A quota that no source exceeds, so that requests are counted but never refused.
 const QUOTA: &str = "1000000";
 
 /// The channel of the measured site.
@@ -99,7 +99,7 @@ struct Running {
     peer: Peer,
     /// The data folder of frontdesk.
     data: PathBuf,
-    /// Removed with the server.
+    /// Removed when the server is dropped.
     _folder: Option<TempDir>,
 }
 
@@ -316,7 +316,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Starts a server. frontdesk stores in `data`, or in a temporary folder.
+    /// Starts a server. frontdesk stores its data in `data`, or in a temporary folder if `data` is `None`.
     fn start(&self, server: Server, data: Option<PathBuf>) -> Result<Running> {
         let bench = self.bench;
         let folder = tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?;
@@ -362,7 +362,7 @@ impl Setup<'_> {
 }
 
 /// Sends submissions from different visitors, on connections that are always busy or with random arrivals at
-/// `rate`. Also returns the number of acknowledged ones.
+/// `rate`. Also returns the number of acknowledged submissions.
 pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
     let response = http::send(peer.address, &fixed_request(form))?;
     ensure!(is_accepted(&response), "a submission gets {} from {}", response.status, peer.name);
@@ -372,7 +372,7 @@ pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64
         None => load::run(load, peer, visitors)?,
         Some(rate) => load::open::run(load, rate, number, peer, visitors)?,
     };
-    // The last submissions are still being stored.
+    // Gives the server time to store the last submissions.
     std::thread::sleep(Duration::from_millis(500));
     Ok((sample, acknowledged.into_inner()))
 }
@@ -390,7 +390,7 @@ fn is_accepted(response: &Response) -> bool {
     response.status == 204 || (response.status == 200 && response.body == b"{\"ok\":true}")
 }
 
-/// Measures the microseconds to overwrite and sync 64 KiB, as the median of 50.
+/// Measures how long it takes to overwrite and sync 64 KiB: the median of 50 runs, in microseconds.
 fn measure_sync(bench: &Bench) -> Result<f64> {
     const LENGTH: usize = 64 * 1024;
     const PLACES: u64 = 64;
@@ -437,7 +437,8 @@ impl Site {
     }
 }
 
-/// Options for frontdesk with limits that refuse nothing, which trusts the source addresses in the requests.
+/// Options that make frontdesk's limits refuse nothing, and make frontdesk trust the source addresses in the
+/// requests.
 pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
     let mut options =
         frontdesk::Options::new(frontdesk::NAME, site).set("SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
@@ -458,7 +459,8 @@ fn count_stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<
     Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
 }
 
-/// Inserts delivered submissions into a closed inbox that has `from`, until it has `to`.
+/// Inserts delivered submissions into a closed inbox that contains `from` submissions, until it contains
+/// `to`.
 fn fill_inbox(data: &Path, from: u64, to: u64) -> Result<()> {
     let now = jiff::Timestamp::now().as_millisecond();
     let first = now - 60 * 24 * 3_600_000;

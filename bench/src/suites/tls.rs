@@ -16,14 +16,15 @@ use crate::process;
 use crate::rounds::interleave;
 use crate::tls::{self, Identity};
 
-/// Connections of h2load, and concurrent requests on each.
+/// Number of connections that h2load opens.
 const CONNECTIONS: usize = 32;
+/// Number of concurrent requests on each connection of h2load.
 const STREAMS: usize = 10;
-/// Requests before the measurement.
+/// Number of requests before the measurement.
 const WARM_UP_REQUESTS: u64 = 3_000;
 /// Time limit for h2load, in seconds.
 const H2LOAD_TIMEOUT: &str = "120";
-/// Concurrent clients that open new connections.
+/// Number of concurrent clients that open new connections.
 const CLIENTS: usize = 16;
 
 /// Measures frontdesk, nginx and Caddy over HTTP/2 and with new connections.
@@ -65,8 +66,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// Measures one round with h2load, after a warm-up. Compares the body before the round, and the sum of the
-/// lengths after it.
+/// Measures one round with h2load, after a warm-up. Checks one body before the round, and the total length of
+/// all bodies after it.
 fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
     let url = format!("https://{}{}", peer.https_address()?, PageRequest::html(page).path_on(peer));
     let body = content.body(page.file, None)?;
@@ -111,7 +112,7 @@ fn start_h2load(headers: &[String], url: &str, requests: u64, log: &Path) -> Res
     command.spawn().context("h2load cannot be run")
 }
 
-/// Waits for h2load and returns its seconds. Fails if a response is wrong.
+/// Waits for h2load to end, and returns how many seconds it measured. Fails if a response is incorrect.
 fn finish_h2load(child: Child, body: &[u8], requests: u64) -> Result<f64> {
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "h2load fails or does not end: {}", output.status);
@@ -124,8 +125,8 @@ fn finish_h2load(child: Child, body: &[u8], requests: u64) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Parses the number of correct responses, the bytes of their bodies, and the seconds. `None` if there was a
-/// failure or the output is unknown.
+/// Parses the number of correct responses, the number of bytes in their bodies, and the duration in seconds.
+/// `None` if a request failed or the output's format is unknown.
 fn parse_h2load_output(output: &str) -> Option<(u64, u64, f64)> {
     let line = |begin: &str| output.lines().find_map(|line| line.strip_prefix(begin));
     let requests: Vec<&str> = line("requests: ")?.split(", ").collect();

@@ -1,6 +1,6 @@
 //! Queries text records over DNS (RFC 1035), for SPF, DKIM and DMARC.
 //!
-//! Sends one question at a time over UDP, and repeats it over TCP if the answer is truncated. Caches nothing.
+//! Sends one query at a time over UDP, and repeats it over TCP if the answer is truncated. Caches nothing.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE, TYPE};
 
-/// How long a name server may take to answer.
+/// Maximum time to wait for a name server's answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of name servers to query, as in the C library's resolver.
 const MAX_SERVERS: usize = 3;
@@ -121,7 +121,8 @@ fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) 
     if answer.id() == id { extract_texts(&answer) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// Extracts the text records from an answer. Fails on an error code other than a missing name.
+/// Extracts the text records from an answer. Fails on any error code except `NXDOMAIN` (the name does not
+/// exist).
 fn extract_texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
     match answer.rcode() {
         RCODE::NoError => {}
@@ -135,7 +136,7 @@ fn extract_texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
     Ok(answer.answers.iter().filter_map(|record| text(&record.rdata)).collect())
 }
 
-/// An unpredictable id from the system's random source, so that other hosts cannot forge an answer.
+/// An unpredictable query id from the system's random source, so that other hosts cannot forge an answer.
 fn random_id() -> u16 {
     let bytes = uuid::Uuid::now_v7().into_bytes();
     u16::from_be_bytes([bytes[14], bytes[15]])

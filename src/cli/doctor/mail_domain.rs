@@ -16,7 +16,8 @@ pub(super) enum CheckResult {
     Unknown(String),
 }
 
-/// Checks SPF, DKIM and DMARC of a domain. Without a selector, tries [`USUAL_SELECTORS`] for the DKIM key.
+/// Checks a domain's SPF, DKIM and DMARC records. Without a selector, tries [`USUAL_SELECTORS`] to find the
+/// DKIM key.
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,
@@ -44,8 +45,8 @@ pub(super) fn check_records(
     [("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
 }
 
-/// Finds the text record whose first part, up to `end`, is this version. Fails if there are several, with a
-/// message that begins with what `described` returns for their number.
+/// Finds the text record whose first part, up to `end`, is `version`. Fails if there are several such
+/// records; `described` turns their number into the beginning of the message.
 fn find_record<'a>(
     texts: &'a [String],
     (version, end): (&str, char),
@@ -96,7 +97,7 @@ fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     })
 }
 
-/// Checks the DMARC record of the domain, or else of the closest parent domain that has one.
+/// Checks the DMARC record of the domain or, if it has none, of the closest parent domain that has one.
 fn check_dmarc(
     domain: &str,
     ask: &dyn Fn(String) -> Result<Vec<String>, String>,

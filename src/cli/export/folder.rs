@@ -1,7 +1,8 @@
-//! Writes an export into its folder, atomically, and never replaces anything except an earlier export.
+//! Writes an export into its folder atomically. Never replaces anything except an earlier export.
 //!
 //! Writes all files into a new folder beside the output, syncs them, and exchanges both folders with one
-//! rename. Afterwards removes the files of the earlier export that its manifest lists and that are unchanged.
+//! rename. Then removes those files of the earlier export that its manifest lists and that have not been
+//! changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,7 +29,7 @@ pub(super) const BLAKE3: &str = "blake3";
 
 #[derive(Debug)]
 pub(super) struct ExportFolder {
-    /// Absolute and without symbolic links. May not exist yet.
+    /// Absolute and without symbolic links. The folder need not exist yet.
     pub path: PathBuf,
 }
 
@@ -41,7 +42,7 @@ enum ExistingContent {
 }
 
 impl ExportFolder {
-    /// Checks that an export of `site` may be written to `output`, and resolves the path of this folder.
+    /// Checks that an export of `site` may be written to `output`, and resolves the path of `output`.
     pub fn claim(output: &Path, site: &Path) -> anyhow::Result<Self> {
         let path = resolve(output)?;
         let is_within =
@@ -60,7 +61,7 @@ impl ExportFolder {
         Ok(folder)
     }
 
-    /// Determines the content of the folder. Fails if an export must not replace it.
+    /// Determines what the folder contains. Fails if an export must not replace it.
     fn examine(&self) -> anyhow::Result<ExistingContent> {
         let shown = self.path.display();
         let is_folder = match fs::symlink_metadata(&self.path) {
@@ -95,7 +96,7 @@ impl ExportFolder {
         Ok(ExistingContent::Export(files))
     }
 
-    /// Replaces the existing content with `files`, keyed by name. Returns whether this replaced an earlier
+    /// Replaces the existing content with `files`, keyed by name. Returns whether there was an earlier
     /// export.
     pub fn fill(&self, files: &BTreeMap<String, Bytes>) -> anyhow::Result<bool> {
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("export");
@@ -103,7 +104,7 @@ impl ExportFolder {
         fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         let draft = parent.join(format!(".{name}.{}", std::process::id()));
         let found = self.replace(&draft, files).inspect_err(|_| remove_files(&draft, files.keys()))?;
-        // Syncs the new name before the old files are removed.
+        // Syncs the rename to disk before the old files are removed.
         if let Ok(parent) = fs::File::open(parent) {
             let _ = parent.sync_all();
         }
@@ -126,8 +127,8 @@ impl ExportFolder {
         }
     }
 
-    /// Writes the files to `draft` and exchanges both folders. Returns the previous content, which is then in
-    /// `draft`.
+    /// Writes the files to `draft` and exchanges it with the output folder. Returns what the output folder
+    /// contained before, which is now in `draft`.
     fn replace(&self, draft: &Path, files: &BTreeMap<String, Bytes>) -> anyhow::Result<ExistingContent> {
         write_files(draft, files).with_context(|| format!("cannot write {}", draft.display()))?;
         // Checks again, because the folder may have changed during the write.
@@ -138,7 +139,7 @@ impl ExportFolder {
     }
 }
 
-/// Returns the absolute path without symbolic links. Its last components may not exist.
+/// Returns the absolute path without symbolic links. Its last components need not exist.
 fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     let absolute = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
     let mut rest = Vec::new();
@@ -158,8 +159,8 @@ fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The names of all files below a folder. Names that are not UTF-8 are converted lossily; an export has no
-/// such names.
+/// The names of all files in a folder and its subfolders. Names that are not UTF-8 are converted lossily; an
+/// export contains no such names.
 fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -178,7 +179,8 @@ fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     Ok(files)
 }
 
-/// The files in a folder's manifest with their hashes. `None` if the folder has no manifest of an export.
+/// The files that a folder's manifest lists, with their hashes. `None` if the folder does not contain the
+/// manifest of an export.
 fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     let manifest: Value = serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()?;
     if manifest["generator"] != GENERATOR {
@@ -188,7 +190,7 @@ fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     files.map(|(name, file)| Some((name.clone(), file[BLAKE3].as_str()?.to_owned()))).collect()
 }
 
-/// Creates a folder with these files and their folders, and waits until they are on the disk.
+/// Creates a folder with these files and their subfolders, and waits until everything is on disk.
 fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Result<()> {
     fs::create_dir(folder)?;
     for (name, bytes) in files {
@@ -222,7 +224,7 @@ fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Resu
     }
 }
 
-/// Removes the files with these names in a folder, and the folders that become empty. Ignores errors.
+/// Removes the files with these names from a folder, and any folders that become empty. Ignores errors.
 fn remove_files<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
     let mut folders = BTreeSet::from([folder.to_owned()]);
     for name in names {

@@ -1,10 +1,11 @@
-//! Writes `_headers` and `_redirects`, which several static hosts read. `docs/export.md` lists their limits.
+//! Writes `_headers` and `_redirects`, which several static hosts read. `docs/export.md` lists the limits of
+//! these hosts.
 
 use super::layout::{ExportLayout, UrlContent};
 use crate::pages::path;
 
-/// Renders `_headers`: the headers of each URL. Hosts join the values of a header from two matching rules, so
-/// each header is in one rule.
+/// Renders `_headers`: the headers of each URL. If two matching rules set a header, hosts join its values, so
+/// each header is written in only one rule.
 pub(super) fn headers(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n/*\n");
     write_headers(&mut text, &layout.common);
@@ -33,7 +34,7 @@ pub(super) fn redirects(layout: &ExportLayout) -> String {
     text
 }
 
-/// Encodes a path for `_headers`, including `*` and `:`, which would begin patterns.
+/// Encodes a path for `_headers`, including `*` and `:`, which would otherwise begin patterns.
 fn url_pattern(path: &str) -> String {
     path::encode(path).replace('*', "%2A").replace(':', "%3A")
 }

@@ -9,14 +9,14 @@ use crate::pages::negotiate::Encoding;
 use crate::pages::path;
 use crate::web::describe::{Description, EncodedResponses, RecordedResponse, UrlResponses};
 
-/// The longest name of a file or folder that every common file system accepts, in bytes.
+/// Maximum length of the name of a file or folder that every common file system accepts, in bytes.
 const MAX_NAME: usize = 255;
-/// The folder for bodies whose URL cannot be a file name.
+/// The folder for bodies whose URL cannot be used as a file name.
 const ASIDE: &str = "frontdesk-files";
 /// Names with a special meaning for static hosts.
 const RESERVED: [&str; 2] = ["_headers", "_redirects"];
 
-/// The files of a representation, identity first.
+/// The files of a representation. The first one is not encoded (identity).
 #[derive(Debug, Clone)]
 pub(super) struct StoredRepresentation(pub Vec<EncodedFile>);
 
@@ -30,7 +30,7 @@ pub(super) struct EncodedFile {
 }
 
 impl StoredRepresentation {
-    /// The file without an encoding.
+    /// The unencoded file.
     pub fn identity(&self) -> &EncodedFile {
         &self.0[0]
     }
@@ -55,12 +55,12 @@ impl UrlContent {
     }
 }
 
-/// The path in the export of a file that is served: `public/` and its name.
+/// The path of a served file within the export: `public/` and its name.
 pub(super) fn public_path(name: &str) -> String {
     format!("public/{name}")
 }
 
-/// All responses of a site, with the files of their bodies.
+/// All responses of a site, with the files that contain their bodies.
 #[derive(Debug)]
 pub(super) struct ExportLayout {
     /// Sorted by decoded path.
@@ -119,7 +119,7 @@ impl ExportLayout {
         reply.headers.iter().filter(|header| !self.common.contains(header) && !others.contains(&&*header.0))
     }
 
-    /// The headers that all responses have with the same value.
+    /// The headers that have the same value in all responses.
     fn common_headers(&self) -> Vec<(String, String)> {
         let spoken = self.places().filter_map(|place| match place {
             UrlContent::Page { neither: reply, .. } | UrlContent::Moved(reply) => Some(reply),
@@ -155,13 +155,14 @@ impl FileNames {
         aside
     }
 
-    /// Records that the file `name` has this content, and which folders it needs.
+    /// Records the content of the file `name`, and the folders that it needs.
     fn take(&mut self, name: &str, content: String) {
         self.folders.extend(name.match_indices('/').map(|(at, _)| name[..at].to_owned()));
         self.files.insert(name.to_owned(), content);
     }
 
-    /// Whether a file can have this name: no other content has it, and it conflicts with no folder.
+    /// Whether a file can have this name: it is valid, not reserved, not taken by other content, and does not
+    /// conflict with a folder.
     fn is_free(&self, name: &str, content: &str) -> bool {
         let is_writable = |segment: &str| !segment.is_empty() && segment.len() <= MAX_NAME;
         let mut above = name.match_indices('/').map(|(at, _)| &name[..at]);
@@ -186,8 +187,8 @@ impl FileNames {
         StoredRepresentation(coded.collect())
     }
 
-    /// Assigns files to the responses at one URL, preferably with these names: `single`, or those of a page's
-    /// HTML and Markdown.
+    /// Assigns files to the responses at one URL. The preferred name of a single file is `single`; those of a
+    /// page's HTML and Markdown are in `of_page`.
     fn place(&mut self, answers: UrlResponses, single: &str, of_page: [&str; 2]) -> UrlContent {
         match answers {
             UrlResponses::Negotiated { html, markdown, neither } => UrlContent::Page {

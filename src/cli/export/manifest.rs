@@ -1,5 +1,5 @@
-//! Writes `manifest.json`: every URL with its response, for rules of other servers. Documented in
-//! `docs/export.md`.
+//! Writes `manifest.json`: every URL with its response, from which rules for other servers can be generated.
+//! Documented in `docs/export.md`.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ fn add_file(value: &mut Value, coded: &EncodedFile) {
     }
 }
 
-/// Describes a response that is not a file: its status, location, headers and body.
+/// Describes a response that is not stored as a file: its status, location, headers and body.
 fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     let mut value = json!({ "status": reply.status });
     if let Some(location) = reply.header("location") {
@@ -97,7 +97,8 @@ fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     value
 }
 
-/// The headers of a response that are neither common to all responses nor in another member of its object.
+/// The headers of a response that are neither common to all responses nor contained in another member of the
+/// response's object.
 fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     headers_object(layout.own_headers(reply, &["etag", "location", "content-encoding"]))
 }

@@ -23,7 +23,7 @@ impl NginxMap {
     }
 
     /// Maps texts that match a regular expression to a value. The expression ignores case if it begins with
-    /// `*`. The first match counts; texts take precedence over expressions.
+    /// `*`. The first matching expression applies; texts take precedence over expressions.
     pub fn add_expression(&mut self, expression: &str, value: &str) -> &mut Self {
         self.add_text(&format!("~{expression}"), value)
     }
@@ -32,7 +32,7 @@ impl NginxMap {
         self.lines.len()
     }
 
-    /// The length of the longest text, in bytes, without regular expressions.
+    /// The length, in bytes, of the longest text that is not a regular expression.
     pub fn longest_text(&self) -> usize {
         let texts = self.lines.iter().filter(|(text, _)| !text.starts_with("\"~"));
         texts.map(|(text, _)| text.len()).max().unwrap_or_default()
@@ -49,7 +49,7 @@ impl fmt::Display for NginxMap {
     }
 }
 
-/// Quotes a word of the configuration. Variables stay variables.
+/// Quotes a word for nginx's configuration. nginx still expands variables in it.
 pub(super) fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,16 +1,17 @@
-//! Content negotiation in nginx: `map` blocks that choose as [`negotiate`] does, including quality values.
+//! Content negotiation in nginx: `map` blocks that make the same choices as [`negotiate`], including quality
+//! values.
 //!
-//! nginx matches regular expressions and uses their captures, but it cannot calculate. So each weight becomes
-//! at least four digits (`1000`, `0500`), and two weights are compared by their first different digit. A
-//! table of common field values comes first, because a lookup is faster.
+//! nginx matches regular expressions and uses their captures, but it cannot calculate. So each weight is
+//! converted to at least four digits (`1000`, `0500`), and two weights are compared by the first digit in
+//! which they differ. A table of common field values comes first, because a lookup is faster.
 
 use std::fmt::Write as _;
 
 use super::map::NginxMap;
 use crate::pages::negotiate::{self, Encoding, Media};
 
-/// The longest field value that is evaluated, in bytes. Real clients send less, and longer crafted values can
-/// take more than a millisecond.
+/// Maximum length of a field value that is evaluated, in bytes. Real clients send shorter ones, and
+/// evaluating a longer, crafted value can take more than a millisecond.
 pub(super) const MAX_VALUE: usize = 500;
 
 /// Values of `Accept` that browsers, tools, agents and feed readers send.
@@ -33,7 +34,7 @@ const KNOWN_ACCEPT: [&str; 16] = [
     "application/rss+xml",
 ];
 
-/// Values of `Accept-Encoding` that the same clients send.
+/// Values of `Accept-Encoding` that browsers, tools, agents and feed readers send.
 const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
     "",
     "gzip, deflate, br, zstd",
@@ -46,11 +47,11 @@ const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
     "identity",
 ];
 
-/// The letters of the encodings that a file has, in the order of preference.
+/// The letters for the encodings that a file can have, in order of preference.
 const LETTERS: [(Encoding, char); 3] =
     [(Encoding::Brotli, 'b'), (Encoding::Zstd, 'z'), (Encoding::Gzip, 'g')];
 
-/// Names the encodings of a file by one letter each, in the order of preference.
+/// Names the encodings of a file by one letter each, in order of preference.
 pub(super) fn encoding_letters(encodings: impl Iterator<Item = Encoding>) -> String {
     let has: Vec<Encoding> = encodings.collect();
     LETTERS.iter().filter(|(encoding, _)| has.contains(encoding)).map(|(_, letter)| letter).collect()
@@ -60,7 +61,7 @@ pub(super) fn encoding_letters(encodings: impl Iterator<Item = Encoding>) -> Str
 const QUOTED: &str = r#""(?:[^"\\\n]|\\.)*+""#;
 /// White space around members.
 const OWS: &str = r"[ \t]*+";
-/// Where a member ends.
+/// The end of a member.
 const END: &str = r"(?=[,\n])";
 
 /// Matches the rest of a list member: up to the next comma outside quotes.
@@ -89,19 +90,19 @@ fn after_weight() -> String {
 }
 
 /// Maps the field value in `source`, followed by ten digits, to the greatest weight of the member `name` in
-/// it. Without such a member, the weight is `otherwise`.
+/// it. Without this member, the weight is `otherwise`.
 fn weight_map(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap {
     let member = format!("{}{OWS}{name}{}", earlier_members(), parameters());
     let (rest, q) = (after_weight(), format!(";{OWS}q{OWS}={OWS}"));
-    // A later member with a greater weight: a common prefix of digits, then a greater digit. The order of two
-    // digits follows from the ten digits at the end. Missing digits are zeros.
+    // A later member has a greater weight if both weights begin with the same digits and its next digit is
+    // greater. The ten digits at the end of the text define the order of digits. Missing digits are zeros.
     let further = format!(r"\d*+{OWS}(?:;{})*+,{member}{q}0?+\.", rest_of_parameter());
     let rest = format!(r"\d*+{rest}");
     let greater = format!(
         r"(?!(\d{{0,2}})(?:(\d){further}\1(\d){rest}[^\n]*+\n\d*\2\d*\3|(?!\d){further}\1(?:0?[1-9]){rest}))"
     );
     let mut map = NginxMap::new(&format!("{source}\\n0123456789"), variable, otherwise);
-    // A member without a weight has the greatest one, 1.
+    // A member without a weight has the maximum weight, 1.
     map.add_expression(
         &format!(r"*^{member}(?:{q}1(?:\.0*+)?+{OWS}(?:;{})*+)?+{END}", rest_of_parameter()),
         "1000",
@@ -110,14 +111,15 @@ fn weight_map(source: &str, variable: &str, name: &str, otherwise: &str) -> Ngin
         &format!(r"*^{member}{q}0?+\.(?=\d{{0,2}}[1-9])(?={rest}){greater}(\d{{1,3}}+)"),
         "0$400",
     );
-    // Digits after the third matter only for weights below 0.001, which are not zero.
+    // Digits after the third matter only to distinguish a weight below 0.001 from zero.
     map.add_expression(&format!(r"*^{member}{q}0?+\.000\d*[1-9]{rest}"), "0001");
     map.add_expression(&format!(r"*^{member}{q}(?:0(?:\.\d*+)?+|\.\d++){rest}"), "0000");
     map
 }
 
-/// Matches a weight if a later weight in the list, separated by spaces, is greater: both begin with the same
-/// digits, and then the later one has a greater digit. The caller must not put a capture group before it.
+/// Matches a weight if a later weight in the space-separated list is greater: both begin with the same
+/// digits, and the next digit of the later one is greater. The caller must not put a capture group before
+/// this expression.
 fn less_than_later() -> String {
     let mut expression = String::from(r"(\d{0,3})(?:");
     for digit in 0..9 {
@@ -160,7 +162,7 @@ pub(super) fn media_maps() -> Vec<NginxMap> {
     weighed.add_expression(&format!("^{}", less_than_later()), "markdown");
     weighed.add_expression(r"^(\d{4})\d* \1\d*/1\z", "markdown");
 
-    // A field without a valid member counts as absent.
+    // A field without any valid member counts as absent.
     let token = "[!#$%&'*+.^_`|~0-9a-z-]++";
     let some_weight = format!(
         ";{OWS}q{OWS}={OWS}(?:1(?:\\.0*+)?+|0(?:\\.\\d*+)?+|\\.\\d++){OWS}(?:;{})*+",
@@ -229,7 +231,7 @@ pub(super) fn encoding_maps() -> Vec<NginxMap> {
         let chosen = negotiate::Codings::parse([known.as_bytes()]).choose(|_| true);
         encoding.add_text(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
     }
-    // The file has no other encodings.
+    // The file is available only unencoded.
     encoding.add_expression("^:", "");
     encoding.add_expression(&format!("^[^:]*:.{{{}}}", MAX_VALUE + 1), "");
     encoding.add_expression(&format!("^[^:]*:{}", &unclosed_quote()[1..]), "");

@@ -1,9 +1,9 @@
-//! Writes the configuration of nginx: `http.conf` describes the site in `map` blocks, `server.conf` is nearly
+//! Writes nginx's configuration: `http.conf` describes the site in `map` blocks, and `server.conf` is nearly
 //! the same for every site.
 //!
-//! It needs no modules. nginx sends files; variables select the file and the value of each header, by path
-//! (`$frontdesk_entry`), representation, encoding and result (`$frontdesk_answer`). The templates in `nginx/`
-//! contain what is the same for every site.
+//! The configuration needs no additional modules. nginx sends files; variables select the file and the value
+//! of each header, by path (`$frontdesk_entry`), representation, encoding and result (`$frontdesk_answer`).
+//! The templates in `nginx/` contain what is the same for every site.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -29,8 +29,8 @@ fn quote_literal(text: &str) -> String {
     quote(&escape_variables(text))
 }
 
-/// Replaces each `{{name}}` of a template with its value. If only spaces precede it in its line, all lines of
-/// the value are indented by them.
+/// Replaces each `{{name}}` of a template with its value. If only spaces precede it on its line, every line
+/// of the value gets the same indentation.
 fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     let mut parts = template.split("{{");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -64,9 +64,9 @@ fn exact_expression(text: &str) -> String {
     expression
 }
 
-/// The `map` blocks from files to their names and headers.
+/// The `map` blocks that map files to their names and headers.
 struct FileTable {
-    /// Numbers by name, in the order of the first use.
+    /// File numbers by status and name, in order of first use.
     numbers: HashMap<String, usize>,
     name: NginxMap,
     etag: NginxMap,
@@ -78,7 +78,7 @@ struct FileTable {
 }
 
 impl FileTable {
-    /// A table without files, whose default Cache-Control is the most frequent one.
+    /// An empty table whose default Cache-Control is the most frequent value in the site.
     fn new(layout: &ExportLayout) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for stored in layout.places().flat_map(UrlContent::stored) {
@@ -140,7 +140,7 @@ impl FileTable {
     }
 }
 
-/// Renders `http.conf`, for the block `http { }`.
+/// Renders `http.conf`, to be included in the `http { }` block.
 pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], options: &WebOptions) -> String {
     let mut maps = site_maps(layout);
     maps.extend(negotiation::media_maps());
@@ -157,8 +157,8 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
     fill_template(
         include_str!("nginx/http.conf"),
         &[
-            // A bucket must hold the longest text with nginx's own data, and the table needs several slots
-            // per text.
+            // A bucket must hold the longest text and nginx's own data, and the table needs several slots per
+            // text.
             ("bucket_size", (longest + 64).next_power_of_two().to_string()),
             ("table_size", (most * 4).next_power_of_two().max(2048).to_string()),
             ("replicas", replicas.join("\n")),
@@ -202,7 +202,7 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     for (path, _) in &layout.urls {
         *folded.entry(path.to_ascii_lowercase()).or_default() += 1;
     }
-    // The first line of a map is its default.
+    // The first line of each map is its default, so it is not counted.
     for (path, place) in &layout.urls {
         let id = match place {
             UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
@@ -284,7 +284,8 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     map
 }
 
-/// Returns the first response that `of` finds at a URL. All responses of that kind have the same headers.
+/// Returns the first response that `of` extracts from the content of a URL. All responses of that kind have
+/// the same headers.
 fn first_response<'a>(
     layout: &'a ExportLayout,
     of: impl Fn(&'a UrlContent) -> Option<&'a RecordedResponse>,
@@ -327,7 +328,8 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     )
 }
 
-/// The directives that replace or remove each header that replicas trust, so that clients cannot set it.
+/// The directives that replace or remove each header that replicas trust, so that clients cannot set these
+/// headers.
 fn forwarding_directives(options: &WebOptions) -> String {
     let lines = TRUSTED_HEADERS.iter().map(|name| {
         let value = match (*name, options.forwarded_header) {
@@ -343,7 +345,7 @@ fn forwarding_directives(options: &WebOptions) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Capitalizes a header name: `Content-Security-Policy`.
+/// Capitalizes each word of a header name, as in `Content-Security-Policy`.
 fn capitalize(name: &str) -> String {
     let mut words = name.split('-').map(|word| {
         let mut letters = word.chars();

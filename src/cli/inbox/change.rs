@@ -13,10 +13,10 @@ use crate::store::{Editor, Filter, InboxReader, Retry, StoreError};
 use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
 
-/// The reason for a hold if the operator gives no reason.
+/// The reason recorded for a hold if the operator gives none.
 const NO_REASON: &str = "held by the operator";
 
-/// Options that select deliveries. At least one is required, so that no operator retries everything by
+/// Options that select deliveries. At least one is required, so that an operator cannot retry everything by
 /// accident.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(required = true, multiple = true, args = ["ids", "parked", "channel", "since", "until", "form"])]
@@ -37,7 +37,7 @@ pub struct RetryOptions {
     form: Option<String>,
 }
 
-/// Makes deliveries due now, and prints their number. If no delivery matches, prints why.
+/// Makes the selected deliveries due now, and prints how many there are. If no delivery matches, prints why.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     let filter = Filter { form: options.form.clone(), ..options.period.filter(console.now) };

@@ -13,7 +13,7 @@ use crate::store::disk::MinFree;
 use crate::store::{DatabaseUrl, InboxReader};
 use crate::submission::delivery::Route;
 
-/// The width of a table in columns if the terminal does not report its width.
+/// The width of a table, in terminal columns, if the terminal does not report its width.
 const DEFAULT_WIDTH: usize = 100;
 
 /// The streams and the environment of a command.

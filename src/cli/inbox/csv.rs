@@ -1,7 +1,7 @@
-//! Submissions as CSV: RFC 4180, in UTF-8, and harmless in a spreadsheet.
+//! Writes submissions as CSV (RFC 4180) in UTF-8 that is safe to open in a spreadsheet.
 //!
-//! A field that a spreadsheet would evaluate as a formula gets a leading `'`. JSON lines contain every byte
-//! as it was sent.
+//! A field that a spreadsheet would evaluate as a formula gets a leading `'`. JSON lines contain every field
+//! exactly as it was sent.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -21,7 +21,7 @@ pub(super) fn write(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
-    // These columns are members of the JSON object.
+    // These columns are also members of the JSON object.
     let columns = [
         &["id", "form", "received_at", "status"][..],
         &all_field_names(),
@@ -57,7 +57,7 @@ fn format_reasons(reasons: &[ScreeningReason]) -> String {
     reasons.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
-/// The names of all fields in the order of the forms, without duplicates.
+/// The names of the fields of all forms, in the order of the forms and without duplicates.
 fn all_field_names() -> Vec<&'static str> {
     let mut names = Vec::new();
     for field in
@@ -70,7 +70,7 @@ fn all_field_names() -> Vec<&'static str> {
     names
 }
 
-/// Writes one line. Quotes values as CSV requires, and disarms those that a spreadsheet would evaluate.
+/// Writes one record. Quotes values as CSV requires, and disarms those that a spreadsheet would evaluate.
 fn write_record<'a>(
     values: impl Iterator<Item = &'a str>,
     to_terminal: bool,

@@ -1,7 +1,7 @@
-//! Submissions as JSON, one object per line, safe in a terminal.
+//! Formats submissions as JSON, one object per line, which is safe to print on a terminal.
 //!
-//! Members with a leading `_` are about the submission, like `id`, `form`, `received_at` and `status`. No
-//! field's name begins with `_`.
+//! Members whose names begin with `_` describe the submission, as do `id`, `form`, `received_at` and
+//! `status`. The name of a form field never begins with `_`.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::forms::text::is_unsafe;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, Obstacle};
 
-/// Writes each submission as a JSON object in one line. Returns their number.
+/// Writes each submission as a JSON object on one line. Returns the number of submissions.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     out: &mut dyn Write,
@@ -26,7 +26,7 @@ pub(super) fn write(
     Ok(count)
 }
 
-/// Formats a value in one line, with escapes for characters that could control a terminal.
+/// Formats a value on one line, with escapes for characters that could control a terminal.
 pub(super) fn to_line(value: &Value) -> String {
     let mut line = String::new();
     for c in value.to_string().chars() {
@@ -42,7 +42,7 @@ pub(super) fn to_line(value: &Value) -> String {
     line
 }
 
-/// A submission as it is listed. `_held`, `_released_at` and `_sealed` exist only if they apply;
+/// A submission as it appears in a listing. `_held`, `_released_at` and `_sealed` exist only if they apply;
 /// `_score` is null if the submission was not screened.
 pub(super) fn submission_object(submission: &Submission) -> Value {
     let mut object = json!({

@@ -13,7 +13,7 @@ use super::selection::{SelectedSubmissions, SelectionOptions};
 use super::{csv, json, table};
 use crate::cli::output::{counted, with_hint};
 
-/// The default limit of a table on a terminal.
+/// Default number of submissions in a table on a terminal.
 const TERMINAL_LIMIT: usize = 50;
 
 /// Exports the selected submissions.
@@ -38,7 +38,7 @@ pub struct SubmissionExport {
 /// Prints the selected submissions as a table. On a terminal, also prints how to see more of them.
 pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let limit = which.limit.or(console.is_terminal.then_some(TERMINAL_LIMIT));
-    // Requests one more than the limit, to find out whether there are more.
+    // Requests one submission more than the limit, to find out whether there are more.
     let ask = limit.map(|limit| limit.saturating_add(1));
     let inbox = console.inbox.as_deref();
     let mut selected = SelectedSubmissions::new(inbox, which, ask, console.now, &mut *console.err)?;
@@ -93,7 +93,7 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
     Ok(code)
 }
 
-/// Lets `write` fill a file that only its owner can read, and returns the result. Replaces an existing file
+/// Calls `write` with a file that only its owner can read, and returns its result. Replaces an existing file
 /// only with `force`.
 fn write_to_file(
     path: &Path,
@@ -105,7 +105,8 @@ fn write_to_file(
         options.write(true).mode(0o600);
         let file = if force {
             let file = options.create(true).truncate(true).open(path)?;
-            // An existing file has its own mode. A device or a pipe keeps it.
+            // An existing file keeps its mode when it is opened. The mode of a device or a pipe is not
+            // changed.
             if file.metadata()?.is_file() {
                 file.set_permissions(Permissions::from_mode(0o600))?;
             }

@@ -110,14 +110,14 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     {
         return Ok(ExitCode::FAILURE);
     }
-    // Submissions that arrived after the count are not covered by the confirmation, and stay.
+    // Submissions that arrived after the count are not covered by the confirmation, so they are kept.
     let before = held.received.map_or(Timestamp::MIN, |(_, last)| last + Duration::from_millis(1));
     let filter = HeldFilter { before: Some(before), ..filter };
     let erased = Editor::open(console.place)?.discard_held(&filter).context(INCOMPLETE)?;
     Ok(report_removal(&erased, console)?)
 }
 
-/// Removes the submissions that are held, and reports why the others were not removed.
+/// Removes the given submissions that are held, and reports why the others were not removed.
 fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     if console.inbox.is_none() {
@@ -136,7 +136,7 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
         return Ok(ExitCode::FAILURE);
     }
     let ids: Vec<Uuid> = held.iter().map(|submission| submission.id).collect();
-    // Runs without ids as well: an earlier call may have left removed data in the log.
+    // Runs even without ids: an earlier call may have left removed data in the log.
     let erased = Editor::open(console.place)?.discard(&ids).context(INCOMPLETE)?;
     let code = report_removal(&erased, console)?;
     let stayed = held.len().saturating_sub(erased.submissions);
@@ -147,10 +147,10 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     Ok(if missing + others.len() + stayed == 0 { code } else { ExitCode::FAILURE })
 }
 
-/// The context of an error after which some submissions may be removed.
+/// The context of an error after which some submissions may already have been removed.
 const INCOMPLETE: &str = "only some of them were removed; run the same command again";
 
-/// Asks whether to remove this many held submissions, received from `first` to `last`.
+/// Formats the question whether to remove this many held submissions, received from `first` to `last`.
 fn removal_question(count: usize, first: Timestamp, last: Timestamp) -> String {
     let held = counted(count, "held submission");
     let received = if first == last {
@@ -194,11 +194,11 @@ pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow
     Ok(report_removal(&erased, console)?)
 }
 
-/// The exit code of wrong usage.
+/// The exit code for incorrect usage.
 const USAGE: u8 = 2;
 
-/// Refuses to remove anything without `--yes` if the operator cannot be asked. Returns the exit code of the
-/// refusal, or `None` if the command may continue.
+/// Refuses to remove anything without `--yes` if the operator cannot be asked to confirm. Returns the exit
+/// code of the refusal, or `None` if the command may continue.
 fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option<ExitCode>> {
     if yes || console.answers.is_some() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Selects the submissions of a command: by options, or by ids and unambiguous prefixes of ids.
+//! Selects the submissions that a command applies to: by options, or by ids and unambiguous prefixes of ids.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -92,8 +92,8 @@ impl SelectionOptions {
     }
 }
 
-/// Resolves the id, or prefix of an id, after which a listing continues. A complete id is valid even if its
-/// submission was removed.
+/// Resolves the id, or the prefix of an id, after which a listing continues. A complete id is valid even if
+/// its submission was removed.
 fn resolve_before(reader: &InboxReader, id: &str) -> anyhow::Result<Uuid> {
     if let Ok(id) = Uuid::try_parse(id) {
         return Ok(id);
@@ -102,7 +102,7 @@ fn resolve_before(reader: &InboxReader, id: &str) -> anyhow::Result<Uuid> {
 }
 
 /// Iterates over the selected submissions, newest first, and opens sealed ones with the identity. Reports and
-/// counts submissions that the identity does not open.
+/// counts submissions that the identity cannot open.
 pub(super) struct SelectedSubmissions<'a> {
     listing: Option<Listing<'a>>,
     words: Option<String>,
@@ -110,11 +110,11 @@ pub(super) struct SelectedSubmissions<'a> {
     left: usize,
     identity: Option<AgeIdentity>,
     err: &'a mut dyn Write,
-    /// Submissions that the identity does not open.
+    /// Number of submissions that the identity could not open.
     failed: usize,
-    /// Sealed submissions that could not be searched.
+    /// Number of sealed submissions that could not be searched.
     unsearched: usize,
-    /// Submissions that were returned sealed.
+    /// Number of submissions that were returned sealed.
     sealed: usize,
 }
 
@@ -139,7 +139,8 @@ impl<'a> SelectedSubmissions<'a> {
         Ok(SelectedSubmissions { listing, words, left, identity, err, failed: 0, unsearched: 0, sealed: 0 })
     }
 
-    /// Prints how many submissions were not searched. Returns failure if the identity did not open one.
+    /// Prints how many submissions were not searched. Returns failure if the identity could not open all
+    /// submissions.
     pub(super) fn finish(&mut self) -> io::Result<ExitCode> {
         if self.unsearched > 0 {
             writeln!(
@@ -221,7 +222,7 @@ pub(super) fn open_inbox(place: &DatabaseUrl) -> Result<Option<InboxReader>, Sto
 }
 
 /// Finds the submission whose id begins with `id`. The inner error reports that no submission matches, or
-/// several do.
+/// that several do.
 pub(super) fn find(
     reader: Option<&InboxReader>,
     id: &str,
@@ -244,7 +245,7 @@ pub(super) fn find(
 }
 
 /// Finds submissions by ids or prefixes, without duplicates. Prints an error for each id that matches none or
-/// several, and also returns the number of these.
+/// several, and also returns the number of these ids.
 pub(super) fn find_all(
     ids: &[String],
     console: &mut Console<'_>,

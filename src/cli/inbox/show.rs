@@ -100,7 +100,7 @@ fn write_details(
     Ok(())
 }
 
-/// Formats points, signal and detail of a reason: `60 honeypot: the hidden field is filled in`.
+/// Formats a reason's points, signal and detail: `60 honeypot: the hidden field is filled in`.
 fn describe_reason(reason: &ScreeningReason) -> String {
     let detail = if reason.detail.is_empty() { String::new() } else { format!(": {}", reason.detail) };
     format!("{} {}{detail}", reason.points, reason.signal.name())
@@ -130,7 +130,7 @@ fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> s
     Ok(())
 }
 
-/// Describes a delivery attempt: number, begin, outcome, duration and the receiver's reply.
+/// Describes a delivery attempt: its number, start time, outcome and duration, and the receiver's reply.
 fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
     let begin = format!("{}. {}", attempt.number, format_time(attempt.began_at));
     match &attempt.end {

@@ -49,7 +49,7 @@ pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first day of a period of `days` days that ends with today, in UTC.
+/// The first day of a period of `days` days that ends today, in UTC.
 pub(super) fn first_day(now: Timestamp, days: u16) -> Date {
     let today = now.to_zoned(TimeZone::UTC).date();
     today.saturating_sub((i32::from(days) - 1).days())
@@ -69,7 +69,7 @@ fn total_count(tallies: &[DailyCount]) -> usize {
     tallies.iter().map(|tally| tally.count).sum()
 }
 
-/// The counts as a JSON object, with the days from `first` on.
+/// The counts as a JSON object. Omits days before `first`.
 fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Value {
     let days = tallies.iter().filter(|tally| tally.day >= first).map(|tally| {
         json!({
@@ -100,7 +100,7 @@ fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Va
     })
 }
 
-/// Prints the counts by status, form, day and channel, with the days from `first` on.
+/// Prints the counts by status, form, day and channel. Omits days before `first`.
 fn write_text(
     tallies: &[DailyCount],
     channels: &[ChannelState],
@@ -170,8 +170,8 @@ fn format_counts<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<Stri
     pieces
 }
 
-/// Writes the head and the pieces after it, wrapped to `width` columns. Further lines are indented by the
-/// width of the head.
+/// Writes `head` followed by `pieces`, wrapped to `width` columns. Continuation lines are indented by the
+/// width of `head`.
 pub(super) fn write_wrapped(
     head: &str,
     pieces: &[String],

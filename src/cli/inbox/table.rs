@@ -1,6 +1,6 @@
-//! Submissions as a table for a terminal.
+//! Formats submissions as a table for a terminal.
 //!
-//! Shows control, escape, bidirectional and invisible characters by their code points, so that a submission
+//! Shows control, escape, bidirectional and invisible characters as their code points, so that a submission
 //! cannot control the terminal.
 
 use std::io::Write;
@@ -14,13 +14,13 @@ use crate::submission::{Screening, Status, Submission};
 pub(super) const GAP: &str = "  ";
 /// Shown instead of the fields of a sealed submission.
 pub(super) const SEALED: &str = "(sealed: --identity FILE opens it)";
-/// Length of the prefix of an id that contains the time of arrival in milliseconds.
+/// Length of an id prefix that contains the time of arrival in milliseconds.
 const SHORT_ID: usize = 13;
-/// Length of the prefix of an id that contains the time and 14 further bits, which is unique in practice.
+/// Length of an id prefix that contains the time and 14 more bits, which make it unique in practice.
 const LONGER_ID: usize = 18;
-/// Minimum width of the last column, in columns of the terminal.
+/// Minimum width of the last column, in terminal columns.
 const MIN_DETAILS: usize = 10;
-/// Minimum width of the e-mail addresses, in columns of the terminal.
+/// Minimum width of the e-mail column, in terminal columns.
 const MIN_EMAIL: usize = 16;
 
 const TITLES: [&str; 6] = ["ID", "RECEIVED (UTC)", "FORM", "STATUS", "E-MAIL", "DETAILS"];
@@ -127,7 +127,7 @@ pub(super) fn write_line(
     writeln!(out, "{}", [id, received, form, status, rest].join(GAP).trim_end())
 }
 
-/// Colors a text by status if `colors` is set. Statuses that need the operator stand out.
+/// Colors a text by status if `colors` is set. Statuses that need the operator's attention stand out.
 fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     let style = match status.filter(|_| colors) {
         Some(Status::Held) => AnsiColor::Yellow.on_default(),
@@ -138,7 +138,7 @@ fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Cuts ids to the shortest length at which they differ. Expects them in descending order.
+/// Cuts ids to the shortest length at which they all differ. Expects them in descending order.
 fn shorten_ids(rows: &mut [TableRow]) {
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let longest = rows.windows(2).map(|pair| shared(&pair[0].cells[0], &pair[1].cells[0]) + 1).max();

@@ -24,7 +24,7 @@ impl TimeArgument {
             })
     }
 
-    /// The point in time, with an age counted back from `now`; at earliest the first representable time.
+    /// The point in time. An age is counted back from `now`, but not beyond the earliest representable time.
     pub(super) fn at(self, now: Timestamp) -> Timestamp {
         match self {
             TimeArgument::At(moment) => moment,

@@ -28,9 +28,10 @@ const POLL_MISSING: Duration = Duration::from_secs(1);
 pub(super) struct InboxWatch {
     form: Option<String>,
     newest: Option<Uuid>,
-    /// Recent submissions: with several servers, a submission with an earlier id may be committed later.
+    /// Ids of recent submissions. With several servers, a submission may be committed later than one with a
+    /// higher id.
     seen: HashSet<Uuid>,
-    /// The error of the last query. A repeated error is reported once.
+    /// The error of the last query. A repeated error is reported only once.
     last_error: Option<String>,
 }
 
@@ -103,8 +104,8 @@ impl InboxWatch {
     }
 }
 
-/// The lowest id of one minute before this id. Ids begin with the time of arrival in milliseconds (RFC 9562
-/// §5.7), in the upper 48 bits.
+/// Moves an id back by one minute. Ids begin with the time of arrival in milliseconds (RFC 9562 §5.7), in the
+/// upper 48 bits.
 fn minute_before(id: Uuid) -> Uuid {
     const MINUTE: u128 = 60_000 << 80;
     Uuid::from_u128(id.as_u128().saturating_sub(MINUTE))
@@ -131,7 +132,8 @@ pub(super) fn run(
     }
 }
 
-/// Exits once standard output is closed. A write would notice that only with the next submission.
+/// Exits the process as soon as standard output is closed. Otherwise, the process would notice this only when
+/// it writes the next submission.
 fn exit_on_closed_output() -> std::io::Result<()> {
     let wait = || {
         let stdout = std::io::stdout();

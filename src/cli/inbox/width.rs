@@ -1,14 +1,14 @@
-//! The width of text in columns of a terminal; padding, cutting and wrapping.
+//! Measures the width of text in terminal columns; pads, cuts and wraps text.
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// The width of a text as the sum over its characters, which is how most terminals count: two columns for
-/// East Asian characters and emoji, zero for combining marks.
+/// The width of a text: the sum of the widths of its characters, which is how most terminals count. East
+/// Asian characters and emoji take two columns, combining marks none.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
 }
 
-/// Control characters count as one column. Callers replace them before they print.
+/// The width of a character. Control characters count as one column; callers replace them before printing.
 fn char_columns(c: char) -> usize {
     c.width().unwrap_or(1)
 }
@@ -18,7 +18,7 @@ pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Cuts the text to `width` columns, with `…` at the end of a cut text.
+/// Cuts the text to `width` columns, and marks the end of a cut text with `…`.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

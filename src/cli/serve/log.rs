@@ -24,7 +24,7 @@ use crate::config;
 use crate::fault::{Fault, Severity};
 use crate::web;
 
-/// Maximum number of lines in the queue. Most lines have about 200 bytes, so a full queue needs less than
+/// Maximum number of lines in the queue. Most lines are about 200 bytes long, so a full queue needs less than
 /// 2 MB.
 const MAX_QUEUED: usize = 8192;
 /// Lines are joined into writes of up to this many bytes, the default capacity of a pipe.
@@ -32,7 +32,7 @@ const MAX_WRITE: usize = 64 * 1024;
 /// How long a flush waits for the queue to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The handle of the log. Dropping it flushes the queue.
+/// The handle to the log. Dropping it flushes the queue.
 #[derive(Debug)]
 pub(super) struct ServerLog {
     pub(super) is_json: bool,
@@ -42,7 +42,7 @@ pub(super) struct ServerLog {
 impl ServerLog {
     /// Installs the log for this process, and logs panics.
     ///
-    /// Drops events from libraries, because at lower levels they may quote requests.
+    /// Drops events from libraries, because libraries may quote requests at lower log levels.
     pub(super) fn start(options: config::LogOptions) -> Self {
         let is_terminal = io::stderr().is_terminal();
         let is_json = match options.format {
@@ -64,7 +64,7 @@ impl ServerLog {
         } else {
             layer.with_ansi(colours).boxed()
         };
-        // A log that is already installed stays in place, as in tests.
+        // If a log is already installed, as in tests, it stays in place.
         let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
         let last = queue.clone();
         std::panic::set_hook(Box::new(move |panic| {
@@ -74,8 +74,8 @@ impl ServerLog {
             let message = describe_panic(panic.payload());
             tracing::error!(place, thread = name.unwrap_or("(unnamed)"), "{message}");
             last.flush();
-            // A panic in a worker affects one connection. Any other thread would stop doing its work, so the
-            // process aborts, and the service manager restarts it without loss.
+            // A panic in a worker affects only one connection. Any other thread would stop doing its work, so
+            // the process aborts, and the service manager restarts it without loss.
             if !name.is_some_and(|name| name.starts_with(web::WORKER)) {
                 std::process::abort();
             }
@@ -116,8 +116,8 @@ impl Drop for ServerLog {
     }
 }
 
-/// The message about a panic. Includes the panic's own message only if it is constant: a formatted one could
-/// contain a visitor's data.
+/// The log message for a panic. Includes the panic's own message only if it is constant: a formatted one
+/// could contain a visitor's data.
 fn describe_panic(payload: &(dyn Any + Send)) -> String {
     let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));
     format!("this is a bug: a thread panicked{}", reason.unwrap_or_default())
@@ -125,7 +125,7 @@ fn describe_panic(payload: &(dyn Any + Send)) -> String {
 
 enum LogMessage {
     Line(Vec<u8>),
-    /// The writer drops the sender once all earlier lines are written.
+    /// The writer drops the sender after it has written all earlier lines.
     Flush(Sender<()>),
 }
 
@@ -150,11 +150,11 @@ impl LogQueue {
         Self { sender, lost }
     }
 
-    /// Waits until the queue is written, up to [`FLUSH_TIMEOUT`].
+    /// Waits until all queued lines are written, for at most [`FLUSH_TIMEOUT`].
     pub(super) fn flush(&self) {
         let (done, written) = mpsc::channel();
         if self.sender.try_send(LogMessage::Flush(done)).is_ok() {
-            // Ends when the writer drops `done`, or with the timeout.
+            // Returns when the writer drops `done`, or after the timeout.
             let _ = written.recv_timeout(FLUSH_TIMEOUT);
         }
     }

@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The socket of the service manager. Without one, notifications do nothing.
+/// The connection to the service manager. Without a service manager, notifications do nothing.
 #[derive(Debug, Default)]
 pub(super) struct ServiceManager {
     manager: Option<(UnixDatagram, SocketAddr)>,
@@ -26,7 +26,8 @@ impl ServiceManager {
         })
     }
 
-    /// Opens a socket for messages to the manager's socket: a path, or `@` and an abstract name.
+    /// Opens a socket for sending messages to the manager's socket, whose `name` is a path, or `@` and an
+    /// abstract name.
     fn connect(name: &OsStr) -> io::Result<Self> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -50,7 +51,7 @@ impl ServiceManager {
         self.send(&format!("READY=1\nSTATUS={}", status.replace(['\n', '\r'], " ")));
     }
 
-    /// Reports that a reload has begun. Call [`Self::notify_ready`] when it ends, even if it failed.
+    /// Reports that a reload has begun. Call [`Self::notify_ready`] when the reload ends, even if it fails.
     pub(super) fn notify_reloading(&self) {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading the site", monotonic_micros()));
     }

@@ -6,7 +6,7 @@
 
 use crate::config::Config;
 
-/// Descriptors that are reserved for the inbox, deliveries and reloads.
+/// Number of descriptors that are reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
 
 /// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` needs. If
@@ -39,21 +39,21 @@ fn connections_within(descriptors: u64) -> usize {
     usize::try_from(possible).unwrap_or(usize::MAX).max(1)
 }
 
-/// Runs work that allocates much memory for a short time. A thread keeps freed memory for reuse until it
-/// ends, so the work runs in a new one.
+/// Runs `work`, which allocates a lot of memory for a short time, in a new thread: a thread keeps freed
+/// memory for reuse until it ends.
 pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let result = std::thread::scope(|scope| scope.spawn(work).join());
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Allocations of this many bytes and more are mapped separately, and unmapped when they are freed. This is
-/// glibc's initial value, which glibc raises up to 32 MiB unless it is set. Loading a site allocates and
-/// frees tens of megabytes, and glibc would keep most of them.
+/// glibc's initial value, which glibc raises to as much as 32 MiB unless the program sets it. Loading a site
+/// allocates and frees tens of megabytes, most of which glibc would otherwise keep.
 #[cfg(target_env = "gnu")]
 const MMAP_THRESHOLD: libc::c_int = 128 * 1024;
 
-/// Keeps glibc's allocator from holding free memory. Call it before anything large is allocated. Does nothing
-/// with other C libraries.
+/// Keeps glibc's allocator from holding on to freed memory. Must be called before anything large is
+/// allocated. Does nothing with other C libraries.
 pub(super) fn configure_allocator() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt(3) accepts any value for any parameter, may be called at any time, and rejects values
@@ -81,8 +81,8 @@ pub(super) fn enter_idle_class() {
     {
         // SAFETY: all fields are integers, and this class requires 0.
         let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-        // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0 it affects
-        // the calling thread alone. The C library's own function does not do that everywhere.
+        // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0, the call
+        // affects only the calling thread. This is not true of the C library's own function everywhere.
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters) };
     }
 }

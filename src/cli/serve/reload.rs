@@ -1,4 +1,5 @@
-//! Reloads site and configuration: replaces both at once, or keeps serving the previous ones and logs why.
+//! Reloads the site and its configuration: replaces both at once, or keeps serving the previous ones and logs
+//! the reason.
 
 #![expect(clippy::disallowed_methods, reason = "reloads are timed")]
 
@@ -26,7 +27,8 @@ use crate::store::disk::MinFree;
 use crate::web::agent::Agents;
 use crate::web::{AppState, Snapshot};
 
-/// How long a folder must be unchanged before it is read. Editors and copies change files in several steps.
+/// How long a folder must remain unchanged before it is read. Editors and copy programs change files in
+/// several steps.
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
 /// Maximum wait for a quiet period: some folders change continuously.
 const MAX_SETTLE: Duration = Duration::from_secs(5);
@@ -40,8 +42,8 @@ pub(super) enum ReloadReason {
     Encoded,
 }
 
-/// Bytes of bodies that are compressed before a new site is served. Less than at the start, because unchanged
-/// bodies keep their encodings, and an edit should be visible at once.
+/// How many bytes of bodies are compressed before a new site is served. Fewer than at the start, because
+/// unchanged bodies keep their encodings, and an edit should be visible at once.
 const COMPRESSED_AT_RELOAD: usize = 128 << 10;
 /// How often replaced sites are checked for requests that still use them.
 const RETIREMENT_CHECK: Duration = Duration::from_secs(1);
@@ -58,15 +60,15 @@ pub(super) struct Reloader {
     pub(super) worker: Arc<DeliveryWorker>,
     pub(super) notify: Arc<ServiceManager>,
     pub(super) config: Config,
-    /// Results of the last load, for unchanged files.
+    /// Results of the last load, which are reused for unchanged files.
     pub(super) previous: LoadCache,
     pub(super) encodings: Arc<Encodings>,
     /// Triggers a reload from the encoding thread.
     pub(super) reasons: Sender<ReloadReason>,
 }
 
-/// Replaced snapshots that requests may still use. Freeing a large site takes time, so this thread keeps a
-/// reference and drops it last.
+/// Replaced snapshots that requests may still use. Freeing a large site takes time, so the reload thread
+/// keeps a reference to each and drops it last.
 type Retired = Vec<Arc<Snapshot>>;
 
 impl Reloader {
@@ -101,8 +103,8 @@ impl Reloader {
         }
     }
 
-    /// Compresses the served site in the background, at first quickly and then as strongly as possible.
-    /// Setting the returned flag stops it.
+    /// Compresses the served site in the background, first quickly and then as strongly as possible. Setting
+    /// the returned flag stops the compression.
     fn start_encoding(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         let (site, encodings) = (self.desk.snapshot.load().site.clone(), self.encodings.clone());
@@ -130,7 +132,7 @@ impl Reloader {
         stop
     }
 
-    /// Serves the same site with its stronger encodings.
+    /// Serves the same site with stronger encodings.
     fn serve_stronger_encodings(&self) {
         let live = self.desk.snapshot.load_full();
         let site = Arc::new(live.site.strengthened(&self.encodings));
@@ -174,7 +176,7 @@ impl Reloader {
             refuse_errors(faults).map(|warnings| (config, warnings))
         };
         let (config, mut faults) = load(None)?;
-        // Checks the new certificate even if it takes effect after a restart.
+        // Checks the new certificate even if it takes effect only after a restart.
         faults.extend(config.clone().with_base_url(self.address).certificate_faults());
         let mut faults = refuse_errors(faults)?;
         let (effective, _) = load(Some(&self.config))?;
@@ -195,7 +197,7 @@ impl Reloader {
         }
         process::raise_descriptor_limit(&mut config);
         let live = Arc::new(compose_snapshot(&config, site, &self.worker, Some((&self.config, &before))));
-        // New submissions are queued for the new channels before the worker delivers to these.
+        // New submissions are queued for the new channels before the worker delivers to them.
         self.desk.store.channels.store(config.store.channels.clone().into());
         self.desk.intake.reconfigure(config.intake.clone());
         self.desk.disk.reconfigure(min_free(&config));
@@ -256,7 +258,7 @@ pub(super) fn compose_snapshot(
     }
 }
 
-/// The options of the delivery worker in a configuration.
+/// Extracts the options of the delivery worker from a configuration.
 pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     WorkerOptions {
         place: config.store.url.clone(),
@@ -266,7 +268,7 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     }
 }
 
-/// Discards triggers of reloads until there were none for [`QUIET_PERIOD`], or [`MAX_SETTLE`] has passed.
+/// Discards reload triggers until none has arrived for [`QUIET_PERIOD`], or until [`MAX_SETTLE`] has passed.
 fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>) {
     let began = Instant::now();
     while began.elapsed() < MAX_SETTLE {
@@ -277,7 +279,8 @@ fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>) {
     }
 }
 
-/// The space to keep free on the data folder's file system. With PostgreSQL no submissions are stored there.
+/// The space to keep free on the data folder's file system. With PostgreSQL, no space is kept free, because
+/// the data folder contains no submissions.
 pub(super) fn min_free(config: &Config) -> MinFree {
     match config.store.url.file() {
         Some(_) => config.maintenance.min_free,
@@ -286,7 +289,7 @@ pub(super) fn min_free(config: &Config) -> MinFree {
 }
 
 /// Triggers a reload whenever a file in `folder` changes, except for files in the data folder. Stops when the
-/// watcher is dropped.
+/// returned watcher is dropped.
 pub(super) fn watch_folder(
     folder: &Path,
     config: &Config,
@@ -299,8 +302,8 @@ pub(super) fn watch_folder(
     let name = config.store.url.file().and_then(Path::file_name).map(ToOwned::to_owned);
     let encodings = data.join(site::ENCODINGS);
     let concerns = move |path: &PathBuf| {
-        // The data folder may be the site's folder. Then the database, SQLite's files beside it and the
-        // encodings are recognized by their names.
+        // The data folder may be the site's folder, in which case the database, SQLite's files beside it and
+        // the encodings are recognized by their names.
         let of_encodings = path.starts_with(&encodings);
         let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
             file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)
