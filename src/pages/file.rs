@@ -162,7 +162,7 @@ impl File {
         self.encoded[slot].get()?.as_ref()
     }
 
-    /// Prepares every encoding that is smaller than the body, with [`Effort::Quick`]. Takes milliseconds.
+    /// Prepares every encoding that is smaller than the body, with `Effort::Quick`. Takes milliseconds.
     pub fn compress(&self) {
         self.prepare_missing(|_, encoding| {
             let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;

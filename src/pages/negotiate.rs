@@ -3,8 +3,6 @@
 //! Both choices follow RFC 9110 §12.5. They depend only on the header's bytes, not on which client sent them,
 //! and do not allocate. Malformed list members are skipped and do not affect their neighbours.
 
-use std::cmp::Ordering;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Media {
     /// `text/html`
@@ -57,7 +55,7 @@ impl RangeMatch {
     fn add_range(&mut self, specificity: u8, quality: Quality) {
         if specificity > self.specificity {
             *self = Self { specificity, quality };
-        } else if specificity == self.specificity && specificity > 0 {
+        } else if specificity == self.specificity {
             self.quality = self.quality.max(quality);
         }
     }
@@ -83,26 +81,45 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
             if has_valid && !matches!(member[0], b't' | b'T' | b'*') {
                 continue;
             }
-            let Some(([of_html, of_markdown], quality)) = parse_media_range(member) else { continue };
+            let Some((range, quality)) = parse_media_range(member) else { continue };
             has_valid = true;
-            html.add_range(of_html, quality);
-            markdown.add_range(of_markdown, quality);
+            match range {
+                Range::Any => {
+                    html.add_range(1, quality);
+                    markdown.add_range(1, quality);
+                }
+                Range::AnyText => {
+                    html.add_range(2, quality);
+                    markdown.add_range(2, quality);
+                }
+                Range::Exactly(Media::Html) => html.add_range(3, quality),
+                Range::Exactly(Media::Markdown) => markdown.add_range(3, quality),
+                Range::Other => {}
+            }
         }
     }
     if !has_valid {
         return Some(Media::Html);
     }
-    match markdown.quality.cmp(&html.quality) {
-        Ordering::Equal if html.quality == 0 => None,
-        Ordering::Equal if markdown.specificity == 3 => Some(Media::Markdown),
-        Ordering::Greater => Some(Media::Markdown),
+    match (html.quality, markdown.quality) {
+        (0, 0) => None,
+        (html, markdown_quality) if markdown_quality > html => Some(Media::Markdown),
+        (html, markdown_quality) if markdown_quality == html && markdown.specificity == 3 => {
+            Some(Media::Markdown)
+        }
         _ => Some(Media::Html),
     }
 }
 
-/// Parses `type/subtype *( OWS ";" OWS parameter )`. Returns the range's [specificity](RangeMatch) for HTML
-/// and for Markdown, and its quality. `None` if the member is malformed.
-fn parse_media_range(member: &[u8]) -> Option<([u8; 2], Quality)> {
+enum Range {
+    Any,
+    AnyText,
+    Exactly(Media),
+    Other,
+}
+
+/// Parses `type/subtype *( OWS ";" OWS parameter )`. `None` if the member is malformed.
+fn parse_media_range(member: &[u8]) -> Option<(Range, Quality)> {
     let (range, parameters) = split_parameters(member);
     let slash = range.iter().position(|byte| *byte == b'/')?;
     let (kind, subtype) = (&range[..slash], &range[slash + 1..]);
@@ -110,16 +127,20 @@ fn parse_media_range(member: &[u8]) -> Option<([u8; 2], Quality)> {
         return None;
     }
     let quality = parse_quality(parameters)?;
-    let specificity = if kind == b"*" {
-        [1, 1]
+    let range = if kind == b"*" {
+        Range::Any
     } else if !kind.eq_ignore_ascii_case(b"text") {
-        [0, 0]
+        Range::Other
     } else if subtype == b"*" {
-        [2, 2]
+        Range::AnyText
+    } else if subtype.eq_ignore_ascii_case(b"html") {
+        Range::Exactly(Media::Html)
+    } else if subtype.eq_ignore_ascii_case(b"markdown") {
+        Range::Exactly(Media::Markdown)
     } else {
-        [&b"html"[..], b"markdown"].map(|name| if subtype.eq_ignore_ascii_case(name) { 3 } else { 0 })
+        Range::Other
     };
-    Some((specificity, quality))
+    Some((range, quality))
 }
 
 /// The qualities in `Accept-Encoding` (RFC 9110 §12.5.3).

@@ -63,7 +63,7 @@ impl Transaction<'_> {
     }
 
     /// Makes deliveries due if they are scheduled for later than the retry schedule allows, because they were
-    /// scheduled before the clock was set back to `now`. With [`clamp_far_due_times`] alone, a clock that was
+    /// scheduled before the clock was set back to `now`. With `clamp_far_due_times` alone, a clock that was
     /// corrected by a day would delay deliveries by a day.
     pub fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
@@ -102,7 +102,7 @@ impl Transaction<'_> {
 
     /// Begins attempts at due deliveries, up to the capacity of each channel. `channels` are the configured
     /// channels; those with a daily quota send first attempts for frequent networks at the pace of
-    /// [`FrequentPace`].
+    /// `FrequentPace`.
     pub fn claim(
         &self,
         wants: &[ClaimRequest],
@@ -192,7 +192,7 @@ impl Transaction<'_> {
     }
 
     /// After a receiver that defers messages has accepted one, makes some of the deliveries that it deferred
-    /// earlier due: up to [`NEXT_DEFERRED`] of the lowest rank. They need not wait for their scheduled times,
+    /// earlier due: up to `NEXT_DEFERRED` of the lowest rank. They need not wait for their scheduled times,
     /// because the receiver accepts messages at its own rate. Retries for frequent networks keep their times.
     pub fn bring_deferred_forward(&self, channel: &str, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
