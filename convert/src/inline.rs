@@ -381,28 +381,22 @@ mod tests {
         inline.finish().join("¶")
     }
 
+    fn add_strong_between(inline: &mut Inline, before: &str, strong: &str, after: &str) {
+        inline.add_text(before);
+        inline.open_emphasis(Emphasis::Strong, false);
+        inline.add_text(strong);
+        inline.close();
+        inline.add_text(after);
+    }
+
     #[test]
     fn moves_spaces_out_of_emphasis() {
-        let text = line(|i| {
-            i.add_text("a");
-            i.open_emphasis(Emphasis::Strong, false);
-            i.add_text(" b \n c ");
-            i.close();
-            i.add_text("d");
-        });
-        assert_eq!(text, "a **b c** d");
+        assert_eq!(line(|i| add_strong_between(i, "a", " b \n c ", "d")), "a **b c** d");
     }
 
     #[test]
     fn uses_tags_where_delimiters_fail() {
-        let text = line(|i| {
-            i.add_text("a");
-            i.open_emphasis(Emphasis::Strong, false);
-            i.add_text("(b)");
-            i.close();
-            i.add_text("c");
-        });
-        assert_eq!(text, "a<strong>(b)</strong>c");
+        assert_eq!(line(|i| add_strong_between(i, "a", "(b)", "c")), "a<strong>(b)</strong>c");
     }
 
     #[test]

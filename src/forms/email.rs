@@ -104,8 +104,8 @@ fn is_ipv4(text: &str) -> bool {
     text.split('.').count() == 4 && text.split('.').all(is_number)
 }
 
-/// `IPv6-addr = IPv6-full / IPv6-comp / IPv6v4-full / IPv6v4-comp`: eight groups, of which an IPv4 address at
-/// the end replaces two, and `::` replaces two or more.
+/// `IPv6-addr = IPv6-full / IPv6-comp / IPv6v4-full / IPv6v4-comp`: eight groups. An IPv4 address
+/// at the end replaces two groups, and `::` replaces two or more.
 fn is_ipv6(text: &str) -> bool {
     let (groups, ipv4) = match text.rsplit_once(':') {
         Some((_, last)) if last.contains('.') => {

@@ -204,8 +204,8 @@ fn is_random_letters(text: &str) -> bool {
     words.peek().is_some() && words.all(is_gibberish)
 }
 
-/// Whether a word looks like random letters: at least nine ASCII letters, of which either fewer than one in
-/// seven are vowels, or at least three are capitals that follow a small letter. Slavic and Germanic names
+/// Whether a word looks like random letters: at least nine ASCII letters, with either fewer than one vowel
+/// in seven letters, or at least three capitals that follow a small letter. Slavic and Germanic names
 /// have long runs of consonants, but not that long.
 fn is_gibberish(word: &str) -> bool {
     if word.len() < LONG || !word.bytes().all(|b| b.is_ascii_alphabetic()) {

@@ -1,7 +1,7 @@
 //! Keyed hashes of contents, senders, sources and networks.
 //!
-//! The key is a secret in the database, so hashes reveal nothing without it. (An operator who has both the
-//! hash and the secret could find an IPv4 address by trying all of them.)
+//! The key is a secret in the database. Without it, a hash reveals nothing. With it, trying all IPv4
+//! addresses finds the address behind a hash.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -32,7 +32,7 @@ const FAST_LOADS: [f64; 2] = [0.3, 0.5];
 const GENERAL_LOADS: [f64; 2] = [0.5, 0.8];
 /// Submissions per second at which the model and the machine are compared.
 const RATES: [f64; 2] = [200.0, 1_000.0];
-/// Number of connections, each of which has at most one request in progress.
+/// Number of connections. Each has at most one request in progress.
 const CONNECTIONS: usize = 64;
 /// Number of submissions in a large inbox.
 const LARGE_INBOX: f64 = 1e6;

@@ -47,8 +47,8 @@ pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Allocations of this many bytes and more are mapped separately, and unmapped when they are freed. This is
-/// glibc's initial value, which glibc raises to as much as 32 MiB unless the program sets it. Loading a site
-/// allocates and frees tens of megabytes, most of which glibc would otherwise keep.
+/// glibc's initial value. Unless the program sets it, glibc raises it to as much as 32 MiB, and then keeps
+/// most of the tens of megabytes that loading a site allocates and frees.
 #[cfg(target_env = "gnu")]
 const MMAP_THRESHOLD: libc::c_int = 128 * 1024;
 
