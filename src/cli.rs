@@ -5,6 +5,7 @@
 
 mod backup;
 mod check;
+mod convert;
 mod doctor;
 mod export;
 pub mod inbox;
@@ -47,8 +48,11 @@ enum Command {
     Init {
         /// Folder to write to; created if missing
         dir: PathBuf,
+        /// Write only a configuration, which publishes the output of a site generator in this folder
+        #[arg(long, value_name = "BUILD")]
+        prebuilt: Option<PathBuf>,
     },
-    /// Serve a site
+    /// Serve a site, or the output of a site generator
     Serve {
         /// The site's folder
         #[arg(default_value = ".")]
@@ -68,6 +72,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print the Markdown of an HTML page, as agents get it
+    Convert(convert::ConvertOptions),
     /// Export the site as static files, with its headers and redirects as rules for nginx, static hosts and
     /// other programs
     Export(export::ExportOptions),
@@ -163,9 +169,10 @@ pub fn main() -> ExitCode {
 
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Init { dir } => init::run(&dir),
+        Command::Init { dir, prebuilt } => init::run(&dir, prebuilt.as_deref()),
         Command::Serve { site, overrides, watch } => serve::run(&site, &overrides.flags(), watch),
         Command::Check { site, json } => check::run(&site, json),
+        Command::Convert(options) => convert::run(options),
         Command::Export(options) => export::run(&options),
         Command::Inbox { command, location } => inbox::run(&command, &location.load_configuration()?),
         Command::Backup { file, force, location } => {

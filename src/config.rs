@@ -110,7 +110,13 @@ impl Config {
         let running = running.map_or(&[][..], |config| &config.settings);
         let reader = Reader::new(text.as_deref().unwrap_or_default(), environment, flags, running);
         let (config, mut faults) = Self::read(reader, folder);
-        if let Err(error) = text {
+        // A build needs no configuration.
+        let is_optional = |error: &std::io::Error| {
+            error.kind() == std::io::ErrorKind::NotFound && config.pages.build.is_some()
+        };
+        if let Err(error) = text.as_ref()
+            && !is_optional(error)
+        {
             let hint = match error.kind() {
                 std::io::ErrorKind::NotFound => format!(
                     "is {} a site's folder? `frontdesk init DIR` writes a small site to start from",
@@ -154,11 +160,11 @@ impl Config {
              is wrong behind a proxy.",
             value::base_url,
         );
-        let (pages, security_email) = read_site(r);
+        let (pages, security_email) = read_site(r, folder);
         let (listen, ops_listen, mut web) = server::read(r, folder);
         let data_dir = r.get(
             key("store.data_dir").needs_restart(),
-            "data",
+            &default_data_dir(folder),
             "The folder for submissions, relative to this folder. Back it up; keep it out of version control.",
             value::parse_folder,
         );
@@ -173,7 +179,9 @@ impl Config {
         );
         let url = resolve_database_path(&data_dir, url);
         // Neither an inbox nor a Maildir may be inside a folder whose files are served.
-        let published = pages::SITE_FOLDERS.map(|part| resolve_path(&folder.join(part)));
+        let build = pages.build.iter().map(|build| build.folder.clone());
+        let published = pages::SITE_FOLDERS.iter().map(|part| folder.join(part)).chain(build);
+        let published: Vec<PathBuf> = published.map(|part| resolve_path(&part)).collect();
         let is_published = |path: &Path| published.iter().any(|part| resolve_path(path).starts_with(part));
         r.refuse_if(
             is_published(url.file().unwrap_or(&data_dir)),
@@ -225,20 +233,22 @@ impl Config {
         let screening = read_screening(r, folder);
         let log = read_log_options(r, &mut web);
         let signals = read_content_signals(r);
+        // The home page of a build has a title and a description.
+        let has_own_pages = pages.build.is_none();
         r.warn_if(
-            pages.title.is_empty(),
+            has_own_pages && pages.title.is_empty(),
             "operator.name",
             "neither `operator.name` nor `site.title` is set",
             "pages, guides and feeds need a name",
         );
         r.warn_if(
-            pages.description.is_empty(),
+            has_own_pages && pages.description.is_empty(),
             "site.description",
             "`site.description` is not set",
             "llms.txt and the feed begin with it: one or two sentences",
         );
         r.warn_if(
-            pages.operator.email.is_empty(),
+            has_own_pages && pages.operator.email.is_empty(),
             "operator.email",
             "`operator.email` is not set",
             "forms show it where JavaScript is off, and security.txt needs a contact",
@@ -427,7 +437,7 @@ fn resolve_database_path(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
 }
 
 /// Reads `[operator]` and `[site]`. Also returns the contact address for security.txt.
-fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
+fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String) {
     let operator = Operator {
         name: r.get(
             key("operator.name").set_in_starter_file("\"Example\""),
@@ -467,6 +477,7 @@ fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
         ), "", "", value::parse_line);
     let language =
         r.get("site.language", "en", "A language tag, such as \"en\" or \"de-CH\".", value::language);
+    let mut build = read_build_options(r, folder);
     let footer = r.get(
         key("site.footer").set_in_starter_file(STARTER_FOOTER),
         "[]",
@@ -474,6 +485,17 @@ fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
          address.",
         parse_footer,
     );
+    let main = r.get(
+        key("convert.main").with_example("\"main, .content\""),
+        "",
+        "A CSS selector of the main content of pages in `site.prebuilt`; if empty, it is detected. The second \
+         selector is of elements to leave out of the Markdown. Try both with `frontdesk convert`.",
+        value::css_selector,
+    );
+    let exclude = r.get(key("convert.exclude").with_example("\".advert\""), "", "", value::css_selector);
+    if let Some(build) = &mut build {
+        (build.main, build.exclude) = (main, exclude);
+    }
     let pages = pages::PagesOptions {
         title: if title.is_empty() { operator.name.clone() } else { title },
         description: if description.is_empty() { tagline.clone() } else { description },
@@ -485,8 +507,46 @@ fn read_site(r: &mut Reader<'_>) -> (pages::PagesOptions, String) {
         home_links: resources::home_links(),
         today: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
         reserved: resources::reserved_paths(),
+        build,
     };
     (pages, security_email)
+}
+
+/// Reads the keys of `[site]` about the output of a site generator. `None` if there is no such output: the key is empty,
+/// and the site's folder is not a build itself.
+fn read_build_options(r: &mut Reader<'_>, folder: &Path) -> Option<pages::BuildOptions> {
+    let prebuilt = r.get(
+        key("site.prebuilt").with_example("\"dist\""),
+        "",
+        "The folder with the output of a site generator, relative to this folder. Its pages are served \
+         unchanged, and as Markdown to agents (docs/any-site.md).",
+        value::file_in(folder),
+    );
+    let mount = r.get(
+        key("site.prebuilt_path").with_example("\"/docs/\""),
+        "/",
+        "The path at which the generator's output is published: the base path that it was built for.",
+        value::parse_mount,
+    );
+    let rules = r.get(
+        "site.rules",
+        "netlify",
+        "The dialect of `_redirects` and `_headers` in that folder: \"netlify\" or \"cloudflare\".",
+        value::one_of(&[
+            ("netlify", pages::RulesDialect::Netlify),
+            ("cloudflare", pages::RulesDialect::Cloudflare),
+        ]),
+    );
+    let adds_link_element = r.get(
+        "site.link_element",
+        "false",
+        "Whether a link to the Markdown is added to the HTML of each page in that folder. The `Link` header \
+         has it in any case.",
+        value::parse_bool,
+    );
+    let folder = prebuilt.or_else(|| pages::is_build(folder).then(|| folder.to_owned()))?;
+    let (main, exclude) = (String::new(), String::new());
+    Some(pages::BuildOptions { folder, mount, rules, main, exclude, adds_link_element })
 }
 
 const STARTER_FOOTER: &str = r#"[[site.footer]]
@@ -496,6 +556,17 @@ links = ["/contact/", "/waitlist/"]
 [[site.footer]]
 title = "For machines"
 links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href = "/openapi.json" }, { title = "RSS feed", href = "/blog/rss.xml" }]"#;
+
+/// The default data folder: `data` in the site's folder, or a folder beside a build, because a rebuild removes
+/// what is in it.
+fn default_data_dir(folder: &Path) -> String {
+    let beside = || {
+        let folder = std::path::absolute(folder).ok()?;
+        let name = folder.file_name()?.to_str()?;
+        Some(folder.with_file_name(format!("{name}-data")).to_str()?.to_owned())
+    };
+    Some(folder).filter(|folder| pages::is_build(folder)).and_then(|_| beside()).unwrap_or("data".to_owned())
+}
 
 /// Reads the keys of `[store]` that control disk space, retention and encryption.
 fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {

@@ -29,6 +29,21 @@ pub(super) fn remove(dom: &mut Dom, root: NodeId, is_unwanted: impl Fn(&Dom, Nod
     }
 }
 
+/// Counts the letters and digits in the body of a page, except in scripts and styles.
+pub(super) fn count_letters(dom: &Dom) -> usize {
+    let is_text = |id: &NodeId| {
+        let parent = dom.parent(*id).map(|parent| dom.tag(parent));
+        !matches!(parent, Some(Tag::Script | Tag::Style | Tag::Noscript | Tag::Template))
+    };
+    let texts = dom.descendants(find_body(dom)).filter(is_text).filter_map(|id| dom.text(id));
+    texts.map(letters).sum()
+}
+
+/// Counts the letters and digits in a text.
+pub(super) fn letters(text: &str) -> usize {
+    text.chars().filter(|c| c.is_alphanumeric()).count()
+}
+
 /// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas.
 pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId) {
     remove(dom, root, |dom, id| match dom.tag(id) {

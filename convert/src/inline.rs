@@ -72,6 +72,13 @@ impl Inline {
         Self { is_cell: true, ..Self::default() }
     }
 
+    /// Inline Markdown for plain text.
+    pub(super) fn of_text(text: &str) -> Self {
+        let mut inline = Self::default();
+        inline.add_text(text);
+        inline
+    }
+
     /// Whether a link is open.
     pub(super) fn is_in_link(&self) -> bool {
         self.stack.iter().any(|o| matches!(o, Open::Link(_)))

@@ -5,6 +5,7 @@ mod blocks;
 mod clean;
 mod code;
 mod dom;
+mod embedded;
 mod footnotes;
 mod inline;
 mod main_content;
@@ -19,10 +20,11 @@ mod writer;
 
 use block::Block;
 use blocks::Converter;
+pub use embedded::Embedded;
 pub use metadata::Metadata;
 pub use select::Selector;
 use std::collections::HashSet;
-use url::Url;
+pub use url::Url;
 
 /// How to convert a page.
 #[derive(Clone, Debug, Default)]
@@ -34,10 +36,11 @@ pub struct Options {
     pub main: Option<Selector>,
     /// Elements to leave out.
     pub exclude: Option<Selector>,
-    /// Hashes (from [`Converted::block_hashes`]) of blocks to leave out because they repeat across the pages
-    /// of a site.
+    /// Hashes (from [`Converted::block_hashes`]) of blocks that repeat across the pages of a site. They are
+    /// left out, except for headings and code before other content.
     pub boilerplate: HashSet<u64>,
-    /// Whether to keep the page's title as a first-level heading even though the front matter contains it.
+    /// Whether the Markdown has the page's title as its only first-level heading, in addition to the title in
+    /// the front matter.
     pub keep_title: bool,
 }
 
@@ -45,12 +48,18 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
     pub metadata: Metadata,
+    /// The code in the page.
+    pub embedded: Embedded,
     /// The Markdown without front matter.
     pub markdown: String,
     /// The hash of each Markdown block, for finding the blocks that the pages of a site share.
     pub block_hashes: Vec<u64>,
     /// Whether [`Options::main`] selected the content.
     pub is_selected: bool,
+    /// Number of letters and digits in the page's body, except in scripts and styles.
+    pub page_letters: usize,
+    /// Number of letters and digits in [`Converted::markdown`].
+    pub letters: usize,
     /// Whether part of the page is missing because the page exceeded a limit.
     pub is_truncated: bool,
 }
@@ -77,6 +86,8 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let base = clean::base_url(&dom, options.url.as_ref());
     let metadata = metadata::read_metadata(&dom, base.as_ref());
     let has_math = math::has_math_script(&dom);
+    let embedded = Embedded::read(&dom);
+    let page_letters = clean::count_letters(&dom);
     let is_fragment = is_fragment(html) && options.main.is_none();
     let mut is_selected = false;
     let root = if is_fragment {
@@ -101,11 +112,36 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         tidy_blocks(&mut blocks, title, metadata.author.as_deref());
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
-    blocks.retain(|b| options.boilerplate.is_empty() || !options.boilerplate.contains(&block_hash(b)));
+    let mut block_hashes: Vec<u64> = blocks.iter().map(block_hash).collect();
+    if !options.boilerplate.is_empty() {
+        remove_boilerplate(&mut blocks, &mut block_hashes, &options.boilerplate);
+    }
+    if let Some(title) = metadata.title.as_deref().filter(|_| options.keep_title)
+        && !blocks.iter().any(|b| matches!(b, Block::Heading { level: 1, .. }))
+    {
+        blocks.insert(0, Block::Heading { level: 1, text: inline::Inline::of_text(title).finish_line() });
+    }
     let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
-    let block_hashes = blocks.iter().map(block_hash).collect();
-    Converted { metadata, markdown, block_hashes, is_selected, is_truncated }
+    let letters = clean::letters(&markdown);
+    Converted { metadata, embedded, markdown, block_hashes, is_selected, page_letters, letters, is_truncated }
+}
+
+/// Removes blocks that repeat across pages. Keeps repeated headings and code before other content, because
+/// pages of one kind share headings such as "Examples".
+fn remove_boilerplate(blocks: &mut Vec<Block>, hashes: &mut Vec<u64>, repeated: &HashSet<u64>) {
+    let is_structure = |b: &Block| matches!(b, Block::Heading { .. } | Block::Code { .. });
+    let mut start = 0;
+    while start < blocks.len() {
+        let run = hashes[start..].iter().take_while(|hash| repeated.contains(hash)).count();
+        let mut end = start + run;
+        if end < blocks.len() {
+            end -= blocks[start..end].iter().rev().take_while(|b| is_structure(b)).count();
+        }
+        blocks.drain(start..end);
+        hashes.drain(start..end);
+        start += run - (end - start) + 1;
+    }
 }
 
 /// Whether the HTML is a fragment: its first 4096 bytes contain no tag of a whole page, such as `<html>`. All

@@ -20,6 +20,8 @@ pub struct Metadata {
     /// A BCP 47 language tag.
     pub language: Option<String>,
     pub image: Option<String>,
+    /// Whether the page asks search engines not to list it, or only redirects to another page.
+    pub is_unlisted: bool,
 }
 
 /// Maximum length of a value, in bytes. Longer values are truncated.
@@ -66,21 +68,23 @@ pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> Metadata {
             .clone()
             .or_else(|| head.first_value(&["og:locale"]).map(|l| l.replace('_', "-"))),
         image: head.first_value(&["og:image", "twitter:image"]).and_then(resolve),
+        is_unlisted: head.is_redirect
+            || head.first_value(&["robots"]).is_some_and(|robots| robots.contains("noindex")),
         site,
     }
 }
 
 impl Metadata {
     /// The metadata as YAML front matter; empty if the page has none.
-    pub(super) fn front_matter(&self) -> String {
+    pub fn front_matter(&self) -> String {
         let fields = [
             ("title", &self.title),
             ("description", &self.description),
             ("url", &self.url),
             ("site", &self.site),
             ("author", &self.author),
-            ("published", &self.published),
-            ("modified", &self.modified),
+            ("date", &self.published),
+            ("last_updated", &self.modified),
             ("language", &self.language),
             ("image", &self.image),
         ];
@@ -114,6 +118,8 @@ struct Head {
     title: Option<String>,
     canonical: Option<String>,
     language: Option<String>,
+    /// Whether a `<meta http-equiv="refresh">` names another page.
+    is_redirect: bool,
     values: Vec<(String, String)>,
 }
 
@@ -133,6 +139,9 @@ impl Head {
                     head.canonical = dom.first_attribute(id, &["href"]).map(str::to_owned);
                 }
                 Tag::Meta => {
+                    let equiv = dom.attribute(id, "http-equiv").unwrap_or_default();
+                    let content = dom.attribute(id, "content").unwrap_or_default().to_ascii_lowercase();
+                    head.is_redirect |= equiv.eq_ignore_ascii_case("refresh") && content.contains("url");
                     let name = dom.first_attribute(id, &["property", "name", "itemprop"]);
                     if let (Some(name), Some(value)) = (name, dom.first_attribute(id, &["content"])) {
                         head.values.push((name.to_ascii_lowercase(), clip_value(value)));
@@ -263,7 +272,7 @@ mod tests {
         let base = Url::parse("https://example.com/x").expect("a URL");
         let front_matter = read_metadata(&dom, Some(&base)).front_matter();
         let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\
-            author: \"Ada, Bob\"\npublished: \"2026-01-02\"\nlanguage: en\n---\n\n";
+            author: \"Ada, Bob\"\ndate: \"2026-01-02\"\nlanguage: en\n---\n\n";
         assert_eq!(front_matter, expected);
     }
 

@@ -22,7 +22,7 @@ use clap::Args;
 
 use self::folder::ExportFolder;
 use self::layout::ExportLayout;
-use super::output::{GOOD, count_faults, print_faults, with_hint};
+use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
 use super::site;
 use crate::config::Config;
 use crate::pages::{Encodings, LoadCache};
@@ -90,6 +90,13 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     if !faults.is_empty() {
         let folder = options.site.display();
         writeln!(stderr, "{}: `frontdesk check {folder}` lists them", count_faults(&faults))?;
+    }
+    if site.has_rules() {
+        writeln!(
+            stderr,
+            "{WARNING}warning:{WARNING:#} rules in `_redirects` with `*` or `:name` are not exported: add them to the \
+             configuration of the other server"
+        )?;
     }
     let (word, to) = (if replaced { "replaced:" } else { "written:" }, options.output.display());
     writeln!(

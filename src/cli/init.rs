@@ -1,4 +1,4 @@
-//! `frontdesk init`: writes a small, complete site.
+//! `frontdesk init`: writes a small, complete site, or the configuration of a site that a generator builds.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 
 use super::output::GOOD;
 use crate::config::{Config, FILE_NAME};
+use crate::pages::is_build;
 
 /// The files of the starter site except the configuration, by their names in the site's folder.
 const FILES: &[(&str, &str)] = &[
@@ -18,31 +19,71 @@ const FILES: &[(&str, &str)] = &[
     ("pages/waitlist.md", include_str!("../../starter/pages/waitlist.md")),
     ("posts/2026-01-15-hello.md", include_str!("../../starter/posts/2026-01-15-hello.md")),
     ("assets/mark.svg", include_str!("../../starter/assets/mark.svg")),
-    (".gitignore", "# Submissions are personal data: back them up, but not here.\n/data/\n"),
+    GIT_IGNORE,
 ];
 
-/// Writes the starter site into a new or empty folder.
-pub(super) fn run(folder: &Path) -> anyhow::Result<ExitCode> {
+const GIT_IGNORE: (&str, &str) =
+    (".gitignore", "# Submissions are personal data: back them up, but not here.\n/data/\n");
+
+/// The configuration of a site that a generator builds. `BUILD` stands for the folder of the build.
+const PREBUILT: &str = r#"# The settings of this site. `frontdesk config` shows the others with their defaults.
+
+# The public address of the site.
+# base_url = "https://www.example.com"
+
+[site]
+# The output of the site generator.
+prebuilt = BUILD
+
+[operator]
+# The company, and the e-mail address of its team. Without a name, the title of the home page is used.
+# name = "Example"
+# email = "hello@example.com"
+
+# Submissions are stored. Channels also deliver them: docs/deliveries.md.
+"#;
+
+/// Writes the starter site into a new or empty folder; or, for the build in the folder `prebuilt`, only a
+/// configuration.
+pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
     if let Some(name) = find_obstacle(folder) {
         bail!("{} is not empty (it has `{name}`); name an empty folder, or a new one", folder.display());
     }
-    let configuration = Config::starter_file();
-    let files = [(FILE_NAME, configuration.as_str())].into_iter().chain(FILES.iter().copied());
-    for (name, text) in files {
+    let (configuration, others) = match prebuilt {
+        Some(build) => (prebuilt_configuration(folder, build)?, &[GIT_IGNORE][..]),
+        None => (Config::starter_file(), FILES),
+    };
+    for (name, text) in [(FILE_NAME, configuration.as_str())].iter().chain(others) {
         let file = folder.join(name);
         let parent = file.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let mut stderr = anstream::stderr().lock();
-    writeln!(stderr, "{GOOD}written:{GOOD:#} a site of {} files in {}", FILES.len() + 1, folder.display())?;
+    writeln!(stderr, "{GOOD}written:{GOOD:#} a site of {} files in {}", others.len() + 1, folder.display())?;
     writeln!(
         stderr,
         "\nNext:\n  frontdesk serve {0}    serves it\n  frontdesk check {0}    checks it",
         folder.display()
     )?;
-    writeln!(stderr, "\nBegin with frontdesk.toml (name, e-mail) and pages/index.md.")?;
+    if prebuilt.is_none() {
+        writeln!(stderr, "\nBegin with frontdesk.toml (name, e-mail) and pages/index.md.")?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration for a build. Fails if the folder `build` is not one.
+fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
+    if !is_build(build) {
+        bail!("{} is not the output of a site generator: it has no index.html", build.display());
+    }
+    let build = build.canonicalize().with_context(|| format!("cannot find {}", build.display()))?;
+    let folder = std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
+    // Both often move together, so the path is relative if the build is beside the folder or in it.
+    let beside = || Some(Path::new("..").join(build.strip_prefix(folder.parent()?).ok()?));
+    let path = build.strip_prefix(&folder).map(Path::to_owned).ok().or_else(beside).unwrap_or(build.clone());
+    // A JSON string is also a valid TOML string.
+    Ok(PREBUILT.replace("BUILD", &serde_json::Value::from(path.display().to_string()).to_string()))
 }
 
 /// Returns the name of a file that prevents writing a site to `folder`, if there is one. The `.git`, README
@@ -63,13 +104,30 @@ mod tests {
     #[test]
     fn the_new_site_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
-        run(folder.path()).expect("it can be written");
+        run(folder.path(), None).expect("it can be written");
         let (config, mut faults) = Config::load(folder.path(), [], &[], None);
         let (site, mut found) =
             site::load_site(folder.path(), &config.with_base_url(None), &mut LoadCache::default());
         faults.append(&mut found);
         assert_eq!(faults, []);
         assert!(site.is_some_and(|site| site.page_count >= 6));
-        assert!(run(folder.path()).is_err(), "nothing is overwritten");
+        assert!(run(folder.path(), None).is_err(), "nothing is overwritten");
+    }
+
+    #[test]
+    fn the_configuration_of_a_build_has_no_faults() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (build, site) = (folder.path().join("dist"), folder.path().join("site"));
+        std::fs::create_dir(&build).expect("a folder");
+        assert!(run(&site, Some(&build)).is_err(), "there is no home page");
+        std::fs::write(build.join("index.html"), "<!doctype html><title>Home</title><h1>Home</h1>")
+            .expect("the file is written");
+        run(&site, Some(&build)).expect("it can be written");
+        let (config, mut faults) = Config::load(&site, [], &[], None);
+        let (loaded, mut found) =
+            site::load_site(&site, &config.with_base_url(None), &mut LoadCache::default());
+        faults.append(&mut found);
+        assert_eq!(faults, []);
+        assert_eq!(loaded.map(|site| site.page_count), Some(1));
     }
 }

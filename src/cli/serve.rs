@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use self::log::ServerLog;
 use self::notify::ServiceManager;
-use self::reload::{ReloadReason, Reloader};
+use self::reload::{ReloadReason, Reloader, SiteWatcher};
 use super::output::{DIM, ERROR, GOOD, count_faults, print_faults, with_hint};
 use super::site;
 use crate::config::{Config, Flag};
@@ -94,7 +94,7 @@ fn serve(
     });
     let notify = Arc::new(ServiceManager::from_environment());
     let (reasons, asked) = mpsc::channel();
-    let _watcher = watch.then(|| reload::watch_folder(folder, &config, reasons.clone())).transpose()?;
+    let watcher = watch.then(|| SiteWatcher::start(folder, &config, reasons.clone())).transpose()?;
     let stage = install_signal_handlers(reasons.clone(), notify.clone(), desk.snapshot.clone())?;
     if log.is_json {
         log_start(&config, &desk, &addresses, is_new, started.elapsed());
@@ -121,6 +121,7 @@ fn serve(
         previous,
         encodings,
         reasons,
+        watcher,
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
     web::serve(&desk, sockets, &stage)?;
@@ -284,7 +285,9 @@ fn banner(
     let mut lines = vec![format!("{GOOD}frontdesk {}{GOOD:#}", env!("CARGO_PKG_VERSION"))];
     lines.extend(addresses.lines());
     let (kibibytes, milliseconds) = (site.size() / 1024, took.as_millis());
-    lines.push(format!("{} pages, {kibibytes} KiB, loaded in {milliseconds} ms", site.page_count));
+    let folder = config.pages.build.as_ref().map(|build| format!(" from {}", build.folder.display()));
+    let folder = folder.unwrap_or_default();
+    lines.push(format!("{} pages{folder}, {kibibytes} KiB, loaded in {milliseconds} ms", site.page_count));
     let database = &config.store.url;
     lines.push(match desk.store.health() {
         Ok(()) if is_new => format!("submissions are stored in {database} (new, and empty)"),

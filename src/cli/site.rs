@@ -111,7 +111,7 @@ pub(super) fn load_site(
     let forms = resources::page_forms(&config.pages.base_url);
     let loaded = previous.load(folder, &config.pages, &forms);
     let site = loaded.site.map(|mut site| {
-        resources::add_resources(&mut site, &config.pages, &config.resources);
+        resources::add_resources(&mut site, &loaded.options, &config.resources);
         site
     });
     (site, loaded.faults)

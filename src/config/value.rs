@@ -180,6 +180,21 @@ pub(super) fn parse_line(raw: &Raw) -> ParseResult<String> {
     }
 }
 
+/// Parses the path at which a build is published. The result has a slash at both ends.
+pub(super) fn parse_mount(raw: &Raw) -> ParseResult<String> {
+    parse_text(raw, "a path such as \"/docs/\"", |text| {
+        let mount = format!("{}/", text.trim_end_matches('/'));
+        crate::pages::path::decode(&mount).ok().map(std::borrow::Cow::into_owned)
+    })
+}
+
+/// Parses a CSS selector, which may be empty.
+pub(super) fn css_selector(raw: &Raw) -> ParseResult<String> {
+    parse_text(raw, "a CSS selector such as \"main, .content\"", |text| {
+        (text.is_empty() || frontdesk_convert::Selector::parse(text).is_ok()).then(|| text.to_owned())
+    })
+}
+
 /// Returns a parser of paths relative to `folder`. An empty path is `None`.
 pub(super) fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     move |raw| parse_line(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use compu::encoder::{BrotliC, BrotliOptions, BrotliQuality, EncodeOp, EncodeStatus, Encoder as _};
+use http::{HeaderName, HeaderValue};
 
 use super::negotiate::Encoding;
 
@@ -91,6 +93,8 @@ pub struct File {
     pub cache: Cache,
     /// The value of `Link` (RFC 8288).
     pub link: Option<Bytes>,
+    /// Further headers. They replace headers of the same name that the server would send.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Whether the encoding is negotiated. Formats that are already compressed gain nothing from another
     /// encoding.
     pub compressible: bool,
@@ -121,6 +125,7 @@ impl File {
             media_type,
             cache,
             link: None,
+            headers: Vec::new(),
             compressible: is_compressible(media_type) && blob.bytes.len() >= MIN_COMPRESSED,
             hash: blob.hash,
             identity: EncodedBody::new(blob.bytes, etag),
@@ -131,8 +136,8 @@ impl File {
 
     /// Whether both files have the same headers and the same body.
     pub fn is_like(&self, other: &Self) -> bool {
-        (self.hash, self.media_type, self.cache, &self.link)
-            == (other.hash, other.media_type, other.cache, &other.link)
+        let head = |file: &Self| (file.hash, file.media_type, file.cache);
+        head(self) == head(other) && self.link == other.link && self.headers == other.headers
     }
 
     /// Sets the value of `Link`. Ignores a value with characters that are not permitted in a header.
@@ -209,7 +214,8 @@ impl File {
     /// A copy of the file without prepared encodings.
     pub(super) fn without_encodings(&self) -> Self {
         let blob = Blob { bytes: self.identity.bytes.clone(), hash: self.hash };
-        Self { link: self.link.clone(), ..Self::from_blob(self.media_type, self.cache, blob) }
+        let (link, headers) = (self.link.clone(), self.headers.clone());
+        Self { link, headers, ..Self::from_blob(self.media_type, self.cache, blob) }
     }
 
     pub fn awaits_compression(&self) -> bool {
@@ -231,7 +237,11 @@ pub(super) enum Effort {
 
 /// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. In debug builds, the highest level takes
 /// half a second for a site of four pages, which would delay every test that starts a server.
-const BROTLI_LEVELS: (i32, i32) = if cfg!(debug_assertions) { (2, 5) } else { (6, 11) };
+const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) {
+    (BrotliQuality::Q2, BrotliQuality::Q5)
+} else {
+    (BrotliQuality::Q6, BrotliQuality::Q11)
+};
 
 /// Compresses `bytes`. Returns `None` for identity, or if the encoder fails, which cannot happen in memory.
 pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
@@ -248,16 +258,11 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
             encoder.finish().ok()
         }
         Encoding::Brotli => {
+            let level = if is_quick { BROTLI_LEVELS.0 } else { BROTLI_LEVELS.1 };
+            let mut encoder = BrotliC::new(BrotliOptions::new().quality(level))?;
             let mut encoded = Vec::new();
-            let parameters = brotli::enc::BrotliEncoderParams {
-                quality: if is_quick { BROTLI_LEVELS.0 } else { BROTLI_LEVELS.1 },
-                // A window of 256 KiB covers nearly all pages.
-                lgwin: 18,
-                size_hint: bytes.len(),
-                ..Default::default()
-            };
-            brotli::BrotliCompress(&mut &bytes[..], &mut encoded, &parameters).ok()?;
-            Some(encoded)
+            let result = encoder.encode_vec_full(bytes, &mut encoded, EncodeOp::Finish).ok()?;
+            (result.status == EncodeStatus::Finished).then_some(encoded)
         }
         Encoding::Zstd => zstd::bulk::compress(bytes, if is_quick { 9 } else { 19 }).ok(),
     }
@@ -344,7 +349,8 @@ mod tests {
             .expect("gzip");
         assert_eq!(unpacked, text);
         let mut unpacked = Vec::new();
-        brotli::BrotliDecompress(&mut &file.body(Encoding::Brotli).bytes[..], &mut unpacked).expect("brotli");
+        brotli_decompressor::BrotliDecompress(&mut &file.body(Encoding::Brotli).bytes[..], &mut unpacked)
+            .expect("brotli");
         assert_eq!(unpacked, text.as_bytes());
         let unpacked = zstd::bulk::decompress(&file.body(Encoding::Zstd).bytes, text.len()).expect("zstd");
         assert_eq!(unpacked, text.as_bytes());

@@ -22,7 +22,8 @@ use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::path_registry::{LinkUse, PathRegistry, check_links};
-use super::site::{FEED_LENGTH, Page, PageSummary, Role, Site, SiteEntry};
+use super::prebuilt::{self, BuildCache, Prebuilt};
+use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{Asset, FileCache, FileChanged, SiteFiles, SourceFile, name_assets};
 use super::theme::{CompiledTheme, Theme};
 use super::twin;
@@ -34,6 +35,8 @@ pub struct LoadResult {
     pub site: Option<Site>,
     /// Errors and warnings, sorted by place.
     pub faults: Vec<Fault>,
+    /// The options, in which texts that are not configured come from the build's home page.
+    pub options: PagesOptions,
 }
 
 /// Loads the site in `folder`. Reports all faults at once. If any of them is an error, there is no site.
@@ -49,6 +52,7 @@ pub fn load(folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadRe
 /// shares the rendered bodies with the last site.
 #[derive(Debug, Default)]
 pub struct LoadCache {
+    build: BuildCache,
     files: FileCache,
     parsed: HashMap<String, Arc<ParsedSource>>,
     templates: Option<Arc<CompiledTheme>>,
@@ -75,6 +79,27 @@ struct RenderedPage {
     anchors: Arc<HashSet<Box<str>>>,
 }
 
+impl LoadResult {
+    /// The result for a build without Markdown pages.
+    fn of_build(build: Prebuilt, options: &PagesOptions, mut faults: Vec<Fault>) -> Self {
+        let options = build.complete(options);
+        let site = sort_faults(&mut faults).then(|| {
+            let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
+            let mut site = Site::new(&options.base_url, not_found);
+            build.insert_into(&mut site);
+            site
+        });
+        Self { site, faults, options }
+    }
+}
+
+/// Sorts faults by place, and removes repeated ones. Returns whether none of them is an error.
+fn sort_faults(faults: &mut Vec<Fault>) -> bool {
+    faults.sort_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
+    faults.dedup();
+    faults.iter().all(|fault| fault.severity != Severity::Error)
+}
+
 impl LoadCache {
     /// Returns the same result as [`load()`], but reads and renders only the files that have changed since
     /// the last load.
@@ -86,6 +111,7 @@ impl LoadCache {
             self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
                 site: None,
                 faults: vec![Fault::error("pages/", None, "files changed while the site was loaded")],
+                options: options.clone(),
             })
         })
     }
@@ -98,6 +124,14 @@ impl LoadCache {
         forms: &[PageForm],
     ) -> Result<LoadResult, FileChanged> {
         let mut faults = Vec::new();
+        let build = options.build.as_ref().map(|build| self.build.load(build, options, &mut faults));
+        let build = match build {
+            Some(build) if !folder.join("pages").is_dir() => {
+                return Ok(LoadResult::of_build(build, options, faults));
+            }
+            build => build,
+        };
+        let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
         let tree = SiteFiles::read(folder, &mut self.files, &mut faults);
         let theme = Theme::new(tree.theme);
         let (mut documents, drafts) = read_documents(&tree.sources, &mut self.parsed, &mut faults)?;
@@ -107,7 +141,13 @@ impl LoadCache {
         let (assets, asset_urls) = name_assets(published, &theme);
         add_blog_pages(&mut documents, options, &mut faults);
         check_documents(&mut documents, &theme, options, forms, &mut faults);
-        let names = register_paths(&documents, &tree.verbatim, &assets, options, &mut faults);
+        let mut names = PathRegistry::default();
+        options.reserved.iter().for_each(|path| names.reserve(path));
+        build.iter().for_each(|build| build.register(&mut names, &mut faults));
+        register_paths(&mut names, &documents, &tree.verbatim, &assets, &mut faults);
+        if !names.has_path("/") {
+            faults.push(Fault::error("pages/", None, "there is no home page").hint("write `pages/index.md`"));
+        }
         let catalog = LinkCatalog {
             base_url: options.base_url.clone(),
             pages: documents
@@ -147,11 +187,7 @@ impl LoadCache {
             Some((document.path.as_str(), &*laid_out.anchors))
         });
         faults.extend(check_links(&links, &names, &anchors.collect()));
-        faults.sort_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
-        faults.dedup();
-
-        let sound = faults.iter().all(|fault| fault.severity != Severity::Error);
-        let site = pages.filter(|_| sound).map(|(pages, not_found)| {
+        let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, not_found)| {
             let mut site = Site::new(&options.base_url, not_found);
             site.entries.reserve(8 * pages.len() + tree.verbatim.len() + 2 * assets.len());
             insert_files(&mut site, tree.verbatim, assets);
@@ -161,9 +197,14 @@ impl LoadCache {
                 site.insert_page(&document.path, page, summary);
             }
             insert_aliases(&mut site, &documents);
+            if let Some(build) = build {
+                let not_found = build.not_found.clone().filter(|_| missing.file.is_empty());
+                site.not_found = not_found.unwrap_or(site.not_found);
+                build.insert_into(&mut site);
+            }
             site
         });
-        Ok(LoadResult { site, faults })
+        Ok(LoadResult { site, faults, options: options.clone() })
     }
 
     /// Renders the documents' bodies in parallel. Reuses a body if its source, path and link targets are
@@ -293,9 +334,6 @@ fn check_documents(
     forms: &[PageForm],
     faults: &mut Vec<Fault>,
 ) {
-    if !documents.iter().any(|document| document.path == "/") {
-        faults.push(Fault::error("pages/", None, "there is no home page").hint("write `pages/index.md`"));
-    }
     let place_in_order = |document: &Document| {
         let rank = match document.kind {
             PageKind::Home => 0,
@@ -348,16 +386,12 @@ fn check_documents(
 }
 
 fn register_paths(
+    names: &mut PathRegistry,
     documents: &[Document],
     verbatim: &[(String, Blob)],
     assets: &[Asset],
-    options: &PagesOptions,
     faults: &mut Vec<Fault>,
-) -> PathRegistry {
-    let mut names = PathRegistry::default();
-    for path in &options.reserved {
-        names.reserve(path);
-    }
+) {
     for (name, _) in verbatim {
         let place = format!("static/{name}");
         names.claim_static(&format!("/{name}"), &place, faults);
@@ -392,7 +426,6 @@ fn register_paths(
             names.add_secondary(alias.trim_end_matches('/').to_owned());
         }
     }
-    names
 }
 
 /// All links in bodies, front matter and footer, with file and line.
@@ -419,7 +452,8 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: Vec<Asse
         // Like a static file server, also serve `/x/index.html` at `/x/`.
         if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
             let to = encode(folder).into_owned();
-            site.entries.insert(folder.trim_end_matches('/').into(), SiteEntry::Redirect(to));
+            site.entries
+                .insert(folder.trim_end_matches('/').into(), SiteEntry::Redirect(Redirect::permanent(to)));
             site.entries.insert(folder.into(), SiteEntry::File(file.clone(), Role::Asset));
         }
         site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
@@ -440,7 +474,7 @@ fn insert_aliases(site: &mut Site, documents: &[Document]) {
         for alias in &document.front_matter.aliases {
             let alias = path::resolve_relative("/", alias);
             for name in [alias.trim_end_matches('/'), &alias] {
-                let to = || SiteEntry::Redirect(encode(&document.path).into_owned());
+                let to = || SiteEntry::Redirect(Redirect::permanent(encode(&document.path)));
                 site.entries.entry(name.into()).or_insert_with(to);
             }
         }

@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 use serde::Serialize;
 
+use super::prebuilt::BuildOptions;
 use crate::forms::Field;
 
 /// The operator's settings for the site as a whole.
@@ -26,6 +27,8 @@ pub struct PagesOptions {
     pub today: Date,
     /// The paths of generated resources and endpoints, which pages must not use.
     pub reserved: Vec<&'static str>,
+    /// The output of a site generator to publish.
+    pub build: Option<BuildOptions>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -47,7 +47,8 @@ impl PathRegistry {
         self.secondary.insert(path);
     }
 
-    fn has_path(&self, path: &str) -> bool {
+    /// Whether a path has an owner or is a secondary path.
+    pub fn has_path(&self, path: &str) -> bool {
         self.owners.contains_key(path) || self.secondary.contains(path)
     }
 }

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use http::StatusCode;
 use jiff::civil::Date;
 
 use super::encodings::{self, Encodings};
 use super::file::{Encoded, File};
 use super::parallel::in_parallel;
 use super::path;
+use super::prebuilt::RedirectRule;
 
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -37,8 +39,38 @@ pub enum SiteEntry {
     Page(Page),
     /// A single representation, which does not depend on `Accept`.
     File(Arc<File>, Role),
-    /// A permanent redirect to this percent-encoded path.
-    Redirect(String),
+    Redirect(Redirect),
+}
+
+/// A redirect from a path of the site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirect {
+    /// A percent-encoded path or a URL, which may have a query and a fragment.
+    pub to: String,
+    pub status: StatusCode,
+}
+
+impl Redirect {
+    /// A permanent redirect that keeps the method (RFC 9110 §15.4.9).
+    pub fn permanent(to: impl Into<String>) -> Self {
+        Self { to: to.into(), status: StatusCode::PERMANENT_REDIRECT }
+    }
+}
+
+/// What a rule selects for a path.
+#[derive(Debug)]
+pub enum RuleResult<'a> {
+    Entry(&'a SiteEntry),
+    Redirect(Redirect),
+}
+
+impl RuleResult<'_> {
+    fn into_entry(self) -> SiteEntry {
+        match self {
+            Self::Entry(entry) => entry.clone(),
+            Self::Redirect(redirect) => SiteEntry::Redirect(redirect),
+        }
+    }
 }
 
 /// Maximum number of posts in the feed, which contains the newest posts.
@@ -78,19 +110,78 @@ pub struct Site {
     pub base_url: String,
     /// The number of pages, including unlisted ones.
     pub page_count: usize,
+    /// The build's rules for paths without an entry, in order.
+    rules: Vec<RedirectRule>,
     /// The value of [`Site::hash`], computed on the first call.
     hash: OnceLock<String>,
 }
 
 impl Site {
     pub(crate) fn new(base_url: &str, not_found: Page) -> Self {
-        let (entries, pages, hash) = (HashMap::new(), Vec::new(), OnceLock::new());
-        Self { entries, pages, not_found, base_url: base_url.to_owned(), page_count: 0, hash }
+        Self {
+            entries: HashMap::new(),
+            pages: Vec::new(),
+            not_found,
+            base_url: base_url.to_owned(),
+            page_count: 0,
+            rules: Vec::new(),
+            hash: OnceLock::new(),
+        }
     }
 
     /// The entry at a decoded path.
     pub fn get(&self, path: &str) -> Option<&SiteEntry> {
         self.entries.get(path)
+    }
+
+    /// Applies the rules of a build. Rules without placeholders become entries; the others are for paths
+    /// without an entry, and forced ones also replace the entries that they match.
+    pub(super) fn set_rules(&mut self, rules: Vec<RedirectRule>) {
+        for (index, rule) in rules.iter().enumerate() {
+            for path in rule.literal_paths() {
+                let is_earlier = rules[..index].iter().any(|earlier| earlier.target(&path).is_some());
+                let is_free = rule.is_forced || self.get(&path).is_none();
+                if let Some(result) = self.follow_rule(rule, &path).filter(|_| is_free && !is_earlier) {
+                    let entry = result.into_entry();
+                    self.entries.insert(path.into(), entry);
+                }
+            }
+        }
+        let (forced, others): (Vec<_>, Vec<_>) =
+            rules.into_iter().filter(|rule| rule.literal_paths().is_empty()).partition(|rule| rule.is_forced);
+        let replacement = |path: &str| {
+            let result = forced.iter().find_map(|rule| self.follow_rule(rule, path))?;
+            Some((path.into(), result.into_entry()))
+        };
+        let replaced: Vec<(Box<str>, SiteEntry)> =
+            self.entries.keys().filter_map(|path| replacement(path)).collect();
+        self.entries.extend(replaced);
+        self.rules = forced.into_iter().chain(others).collect();
+    }
+
+    /// Whether rules with placeholders apply to paths without an entry.
+    pub fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// The result of the first rule that applies to a decoded path without an entry.
+    pub fn find_rule(&self, path: &str) -> Option<RuleResult<'_>> {
+        self.rules.iter().find_map(|rule| self.follow_rule(rule, path))
+    }
+
+    /// The redirect of a rule, or the entry that the rule selects. `None` if the rule does not apply, or if
+    /// the entry does not exist.
+    fn follow_rule(&self, rule: &RedirectRule, path: &str) -> Option<RuleResult<'_>> {
+        let to = rule.target(path)?;
+        if rule.status != StatusCode::OK {
+            return Some(RuleResult::Redirect(Redirect { to, status: rule.status }));
+        }
+        let entry = |path: &str| self.get(&path::decode(path).ok()?);
+        Some(RuleResult::Entry(match entry(to.split(['?', '#']).next()?)? {
+            // `/index.html` redirects to `/`.
+            SiteEntry::Redirect(redirect) => entry(&redirect.to)?,
+            entry => entry,
+        }))
     }
 
     /// All entries by their decoded paths, in arbitrary order.
@@ -127,7 +218,9 @@ impl Site {
             self.entries.entry(name.into()).or_insert_with(file);
         }
         for name in path::redirect_paths(decoded) {
-            self.entries.entry(name.into()).or_insert_with(|| SiteEntry::Redirect(page.path.clone()));
+            self.entries
+                .entry(name.into())
+                .or_insert_with(|| SiteEntry::Redirect(Redirect::permanent(&page.path)));
         }
         self.entries.insert(decoded.into(), SiteEntry::Page(page));
     }
@@ -171,10 +264,10 @@ impl Site {
                 .map(|(path, entry)| match entry {
                     SiteEntry::Page(both) => format!("{path:?} {:?}", page(both)),
                     SiteEntry::File(file, _) => format!("{path:?} {}", file.unencoded().etag()),
-                    SiteEntry::Redirect(to) => format!("{path:?} to {to:?}"),
+                    SiteEntry::Redirect(to) => format!("{path:?} {to:?}"),
                 })
                 .collect();
-            lines.push(format!("{:?}", page(&self.not_found)));
+            lines.push(format!("{:?} {:?}", page(&self.not_found), self.rules));
             lines.sort_unstable();
             blake3::hash(lines.join("\n").as_bytes()).to_hex()[..16].to_owned()
         })
@@ -253,6 +346,7 @@ impl Site {
             not_found: of_page(&self.not_found),
             base_url: self.base_url.clone(),
             page_count: self.page_count,
+            rules: self.rules.clone(),
             hash: self.hash.clone(),
         }
     }

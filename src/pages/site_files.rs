@@ -213,6 +213,41 @@ impl SiteFiles {
     }
 }
 
+/// A file of a build.
+#[derive(Debug)]
+pub(super) struct BuildFile {
+    /// The name relative to the build's folder.
+    pub name: String,
+    pub blob: Blob,
+    /// The date of the last change, in UTC.
+    pub changed: Date,
+}
+
+/// Reads all files of a build except unchanged ones, updates the cache, and reports unreadable files.
+pub(super) fn read_build(folder: &Path, known: &mut FileCache, faults: &mut Vec<Fault>) -> Vec<BuildFile> {
+    let now = SystemTime::now();
+    let before = std::mem::take(known);
+    let published: Vec<PathBuf> = folder.canonicalize().into_iter().collect();
+    let found = list_files(folder, "", &published, faults);
+    let read =
+        in_parallel(&found, |file| read_file(file, &file.name, Purpose::Verbatim, before.0.get(&file.name)));
+    let mut files = Vec::with_capacity(found.len());
+    for (file, content) in found.into_iter().zip(read) {
+        match content {
+            Ok((FileContent::Blob(blob), _)) => {
+                let (signature, settled) =
+                    (FileSignature::new(&file.metadata), is_settled(&file.metadata, now));
+                let content = FileContent::Blob(blob.clone());
+                known.0.insert(file.name.clone(), CachedFile { signature, settled, content });
+                files.push(BuildFile { name: file.name, blob, changed: modification_date(&file.metadata) });
+            }
+            Ok((FileContent::Source(_), _)) => {}
+            Err(fault) => faults.push(fault),
+        }
+    }
+    files
+}
+
 /// Reads a file unless it is unchanged. Returns its content, and also the text of a source that was read.
 fn read_file(
     file: &FoundFile,

@@ -1,6 +1,8 @@
 //! GET and HEAD: looks up the path, negotiates the representation and the encoding, and evaluates
 //! preconditions.
 
+use std::borrow::Cow;
+
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
     LINK, LOCATION, VARY,
@@ -15,7 +17,7 @@ use super::response::{
 use super::selection::{ResponseKind, Selection};
 use crate::pages::file::{EncodedBody, File};
 use crate::pages::negotiate::{self, Codings, Media};
-use crate::pages::{Page, Role, Site, SiteEntry};
+use crate::pages::{Page, Redirect, Role, RuleResult, Site, SiteEntry};
 
 /// Paths below this one are endpoints. The response to an unknown endpoint is a 404 in JSON, like the errors
 /// of the forms.
@@ -33,8 +35,7 @@ pub(super) enum Choice<'a> {
     NotAcceptable(&'a Page),
     /// 412: `If-Match` does not name the selected representation. Contains the value of `Vary`.
     PreconditionFailed(Option<&'static str>),
-    /// 308 to another path.
-    Redirect(&'a str),
+    Redirect(Cow<'a, Redirect>),
     /// 405: only GET and HEAD are allowed.
     ReadOnly,
 }
@@ -62,8 +63,18 @@ pub(super) fn choose<'a>(
     is_read: bool,
     preferences: &impl RequestPreferences,
 ) -> (Choice<'a>, RequestLabels) {
-    let entry = site.get(path);
     let mut representation = Representation::Other;
+    let entry = match site.get(path) {
+        None => match site.find_rule(path) {
+            Some(RuleResult::Redirect(to)) => {
+                let labels = RequestLabels { class: Class::Redirect, representation };
+                return (Choice::Redirect(Cow::Owned(to)), labels);
+            }
+            Some(RuleResult::Entry(entry)) => Some(entry),
+            None => None,
+        },
+        entry => entry,
+    };
     let choice = match entry {
         None if path.starts_with(API) => Choice::UnknownEndpoint,
         None => {
@@ -84,7 +95,7 @@ pub(super) fn choose<'a>(
             representation = representation_label(file);
             Choice::conditional(file, false, preferences)
         }
-        Some(SiteEntry::Redirect(to)) => Choice::Redirect(to),
+        Some(SiteEntry::Redirect(to)) => Choice::Redirect(Cow::Borrowed(to)),
     };
     (choice, RequestLabels { class: class_label(entry), representation })
 }
@@ -180,7 +191,7 @@ impl<'a> Choice<'a> {
             Self::UnknownEndpoint => unknown_endpoint(),
             Self::NotAcceptable(page) => not_acceptable(site, page),
             Self::PreconditionFailed(vary) => precondition_failed(vary),
-            Self::Redirect(to) => redirect(to, query),
+            Self::Redirect(to) => redirect(&to, query),
             Self::ReadOnly => method_not_allowed("GET, HEAD"),
         }
     }
@@ -215,10 +226,14 @@ fn precondition_failed(vary: Option<&'static str>) -> HttpResponse {
     if let Some(vary) = vary { with_header(response, VARY, vary) } else { response }
 }
 
-/// 308 to `to` with the query of the request (RFC 9110 §15.4.9).
-fn redirect(to: &str, query: Option<&str>) -> HttpResponse {
-    let location = query.map_or_else(|| to.to_owned(), |query| format!("{to}?{query}"));
-    let response = negotiated_text(StatusCode::PERMANENT_REDIRECT, format!("This page is at {to}\n"));
+/// A redirect with the query of the request, unless the target has its own (RFC 9110 §15.4).
+fn redirect(Redirect { to, status }: &Redirect, query: Option<&str>) -> HttpResponse {
+    let (path, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
+    let location = match query.filter(|_| !path.contains('?')) {
+        Some(query) => format!("{path}?{query}{fragment}"),
+        None => to.clone(),
+    };
+    let response = negotiated_text(*status, format!("This page is at {to}\n"));
     let mut response = with_header(response, CACHE_CONTROL, "no-cache");
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(LOCATION, location);

@@ -83,6 +83,14 @@ impl<'a> Selection<'a> {
     /// Passes the response's headers to `add`, except for `Content-Length` and those that do not depend on
     /// the representation.
     pub(super) fn head(&self, mut add: impl FnMut(HeaderName, HeaderValue)) {
+        for (name, value) in &self.file.headers {
+            add(name.clone(), value.clone());
+        }
+        let mut add = |name, value| {
+            if !self.has_own_header(&name) {
+                add(name, value);
+            }
+        };
         add(CACHE_CONTROL, HeaderValue::from_static(self.file.cache.control()));
         if self.content_length().is_some() {
             add(CONTENT_TYPE, HeaderValue::from_static(self.file.media_type));
@@ -105,6 +113,16 @@ impl<'a> Selection<'a> {
         // Other sites may embed images, feeds and guides, but not pages.
         let embeddable = if self.is_negotiated { "same-origin" } else { "cross-origin" };
         add(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static(embeddable));
+    }
+
+    /// Whether the file has headers of its own, which replace others of the same name.
+    pub(super) fn has_own_headers(&self) -> bool {
+        !self.file.headers.is_empty()
+    }
+
+    /// Whether the file has a header of its own with this name.
+    pub(super) fn has_own_header(&self, name: &HeaderName) -> bool {
+        self.file.headers.iter().any(|(own, _)| own == name)
     }
 
     /// The slot for the serialised head in [`EncodedBody::cached`]. All selections of a body with the same

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::support::prebuilt::write_build;
 use crate::support::{Answer, PATIENCE, TestServer, example_site, frontdesk};
 
 /// Settings for both the export and the server: no limits, and the site's URL.
@@ -116,6 +117,16 @@ fn awkward_site() -> tempfile::TempDir {
     folder
 }
 
+/// Writes the output of a site generator to a new folder in `parent`.
+fn build(parent: &Path) -> PathBuf {
+    let folder = parent.join("dist");
+    write_build(&folder, "A state.");
+    // Rules with placeholders are not exported.
+    let rules = "/moved https://www.example.org/ 302\n/late /about/ 200\n";
+    std::fs::write(folder.join("_redirects"), rules).expect("it can be written");
+    folder
+}
+
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -148,6 +159,8 @@ fn said(answer: &Answer) -> Vec<(&str, &str)> {
 #[test]
 fn the_manifest_matches_the_server() {
     manifest_agrees_with_server(awkward_site().path());
+    let folder = tempfile::tempdir().expect("a folder");
+    manifest_agrees_with_server(&build(folder.path()));
 }
 
 #[test]

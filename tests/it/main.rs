@@ -27,6 +27,7 @@ mod memory;
 mod ops;
 mod pages;
 mod power;
+mod prebuilt;
 mod privacy;
 mod proxy_headers;
 mod reload;

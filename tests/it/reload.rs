@@ -252,7 +252,7 @@ fn brotli(server: &TestServer) -> (String, usize) {
     let encoded = server.get("/news/", &[("Accept-Encoding", "br")]);
     assert_eq!(encoded.header("content-encoding"), Some("br"));
     let mut unpacked = Vec::new();
-    brotli::BrotliDecompress(&mut &encoded.body[..], &mut unpacked).expect("it is whole");
+    brotli_decompressor::BrotliDecompress(&mut &encoded.body[..], &mut unpacked).expect("it is whole");
     assert_eq!(unpacked, server.get("/news/", &[]).body);
     (encoded.header("etag").expect("a validator").to_owned(), encoded.body.len())
 }

@@ -11,6 +11,7 @@ pub mod load;
 pub mod opensmtpd;
 pub mod pebble;
 pub mod port;
+pub mod prebuilt;
 pub mod random;
 pub mod redis;
 mod server;

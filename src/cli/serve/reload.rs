@@ -22,7 +22,7 @@ use crate::deliver::worker::{DeliveryWorker, WorkerOptions};
 use crate::fault::{Fault, Severity};
 use crate::limits::ByteLimiter;
 use crate::limits::rate_limiter::RateLimiter;
-use crate::pages::{Encodings, LoadCache, Site};
+use crate::pages::{BuildOptions, Encodings, LoadCache, SITE_FOLDERS, Site};
 use crate::store::disk::MinFree;
 use crate::web::agent::Agents;
 use crate::web::{AppState, Snapshot};
@@ -32,6 +32,10 @@ use crate::web::{AppState, Snapshot};
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
 /// Maximum wait for a quiet period: some folders change continuously.
 const MAX_SETTLE: Duration = Duration::from_secs(5);
+/// The same for the output of a site generator, which writes its files with pauses.
+const BUILD_QUIET_PERIOD: Duration = Duration::from_secs(1);
+/// A rebuild may take this long. Until it ends, the previous site is served.
+const MAX_BUILD_TIME: Duration = Duration::from_mins(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReloadReason {
@@ -65,6 +69,8 @@ pub(super) struct Reloader {
     pub(super) encodings: Arc<Encodings>,
     /// Triggers a reload from the encoding thread.
     pub(super) reasons: Sender<ReloadReason>,
+    /// Triggers a reload after changes in the site's folder; `None` if it is not watched.
+    pub(super) watcher: Option<SiteWatcher>,
 }
 
 /// Replaced snapshots that requests may still use. Freeing a large site takes time, so the reload thread
@@ -86,7 +92,10 @@ impl Reloader {
                 Ok(ReloadReason::Encoded) => self.serve_stronger_encodings(),
                 Ok(reason) => {
                     if reason == ReloadReason::Changed {
-                        wait_for_quiet_period(reasons);
+                        wait_for_quiet_period(reasons, self.config.pages.build.as_ref());
+                    }
+                    if let Some(watcher) = &mut self.watcher {
+                        watcher.watch_new_folders();
                     }
                     if process::run_in_new_thread(|| self.reload()) {
                         encoding.store(true, Ordering::Relaxed);
@@ -268,13 +277,20 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     }
 }
 
-/// Discards reload triggers until none has arrived for [`QUIET_PERIOD`], or until [`MAX_SETTLE`] has passed.
-fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>) {
+/// Discards reload triggers until none has arrived for a while and the build, if there is one, has a home page
+/// again; or until a maximum time has passed.
+fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildOptions>) {
+    let (quiet, max) = match build {
+        Some(_) => (BUILD_QUIET_PERIOD, MAX_BUILD_TIME),
+        None => (QUIET_PERIOD, MAX_SETTLE),
+    };
+    let is_complete = || build.is_none_or(|build| build.folder.join("index.html").exists());
     let began = Instant::now();
-    while began.elapsed() < MAX_SETTLE {
-        match reasons.recv_timeout(QUIET_PERIOD) {
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+    while began.elapsed() < max {
+        match reasons.recv_timeout(quiet) {
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) if is_complete() => return,
+            _ => {}
         }
     }
 }
@@ -288,43 +304,79 @@ pub(super) fn min_free(config: &Config) -> MinFree {
     }
 }
 
-/// Triggers a reload whenever a file in `folder` changes, except for files in the data folder. Stops when the
-/// returned watcher is dropped.
-pub(super) fn watch_folder(
-    folder: &Path,
-    config: &Config,
-    reasons: Sender<ReloadReason>,
-) -> anyhow::Result<notify::RecommendedWatcher> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let root = real(folder);
-    let data = real(config.inbox_folder());
+/// Triggers a reload whenever a file of the site changes, except for files in the data folder.
+pub(super) struct SiteWatcher {
+    watcher: notify::RecommendedWatcher,
+    folders: Vec<(PathBuf, RecursiveMode)>,
+}
+
+impl SiteWatcher {
+    pub(super) fn start(
+        folder: &Path,
+        config: &Config,
+        reasons: Sender<ReloadReason>,
+    ) -> anyhow::Result<Self> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let root = real(folder);
+        let build = config.pages.build.as_ref().map(|build| real(&build.folder));
+        let is_published = published_filter(config, &root, build.clone());
+        let trigger = move |event: notify::Result<notify::Event>| {
+            // Reading a file is not a change. An event without a path means that the kernel has dropped events.
+            let changed = event.as_ref().map_or(true, |event| {
+                !matches!(event.kind, EventKind::Access(_))
+                    && (event.paths.is_empty() || event.paths.iter().any(|path| is_published(path)))
+            });
+            if changed {
+                // Sending fails only if the server has stopped.
+                let _ = reasons.send(ReloadReason::Changed);
+            }
+        };
+        let watcher = notify::recommended_watcher(trigger);
+        let mut watcher = watcher.with_context(|| format!("cannot watch {}", folder.display()))?;
+        let folders = watched_folders(&root, build);
+        let (first, mode) = &folders[0];
+        watcher.watch(first, *mode).with_context(|| format!("cannot watch {}", first.display()))?;
+        let mut watcher = Self { watcher, folders };
+        watcher.watch_new_folders();
+        Ok(watcher)
+    }
+
+    /// Watches folders that did not exist before, such as one that a rebuild has removed and created again.
+    fn watch_new_folders(&mut self) {
+        for (folder, mode) in self.folders.iter().filter(|(folder, _)| folder.is_dir()) {
+            if let Err(error) = self.watcher.watch(folder, *mode) {
+                tracing::warn!(%error, "cannot watch {}", folder.display());
+            }
+        }
+    }
+}
+
+/// The folders to watch. With a build, the site's folder is often that of a project, which has folders of
+/// tools with thousands of files; and the folder above the build shows when the build is created again.
+fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, RecursiveMode)> {
+    let Some(build) = build else { return vec![(root.to_owned(), RecursiveMode::Recursive)] };
+    let above = build.parent().map(|above| (above.to_owned(), RecursiveMode::NonRecursive));
+    let parts = SITE_FOLDERS.iter().map(|part| (root.join(part), RecursiveMode::Recursive));
+    let own = (root != build).then(|| (root.to_owned(), RecursiveMode::NonRecursive));
+    let own = own.into_iter().chain(parts).filter(|_| root != build);
+    [(build.clone(), RecursiveMode::Recursive)].into_iter().chain(above).chain(own).collect()
+}
+
+/// Returns a function that returns whether a change of a file may change the site.
+fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> impl Fn(&Path) -> bool + use<> {
+    let data = config.inbox_folder().canonicalize().unwrap_or_else(|_| config.inbox_folder().to_owned());
     let root_is_data = root.starts_with(&data);
     let name = config.store.url.file().and_then(Path::file_name).map(ToOwned::to_owned);
     let encodings = data.join(site::ENCODINGS);
-    let concerns = move |path: &PathBuf| {
+    let root = root.to_owned();
+    move |path| {
         // The data folder may be the site's folder, in which case the database, SQLite's files beside it and
         // the encodings are recognized by their names.
         let of_encodings = path.starts_with(&encodings);
         let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
             file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)
         });
-        !of_database && !of_encodings && (root_is_data || !path.starts_with(&data))
-    };
-    let trigger = move |event: notify::Result<notify::Event>| {
-        // Reading a file is not a change. An event without a path means that the kernel has dropped events.
-        let changed = event.as_ref().map_or(true, |event| {
-            !matches!(event.kind, EventKind::Access(_))
-                && (event.paths.is_empty() || event.paths.iter().any(&concerns))
-        });
-        if changed {
-            // Sending fails only if the server has stopped.
-            let _ = reasons.send(ReloadReason::Changed);
-        }
-    };
-    let watching = || {
-        let mut watcher = notify::recommended_watcher(trigger)?;
-        watcher.watch(&root, RecursiveMode::Recursive)?;
-        Ok::<_, notify::Error>(watcher)
-    };
-    watching().with_context(|| format!("cannot watch {}", folder.display()))
+        let of_site = path.starts_with(&root) || build.as_ref().is_some_and(|build| path.starts_with(build));
+        of_site && !of_database && !of_encodings && (root_is_data || !path.starts_with(&data))
+    }
 }

@@ -235,7 +235,7 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
         let entry = match entry {
             SiteEntry::Page(both) => page(both),
             SiteEntry::File(one, role) => format!("{role:?} {}", file(one)),
-            SiteEntry::Redirect(to) => format!("to {to}"),
+            SiteEntry::Redirect(to) => format!("{to:?}"),
         };
         (&**path, entry)
     });

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use http::HeaderName;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use crate::web::state::Snapshot;
 
 /// Header lines that the responses of one worker share.
 pub(super) struct HeaderWriter {
-    /// The security headers, except for the one that [`Selection::head`] sets.
+    /// The security headers of responses whose file has no headers of its own.
     security: Vec<u8>,
     /// The `Strict-Transport-Security` line, and the generation of the snapshot that it comes from.
     hsts: (u64, Vec<u8>),
@@ -26,9 +27,7 @@ pub(super) struct HeaderWriter {
 impl HeaderWriter {
     pub(super) fn new() -> Self {
         let mut security = Vec::new();
-        for (name, value) in SECURITY.iter().filter(|(name, _)| *name != CROSS_ORIGIN_RESOURCE_POLICY) {
-            write_field(&mut security, name.as_str(), value.as_bytes());
-        }
+        write_security_headers(&mut security, |_| true);
         Self { security, hsts: (0, Vec::new()), date: Vec::new(), date_until: None }
     }
 
@@ -42,7 +41,9 @@ impl HeaderWriter {
         now: Instant,
     ) {
         buffer.extend_from_slice(selection.body.cached(selection.cache_slot(), || serialise(selection)));
-        buffer.extend_from_slice(&self.security);
+        if !selection.has_own_headers() {
+            buffer.extend_from_slice(&self.security);
+        }
         if scheme == Scheme::Https {
             self.write_hsts(buffer, snapshot);
         }
@@ -77,13 +78,26 @@ impl HeaderWriter {
     }
 }
 
-/// The status line and the headers of the representation (RFC 9112 §4, §5).
+/// Writes the security headers for which `is_needed` returns true, except for the one that
+/// [`Selection::head`] sets.
+fn write_security_headers(buffer: &mut Vec<u8>, is_needed: impl Fn(&HeaderName) -> bool) {
+    let needed = |name: &HeaderName| *name != CROSS_ORIGIN_RESOURCE_POLICY && is_needed(name);
+    for (name, value) in SECURITY.iter().filter(|(name, _)| needed(name)) {
+        write_field(buffer, name.as_str(), value.as_bytes());
+    }
+}
+
+/// The status line and the headers of the representation (RFC 9112 §4, §5). For a file with headers of its
+/// own, this includes the security headers.
 fn serialise(selection: &Selection<'_>) -> Box<[u8]> {
     // A status is formatted as its number and reason phrase.
     let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();
     selection.head(|name, value| write_field(&mut lines, name.as_str(), value.as_bytes()));
     if let Some(length) = selection.content_length() {
         write_field(&mut lines, "content-length", length.to_string().as_bytes());
+    }
+    if selection.has_own_headers() {
+        write_security_headers(&mut lines, |name| !selection.has_own_header(name));
     }
     lines.into()
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Export, awkward_site, said, serve};
+use super::{Export, awkward_site, build, said, serve};
 use crate::support::channel_site::until;
 use crate::support::port::Port;
 use crate::support::{Answer, Connection, PATIENCE, TestServer, example_site};
@@ -212,8 +212,8 @@ const LONG: &str = {
 #[test]
 #[ignore = "needs nginx: scripts/test door"]
 fn nginx_answers_every_url_as_frontdesk_does() {
-    let site = awkward_site();
-    for site in [example_site().as_path(), site.path()] {
+    let (site, folder) = (awkward_site(), tempfile::tempdir().expect("a folder"));
+    for site in [&example_site(), site.path(), &build(folder.path())] {
         let export = Export::of(site);
         let server = serve(site, &export);
         let nginx = Nginx::start(&export.path());

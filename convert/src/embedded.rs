@@ -1,0 +1,81 @@
+//! The code inside a page, for which its content security policy needs hashes.
+
+use std::collections::BTreeSet;
+
+use super::dom::{DOCUMENT, Dom, Tag};
+
+/// The code that a page contains, each piece once, in the order of the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Embedded {
+    /// The texts of `<script>` elements that browsers run or apply.
+    pub scripts: BTreeSet<String>,
+    /// The values of event handler attributes such as `onclick`.
+    pub handlers: BTreeSet<String>,
+    /// The texts of `<style>` elements.
+    pub styles: BTreeSet<String>,
+    pub has_style_attributes: bool,
+    /// Whether a `<meta>` element declares a content security policy.
+    pub has_policy: bool,
+}
+
+impl Embedded {
+    /// Collects the code of a page from which nothing has been removed.
+    pub(super) fn read(dom: &Dom) -> Self {
+        let mut found = Self::default();
+        for id in dom.descendants(DOCUMENT) {
+            match dom.tag(id) {
+                Tag::Script if !dom.has_attribute(id, "src") && is_run(dom.attribute(id, "type")) => {
+                    found.scripts.insert(dom.text_content(id));
+                }
+                Tag::Style => {
+                    found.styles.insert(dom.text_content(id));
+                }
+                Tag::Meta => {
+                    let equiv = dom.attribute(id, "http-equiv").unwrap_or_default();
+                    found.has_policy |= equiv.eq_ignore_ascii_case("content-security-policy");
+                }
+                _ => {}
+            }
+            for attribute in dom.element(id).iter().flat_map(|element| &element.attributes) {
+                let name = &*attribute.name.local;
+                found.has_style_attributes |= name == "style";
+                if name.len() > 2 && name.starts_with("on") {
+                    found.handlers.insert(attribute.value.to_string());
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Whether a policy governs inline scripts of this type: JavaScript, modules, import maps and speculation
+/// rules (HTML §4.12.1). Scripts of other types are data.
+fn is_run(kind: Option<&str>) -> bool {
+    let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();
+    matches!(kind.as_str(), "" | "module" | "importmap" | "speculationrules")
+        || kind.ends_with("javascript")
+        || kind.ends_with("ecmascript")
+        || kind.starts_with("text/javascript1.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse::parse;
+    use super::*;
+
+    #[test]
+    fn inline_code_is_collected() {
+        let dom = parse(
+            "<meta http-equiv=Content-Security-Policy content=x><script>a &lt;\r\nb</script><script type=module>c</script>\
+             <script src=d></script><script type=application/json>e</script><style>f</style><svg><style>g</style></svg>\
+             <p onclick='h()' style='i'>j<script>c</script>",
+        );
+        let found = Embedded::read(&dom);
+        let texts = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
+        assert_eq!(texts(&found.scripts), ["a &lt;\nb", "c"]);
+        assert_eq!(texts(&found.handlers), ["h()"]);
+        assert_eq!(texts(&found.styles), ["f", "g"]);
+        assert!(found.has_style_attributes && found.has_policy);
+        assert_eq!(Embedded::read(&parse("<p>x")), Embedded::default());
+    }
+}

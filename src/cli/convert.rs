@@ -1,0 +1,57 @@
+//! `frontdesk convert`: prints the Markdown of one HTML page.
+
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use frontdesk_convert::{Options, Selector, Url, convert, parse_url};
+
+use super::output::{WARNING, with_hint};
+use crate::pages::decode_html;
+
+#[derive(Debug, Args)]
+pub(super) struct ConvertOptions {
+    /// File with the HTML, or `-` for standard input
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// Address of the page, which makes its links absolute
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    url: Option<Url>,
+    /// Selector of the main content, as for `convert.main`; default: detect the content
+    #[arg(long, value_name = "CSS", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    /// Selector of elements to leave out, as for `convert.exclude`
+    #[arg(long, value_name = "CSS", value_parser = Selector::parse)]
+    exclude: Option<Selector>,
+}
+
+/// Converts a page and prints the result with its front matter.
+pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
+    let mut bytes = Vec::new();
+    let read = if options.file == Path::new("-") {
+        io::stdin().lock().read_to_end(&mut bytes).map(drop)
+    } else {
+        std::fs::read(&options.file).map(|read| bytes = read)
+    };
+    read.with_context(|| format!("cannot read {}", options.file.display()))?;
+    let has_selector = options.selector.is_some();
+    let ConvertOptions { url, selector: main, exclude, .. } = options;
+    let options = Options { url, main, exclude, keep_title: true, ..Options::default() };
+    let converted = convert(&decode_html(&bytes).0, &options);
+    if has_selector && !converted.is_selected {
+        return Err(with_hint(
+            anyhow!("the selector matches nothing in this page"),
+            "without `--selector`, the main content is detected",
+        ));
+    }
+    io::stdout().lock().write_all(converted.document().as_bytes())?;
+    if converted.is_truncated {
+        writeln!(
+            anstream::stderr(),
+            "{WARNING}warning:{WARNING:#} the page is too large or too deeply nested; part of it is missing"
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

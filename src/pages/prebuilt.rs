@@ -1,0 +1,577 @@
+//! Reads a build, the output folder of a site generator: the HTML is served unchanged, and each page is also
+//! converted to Markdown.
+//!
+//! [`urls`] assigns paths to files, and [`rules`] reads `_redirects` and `_headers`. Files of the build take
+//! precedence over everything that is generated.
+
+mod policy;
+mod rules;
+mod urls;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use blake3::Hash;
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8};
+use frontdesk_convert::{Converted, Metadata, Options, Selector, convert, parse_url};
+use http::{HeaderName, HeaderValue};
+use jiff::civil::Date;
+
+use self::policy::content_security_policy;
+pub(super) use self::rules::RedirectRule;
+pub use self::rules::RulesDialect;
+use self::rules::{HeaderRule, headers_for, parse_headers, parse_redirects};
+use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
+use super::file::{Blob, Cache, File, media_type};
+use super::options::PagesOptions;
+use super::parallel::in_parallel;
+use super::path::encode;
+use super::path_registry::PathRegistry;
+use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
+use super::site_files::{BuildFile, FileCache, read_build};
+use crate::fault::Fault;
+
+/// Where a build is, and how it is published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildOptions {
+    pub folder: PathBuf,
+    /// The path at which the build is published, with a slash at both ends.
+    pub mount: String,
+    pub rules: RulesDialect,
+    /// A CSS selector of the main content. Empty: the content is detected.
+    pub main: String,
+    /// A CSS selector of elements to leave out of the Markdown. May be empty.
+    pub exclude: String,
+    /// Whether a link to the Markdown is added to the head of each HTML page.
+    pub adds_link_element: bool,
+}
+
+/// Whether `folder` is a build: it has a home page in HTML, and no folder of Markdown pages. `false` for the
+/// empty path, which names no folder.
+pub fn is_build(folder: &Path) -> bool {
+    !folder.as_os_str().is_empty() && folder.join("index.html").is_file() && !folder.join("pages").is_dir()
+}
+
+/// A block that is on at least one of this many pages, and on at least [`MIN_REPETITIONS`], is boilerplate.
+const BOILERPLATE_SHARE: usize = 3;
+const MIN_REPETITIONS: usize = 3;
+
+/// A page with scripts and fewer letters and digits than this shows its text only where scripts run.
+const MIN_SHELL_LETTERS: usize = 30;
+
+/// Pages with fewer letters and digits than this are not checked for missing text.
+const MIN_LETTERS: usize = 200;
+
+/// The results of a build's last load, which the next load reuses.
+#[derive(Debug, Default)]
+pub(super) struct BuildCache {
+    files: FileCache,
+    pages: HashMap<String, CachedPage>,
+}
+
+/// A converted page with the inputs of its conversion.
+#[derive(Debug, Clone)]
+struct CachedPage {
+    hash: Hash,
+    url: String,
+    main: String,
+    exclude: String,
+    /// The conversion without regard to other pages.
+    alone: Arc<Converted>,
+    /// The blocks that were left out because other pages have them, and the result.
+    without_boilerplate: Option<(HashSet<u64>, Arc<Converted>)>,
+}
+
+/// The pages, files and rules of a build.
+#[derive(Debug)]
+pub(super) struct Prebuilt {
+    /// The pages in reading order: the home page first, then by path.
+    pages: Vec<PrebuiltPage>,
+    /// Files by their decoded paths.
+    files: BTreeMap<String, Arc<File>>,
+    pub not_found: Option<Page>,
+    pub redirects: Vec<RedirectRule>,
+    mount: String,
+}
+
+#[derive(Debug)]
+struct PrebuiltPage {
+    /// The name of the HTML file in the build.
+    name: String,
+    /// The decoded path.
+    path: String,
+    page: Page,
+    summary: Option<PageSummary>,
+    metadata: Metadata,
+    /// The paths at which the Markdown is published, decoded.
+    twins: Vec<String>,
+    /// The paths that redirect to the page, decoded.
+    redirects: Vec<String>,
+}
+
+/// An HTML file of a build that is a page.
+struct Source<'a> {
+    file: &'a BuildFile,
+    html: Cow<'a, str>,
+    media_type: &'static str,
+    path: String,
+    url: String,
+}
+
+impl BuildCache {
+    /// Reads the build and converts its pages. Reuses the results of the last load for unchanged pages.
+    pub fn load(
+        &mut self,
+        build: &BuildOptions,
+        options: &PagesOptions,
+        faults: &mut Vec<Fault>,
+    ) -> Prebuilt {
+        let mut files = read_build(&build.folder, &mut self.files, faults);
+        if !files.iter().any(|file| file.name == "index.html") {
+            let fault = Fault::error("index.html", None, "the build has no home page");
+            faults.push(fault.hint(format!("does the generator write to {}?", build.folder.display())));
+        }
+        let rules = Rules::take(&mut files, build.rules, faults);
+        let (html, others): (Vec<BuildFile>, _) =
+            files.into_iter().partition(|file| urls::is_html(&file.name));
+        let (pages, fragments) = sort_html(&html, build, options);
+        let mut prebuilt = Prebuilt {
+            pages: Vec::with_capacity(pages.len()),
+            files: BTreeMap::new(),
+            not_found: None,
+            redirects: rules.redirects,
+            mount: build.mount.clone(),
+        };
+        for file in others.iter().chain(fragments) {
+            prebuilt.add_file(file, &rules.headers);
+        }
+        let converted = self.convert_pages(&pages, build, faults);
+        let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
+        let is_taken = |path: &str| {
+            prebuilt.files.contains_key(path) || paths.contains(path) || options.reserved.contains(&path)
+        };
+        let mut names = Names { is_taken: &is_taken, claimed: HashSet::new() };
+        let named: Vec<(Vec<String>, Vec<String>)> =
+            pages.iter().map(|page| names.assign(page, &prebuilt.files)).collect();
+        let all: Vec<_> = pages.iter().zip(converted).zip(named).collect();
+        let pages = in_parallel(&all, |((source, converted), (twins, redirects))| {
+            let written = prebuilt.files.get(&twins[0]).cloned();
+            let names = (twins.clone(), redirects.clone());
+            compose_page(source, converted, written, names, build, options, &rules.headers)
+        });
+        for page in pages {
+            if is_not_found_page(&page.name) {
+                prebuilt.not_found = Some(page.page);
+            } else {
+                prebuilt.pages.push(page);
+            }
+        }
+        prebuilt
+            .pages
+            .sort_by(|a, b| (a.path != build.mount, &a.path).cmp(&(b.path != build.mount, &b.path)));
+        prebuilt
+    }
+
+    /// Converts the pages in parallel, first alone, and then again without the blocks that many pages share.
+    fn convert_pages(
+        &mut self,
+        pages: &[Source<'_>],
+        build: &BuildOptions,
+        faults: &mut Vec<Fault>,
+    ) -> Vec<Arc<Converted>> {
+        // The configuration has checked the selectors.
+        let selector =
+            |css: &str| Some(css).filter(|css| !css.is_empty()).and_then(|css| Selector::parse(css).ok());
+        let base = Options {
+            main: selector(&build.main),
+            exclude: selector(&build.exclude),
+            keep_title: true,
+            ..Options::default()
+        };
+        let run = |page: &Source<'_>, boilerplate| {
+            let url = parse_url(&page.url).ok();
+            Arc::new(convert(&page.html, &Options { url, boilerplate, ..base.clone() }))
+        };
+        let known = &self.pages;
+        let mut cached = in_parallel(pages, |page| {
+            let is_current = |known: &&CachedPage| {
+                known.hash == page.file.blob.hash
+                    && known.url == page.url
+                    && known.main == build.main
+                    && known.exclude == build.exclude
+            };
+            known.get(&page.file.name).filter(is_current).cloned().unwrap_or_else(|| CachedPage {
+                hash: page.file.blob.hash,
+                url: page.url.clone(),
+                main: build.main.clone(),
+                exclude: build.exclude.clone(),
+                alone: run(page, HashSet::new()),
+                without_boilerplate: None,
+            })
+        });
+        let boilerplate = find_boilerplate(cached.iter().map(|page| &*page.alone));
+        let both: Vec<_> = pages.iter().zip(&cached).collect();
+        let cleaned = in_parallel(&both, |(page, cached)| {
+            let own: HashSet<u64> =
+                cached.alone.block_hashes.iter().copied().filter(|hash| boilerplate.contains(hash)).collect();
+            match &cached.without_boilerplate {
+                _ if own.is_empty() => None,
+                Some((known, result)) if *known == own => Some((own, result.clone())),
+                _ => Some((own.clone(), run(page, own))),
+            }
+        });
+        let mut results = Vec::with_capacity(pages.len());
+        for ((page, cached), cleaned) in pages.iter().zip(&mut cached).zip(cleaned) {
+            cached.without_boilerplate = cleaned;
+            let result = cached.without_boilerplate.as_ref().map_or(&cached.alone, |(_, result)| result);
+            faults.extend(conversion_fault(page, result));
+            results.push(result.clone());
+        }
+        self.pages = pages.iter().map(|page| page.file.name.clone()).zip(cached).collect();
+        results
+    }
+}
+
+/// The rules in `_redirects` and `_headers`.
+struct Rules {
+    redirects: Vec<RedirectRule>,
+    headers: Vec<HeaderRule>,
+}
+
+impl Rules {
+    /// Takes the files that control a host, rather than being published, out of `files` and reads them.
+    fn take(files: &mut Vec<BuildFile>, dialect: RulesDialect, faults: &mut Vec<Fault>) -> Self {
+        let mut rules = Self { redirects: Vec::new(), headers: Vec::new() };
+        files.retain(|file| {
+            let text = || String::from_utf8_lossy(&file.blob.bytes);
+            match file.name.as_str() {
+                "_redirects" => rules.redirects = parse_redirects(&text(), dialect, &file.name, faults),
+                "_headers" => rules.headers = parse_headers(&text(), dialect, &file.name, faults),
+                "_worker.js" | "_routes.json" => {
+                    let message = "is a program for another host: it is neither run nor published";
+                    faults.push(Fault::warning(&file.name, None, message));
+                }
+                "frontdesk.toml" => {}
+                _ => return true,
+            }
+            false
+        });
+        rules
+    }
+}
+
+/// Divides HTML files into pages and others. An HTML file without a title is a fragment, or proves the
+/// ownership of a site to another service.
+fn sort_html<'a>(
+    html: &'a [BuildFile],
+    build: &BuildOptions,
+    options: &PagesOptions,
+) -> (Vec<Source<'a>>, Vec<&'a BuildFile>) {
+    let names: HashSet<&str> = html.iter().map(|file| &*file.name).collect();
+    let files: Vec<&BuildFile> = html.iter().collect();
+    let read = in_parallel(&files, |file| {
+        let file: &'a BuildFile = file;
+        let (text, media_type) = decode_html(&file.blob.bytes);
+        let is_page = ["<title", "<TITLE", "<Title"].iter().any(|tag| text.contains(tag));
+        let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
+        (text, media_type, is_page, keeps_extension)
+    });
+    let keeps_extension = read.iter().any(|(.., keeps_extension)| *keeps_extension);
+    let (mut pages, mut fragments) = (Vec::new(), Vec::new());
+    for (file, (html, media_type, is_page, _)) in html.iter().zip(read) {
+        if is_page {
+            let path = page_path(&build.mount, &file.name, keeps_extension);
+            let url = format!("{}{}", options.base_url, encode(&path));
+            pages.push(Source { file, html, media_type, path, url });
+        } else {
+            fragments.push(file);
+        }
+    }
+    (pages, fragments)
+}
+
+/// The text of an HTML file, and its media type. Without `charset`, browsers use the encoding that the page
+/// declares.
+pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
+    let start = &bytes[..bytes.len().min(1024)];
+    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let label = start.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'']));
+    let label = label.and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
+    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes())).unwrap_or(UTF_8);
+    match std::str::from_utf8(bytes) {
+        Ok(text) if declared != ISO_2022_JP => (text.into(), "text/html; charset=utf-8"),
+        _ => (declared.decode(bytes).0, "text/html"),
+    }
+}
+
+/// The hashes of blocks that many pages share.
+fn find_boilerplate<'a>(pages: impl ExactSizeIterator<Item = &'a Converted>) -> HashSet<u64> {
+    let needed = pages.len().div_ceil(BOILERPLATE_SHARE).max(MIN_REPETITIONS);
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for page in pages {
+        let distinct: HashSet<u64> = page.block_hashes.iter().copied().collect();
+        for hash in distinct {
+            *counts.entry(hash).or_default() += 1;
+        }
+    }
+    counts.into_iter().filter(|(_, count)| *count >= needed).map(|(hash, _)| hash).collect()
+}
+
+/// A warning if most of the page's text is probably missing from its Markdown.
+fn conversion_fault(page: &Source<'_>, converted: &Converted) -> Option<Fault> {
+    let fault = |message: String| Fault::warning(&page.file.name, None, message);
+    if converted.metadata.is_unlisted {
+        return None;
+    }
+    if converted.is_truncated {
+        return Some(fault(
+            "the page is too large or too deeply nested to be converted completely".to_owned(),
+        ));
+    }
+    if converted.page_letters < MIN_SHELL_LETTERS && page.html.contains("<script") {
+        let fault = fault("the page has almost no text unless its scripts run".to_owned());
+        return Some(fault.hint("agents do not run scripts: let the generator render the page to HTML"));
+    }
+    let percent = converted.letters * 100 / converted.page_letters.max(1);
+    let hint = "in frontdesk.toml, `[convert] main = \"…\"` selects the main content with CSS; \
+                `frontdesk convert FILE --selector …` tries a selector";
+    match percent {
+        _ if converted.page_letters < MIN_LETTERS => None,
+        0 => Some(fault("no main content was found".to_owned()).hint(hint)),
+        1..10 => Some(fault(format!("only {percent} % of the page's text is in its Markdown")).hint(hint)),
+        _ => None,
+    }
+}
+
+/// The page for missing paths of a build that has none.
+pub(super) fn plain_not_found_page() -> Page {
+    let text = "There is nothing at this address.";
+    let html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Not found</title>\n<h1>Not found</h1>\n\
+         <p>{text} <a href=\"/\">Home page</a></p>\n"
+    );
+    let markdown = format!("# Not found\n\n{text} All pages: [sitemap.md](/sitemap.md)\n");
+    let file = |media_type, text: String| Arc::new(File::new(media_type, Cache::Revalidate, text));
+    Page {
+        html: file("text/html; charset=utf-8", html),
+        markdown: file("text/markdown; charset=utf-8", markdown),
+        path: "/404.html".to_owned(),
+        twin: "/404.md".to_owned(),
+    }
+}
+
+/// Assigns further paths to pages, each of them to the first page that asks for it.
+struct Names<'a> {
+    is_taken: &'a dyn Fn(&str) -> bool,
+    claimed: HashSet<String>,
+}
+
+impl Names<'_> {
+    /// The paths of a page's Markdown and of its redirects. The Markdown's main path is the first one: that
+    /// of a Markdown file in the build if there is one.
+    fn assign(
+        &mut self,
+        page: &Source<'_>,
+        files: &BTreeMap<String, Arc<File>>,
+    ) -> (Vec<String>, Vec<String>) {
+        let candidates = twin_names(&page.path);
+        let written = candidates.iter().find(|name| files.contains_key(*name)).cloned();
+        let mut free = |names: Vec<String>| -> Vec<String> {
+            names
+                .into_iter()
+                .filter(|name| !(self.is_taken)(name) && self.claimed.insert(name.clone()))
+                .collect()
+        };
+        let mut twins: Vec<String> = written.into_iter().chain(free(candidates)).collect();
+        if twins.is_empty() {
+            twins.push(format!("{}.html.md", page.path));
+        }
+        (twins, free(redirect_names(&page.path)))
+    }
+}
+
+/// Composes both representations of a page. `written` is the build's own Markdown of the page.
+fn compose_page(
+    source: &Source<'_>,
+    converted: &Converted,
+    written: Option<Arc<File>>,
+    (twins, redirects): (Vec<String>, Vec<String>),
+    build: &BuildOptions,
+    options: &PagesOptions,
+    rules: &[HeaderRule],
+) -> PrebuiltPage {
+    let path = encode(&source.path).into_owned();
+    let twin = encode(&twins[0]).into_owned();
+    let mut metadata = converted.metadata.clone();
+    let (published, modified) = (date_of(&metadata.published), date_of(&metadata.modified));
+    let updated = modified.or(published).unwrap_or(source.file.changed);
+    metadata.url = Some(source.url.clone());
+    metadata.modified = Some(updated.to_string());
+
+    let mut headers = default_headers();
+    headers.push((CONTENT_SECURITY_POLICY, content_security_policy(&converted.embedded)));
+    let mut link = format!("<{twin}>; rel=\"alternate\"; type=\"text/markdown\"");
+    if source.path == build.mount {
+        for more in &options.home_links {
+            link.push_str(", ");
+            link.push_str(more);
+        }
+    }
+    let blob =
+        if build.adds_link_element { add_link_element(source, &twin) } else { source.file.blob.clone() };
+    let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob);
+    let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
+    if is_not_found_page(&source.file.name) {
+        // It has no URL.
+        metadata = Metadata { title: metadata.title, language: metadata.language, ..Metadata::default() };
+        canonical.clear();
+    } else {
+        html = html.with_link(link);
+    }
+    let html = with_headers(html, headers, rules, &source.path);
+    let markdown = written.unwrap_or_else(|| {
+        let text = format!("{}{}", metadata.front_matter(), converted.markdown);
+        let mut file = File::new("text/markdown; charset=utf-8", Cache::Revalidate, text);
+        if !canonical.is_empty() {
+            file = file.with_link(canonical);
+        }
+        Arc::new(with_headers(file, Vec::new(), rules, &source.path))
+    });
+    let title = metadata.title.clone().unwrap_or_else(|| source.path.clone());
+    let summary = (!metadata.is_unlisted).then(|| PageSummary {
+        path: path.clone(),
+        twin: twin.clone(),
+        title,
+        description: metadata.description.clone(),
+        date: published,
+        updated,
+        author: metadata.author.clone(),
+        tags: Vec::new(),
+        is_post: false,
+        is_generated: false,
+        feed_html: String::new(),
+    });
+    let page = Page { html: Arc::new(html), markdown, path, twin };
+    let (name, path) = (source.file.name.clone(), source.path.clone());
+    PrebuiltPage { name, path, page, summary, metadata, twins, redirects }
+}
+
+const CONTENT_SECURITY_POLICY: HeaderName = HeaderName::from_static("content-security-policy");
+
+/// The headers of HTML pages that differ from those of our own pages, because generators and their themes use
+/// features that our theme does without.
+fn default_headers() -> Vec<(HeaderName, HeaderValue)> {
+    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    vec![
+        header("cross-origin-opener-policy", "same-origin-allow-popups"),
+        header("permissions-policy", "browsing-topics=()"),
+    ]
+}
+
+/// Adds headers to a file: `headers`, and those of the rules that match `path`, which take precedence.
+fn with_headers(
+    mut file: File,
+    mut headers: Vec<(HeaderName, HeaderValue)>,
+    rules: &[HeaderRule],
+    path: &str,
+) -> File {
+    for (name, value) in headers_for(rules, path) {
+        headers.retain(|(own, _)| *own != name);
+        if name == http::header::LINK {
+            let ours = file.link.take().unwrap_or_default();
+            let both = [&*String::from_utf8_lossy(&ours), &*String::from_utf8_lossy(value.as_bytes())];
+            file = file.with_link(both.join(if ours.is_empty() { "" } else { ", " }));
+        } else {
+            headers.push((name, value));
+        }
+    }
+    file.headers = headers;
+    file
+}
+
+fn is_not_found_page(name: &str) -> bool {
+    name == "404.html" || name == "404/index.html"
+}
+
+/// The HTML with a link to the page's Markdown at the end of its head.
+fn add_link_element(source: &Source<'_>, twin: &str) -> Blob {
+    let html = &source.file.blob.bytes;
+    let at =
+        ["</head>", "</HEAD>"].iter().find_map(|tag| html.windows(7).position(|part| part == tag.as_bytes()));
+    let Some(at) = at else { return source.file.blob.clone() };
+    let element = format!("<link rel=\"alternate\" type=\"text/markdown\" href=\"{twin}\">");
+    Blob::new([&html[..at], element.as_bytes(), &html[at..]].concat())
+}
+
+/// The date at the start of a date and time in RFC 3339 form. `None` for other forms.
+fn date_of(text: &Option<String>) -> Option<Date> {
+    text.as_deref()?.get(..10)?.parse().ok()
+}
+
+impl Prebuilt {
+    fn add_file(&mut self, file: &BuildFile, rules: &[HeaderRule]) {
+        let path = format!("{}{}", self.mount, file.name);
+        let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
+        let new = File::from_blob(media_type(&file.name), cache, file.blob.clone());
+        let new = with_headers(new, Vec::new(), rules, &path);
+        self.files.insert(path, Arc::new(new));
+    }
+
+    /// Registers the paths of pages and files.
+    pub fn register(&self, names: &mut PathRegistry, faults: &mut Vec<Fault>) {
+        let files = self.files.keys().map(|path| (path.as_str(), path.trim_start_matches('/')));
+        let pages = self.pages.iter().map(|page| (page.path.as_str(), page.name.as_str()));
+        for (path, place) in files.chain(pages) {
+            names.claim_static(path, place, faults);
+        }
+        for page in &self.pages {
+            page.twins.iter().chain(&page.redirects).for_each(|path| names.add_secondary(path.clone()));
+        }
+    }
+
+    /// The options of the site, in which missing texts are taken from the home page.
+    pub fn complete(&self, options: &PagesOptions) -> PagesOptions {
+        let mut options = options.clone();
+        let home = self.pages.first().map(|home| home.metadata.clone()).unwrap_or_default();
+        let fill = |text: &mut String, value: Option<String>| {
+            if text.is_empty() {
+                *text = value.unwrap_or_default();
+            }
+        };
+        fill(&mut options.title, home.site.or(home.title));
+        fill(&mut options.description, home.description);
+        options
+    }
+
+    /// Inserts the pages, files and redirects into a site. They take precedence over secondary paths that the
+    /// site already has.
+    pub fn insert_into(self, site: &mut Site) {
+        for (path, file) in self.files {
+            site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
+        }
+        for PrebuiltPage { path, page, summary, twins, redirects, .. } in self.pages {
+            site.page_count += 1;
+            site.pages.extend(summary);
+            for twin in twins {
+                site.entries.insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin));
+            }
+            for name in redirects {
+                let to = || SiteEntry::Redirect(Redirect::permanent(&page.path));
+                site.entries.entry(name.into()).or_insert_with(to);
+            }
+            site.entries.insert(path.into(), SiteEntry::Page(page));
+        }
+        if self.mount != "/" {
+            let to = || SiteEntry::Redirect(Redirect::permanent(encode(&self.mount)));
+            for name in ["/", self.mount.trim_end_matches('/')] {
+                site.entries.entry(name.into()).or_insert_with(to);
+            }
+        }
+        site.set_rules(self.redirects);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The content security policy (CSP Level 3) of a page that a site generator has built.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use frontdesk_convert::Embedded;
+use http::HeaderValue;
+
+/// Maximum number of hashes for one kind of code. A page with more would need a header that proxies reject,
+/// so its policy permits all inline code of that kind.
+const MAX_HASHES: usize = 96;
+
+/// The parts that do not depend on the page. Generators and their themes load fonts, scripts and images from
+/// content delivery networks, so all secure origins are permitted.
+const BASE: &str = "default-src 'self' https: data: blob:; connect-src 'self' https: wss:; object-src 'none'; \
+                    base-uri 'self'; frame-ancestors 'self'";
+
+/// A policy that permits the page's own inline code by its hashes, and no other. For a page that declares a
+/// policy itself, returns only the directive that `<meta>` cannot contain.
+pub(super) fn content_security_policy(code: &Embedded) -> HeaderValue {
+    if code.has_policy {
+        return HeaderValue::from_static("frame-ancestors 'self'");
+    }
+    let mut policy = format!("{BASE}; script-src 'self' https: blob: 'wasm-unsafe-eval'");
+    add_hashes(&mut policy, code.scripts.iter());
+    if !code.handlers.is_empty() {
+        policy.push_str("; script-src-attr 'unsafe-hashes'");
+        add_hashes(&mut policy, code.handlers.iter());
+    }
+    policy.push_str("; style-src 'self' https:");
+    add_hashes(&mut policy, code.styles.iter());
+    if code.has_style_attributes {
+        policy.push_str("; style-src-attr 'unsafe-inline'");
+    }
+    // The policy consists of ASCII characters.
+    HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(BASE))
+}
+
+fn add_hashes<'a>(policy: &mut String, code: impl ExactSizeIterator<Item = &'a String>) {
+    if code.len() > MAX_HASHES {
+        policy.push_str(" 'unsafe-inline'");
+        return;
+    }
+    for text in code {
+        policy.push_str(" 'sha256-");
+        STANDARD.encode_string(digest(&SHA256, text.as_bytes()), policy);
+        policy.push('\'');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_pages_own_code_is_permitted() {
+        let text = |text: &str| [text.to_owned()].into();
+        let code = Embedded {
+            scripts: text("alert(1)"),
+            handlers: text("go()"),
+            styles: text("p{}"),
+            has_style_attributes: true,
+            has_policy: false,
+        };
+        let policy = content_security_policy(&code);
+        let policy = policy.to_str().expect("ASCII");
+        // printf 'alert(1)' | openssl dgst -sha256 -binary | base64
+        assert!(
+            policy.contains("'wasm-unsafe-eval' 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=';"),
+            "{policy}"
+        );
+        assert!(policy.contains("; script-src-attr 'unsafe-hashes' 'sha256-"), "{policy}");
+        assert!(policy.ends_with("; style-src-attr 'unsafe-inline'"), "{policy}");
+
+        let plain = content_security_policy(&Embedded::default());
+        assert!(
+            plain
+                .to_str()
+                .is_ok_and(|policy| !policy.contains("unsafe-inline") && !policy.contains("sha256"))
+        );
+        let own = Embedded { has_policy: true, ..code };
+        assert_eq!(content_security_policy(&own), "frame-ancestors 'self'");
+    }
+
+    #[test]
+    fn a_page_with_very_much_code_permits_all_of_it() {
+        let scripts = (0..=MAX_HASHES).map(|number| number.to_string()).collect();
+        let policy = content_security_policy(&Embedded { scripts, ..Embedded::default() });
+        let policy = policy.to_str().expect("ASCII");
+        assert!(
+            policy.contains("'wasm-unsafe-eval' 'unsafe-inline';") && !policy.contains("sha256"),
+            "{policy}"
+        );
+    }
+}

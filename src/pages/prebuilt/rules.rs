@@ -1,0 +1,473 @@
+//! Reads `_redirects` and `_headers`, in which a build tells its host about redirects and headers.
+//!
+//! The two dialects look alike and differ: Netlify's redirects default to 301, and files take precedence over
+//! them unless the status ends with `!`; those of Cloudflare Pages default to 302, and take precedence over
+//! files. A rule that this server cannot follow is a fault with its line.
+
+use http::{HeaderName, HeaderValue, StatusCode};
+
+use crate::fault::Fault;
+use crate::pages::path;
+
+/// The host for which a build's rules are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RulesDialect {
+    Netlify,
+    Cloudflare,
+}
+
+/// Maximum number of rules in a file, which is Cloudflare's limit. Each request for a path without a file
+/// compares the path with every redirect.
+const MAX_RULES: usize = 2_100;
+
+/// Maximum length of a line in bytes.
+const MAX_LINE: usize = 2_000;
+
+/// A line of `_redirects`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedirectRule {
+    pattern: Pattern,
+    to: String,
+    /// 200 means that the response is the page or file at the target.
+    pub status: StatusCode,
+    /// Whether the rule takes precedence over a page or file at the path.
+    pub is_forced: bool,
+}
+
+impl RedirectRule {
+    /// The decoded paths to which a rule without placeholders applies; empty for other rules.
+    pub fn literal_paths(&self) -> Vec<String> {
+        let Pattern { start, end, ignores_final_slash } = &self.pattern;
+        let stem = start.strip_suffix('/').filter(|stem| !stem.is_empty()).unwrap_or(start);
+        match ignores_final_slash {
+            _ if end.is_some() || start.contains("/:") => Vec::new(),
+            true if start != "/" => vec![stem.to_owned(), format!("{stem}/")],
+            _ => vec![start.clone()],
+        }
+    }
+
+    /// The target for a decoded path. `None` if the rule does not apply to the path.
+    pub fn target(&self, path: &str) -> Option<String> {
+        let captures = self.pattern.captures(path)?;
+        let to = fill_in(&self.to, &captures);
+        // A captured text that begins with a slash must not turn a path into the name of another host.
+        Some(if to.starts_with("//") { format!("/{}", to.trim_start_matches('/')) } else { to })
+    }
+}
+
+/// A path of `_headers` with its headers.
+#[derive(Debug, Clone)]
+pub(super) struct HeaderRule {
+    pattern: Pattern,
+    /// A header without a value removes what earlier rules have set.
+    headers: Vec<(HeaderName, Option<String>)>,
+    dialect: RulesDialect,
+}
+
+/// The headers that the rules set for a decoded path, each name once.
+pub(super) fn headers_for(rules: &[HeaderRule], path: &str) -> Vec<(HeaderName, HeaderValue)> {
+    let mut found: Vec<(HeaderName, String)> = Vec::new();
+    for rule in rules {
+        let Some(captures) = rule.pattern.captures(path) else { continue };
+        // In Netlify's dialect, a later rule replaces the headers of an earlier one.
+        let is_replaced = |name: &HeaderName| {
+            rule.headers
+                .iter()
+                .any(|(new, value)| new == name && (value.is_none() || rule.dialect == RulesDialect::Netlify))
+        };
+        found.retain(|(name, _)| !is_replaced(name));
+        for (name, value) in &rule.headers {
+            let Some(value) = value.as_ref().map(|value| fill_in(value, &captures)) else { continue };
+            match found.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known = format!("{known}, {value}"),
+                None => found.push((name.clone(), value)),
+            }
+        }
+    }
+    found.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?))).collect()
+}
+
+/// A path with placeholders: `:name` for a segment, and at most one `*` for any text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pattern {
+    /// The path before the `*`.
+    start: String,
+    /// The path after the `*`; `None` if the pattern has none.
+    end: Option<String>,
+    /// Whether a slash at the end of the path makes no difference.
+    ignores_final_slash: bool,
+}
+
+/// The texts that the placeholders of a pattern stand for, by name. That of `*` is `splat`.
+type Captures<'a> = Vec<(&'a str, &'a str)>;
+
+impl Pattern {
+    fn parse(text: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
+        if !text.starts_with('/') {
+            return Err("applies to another host or is not a path: it must begin with `/`");
+        }
+        if text.matches('*').count() > 1 {
+            return Err("has more than one `*`");
+        }
+        let decoded = path::percent_decode(text).map_err(|_| "is not a valid path")?;
+        let (start, end) = match decoded.split_once('*') {
+            Some((start, end)) => (start.to_owned(), Some(end.to_owned())),
+            None => (decoded, None),
+        };
+        Ok(Self { start, end, ignores_final_slash: dialect == RulesDialect::Netlify })
+    }
+
+    /// What the placeholders stand for in `path`. `None` if the path does not match.
+    fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
+        let mut captures = Captures::new();
+        let matches = |captures: &mut Captures<'a>, path| match &self.end {
+            None => match_segments(&self.start, path, captures).filter(|rest| rest.is_empty()).map(drop),
+            Some(end) => {
+                let rest = match_segments(&self.start, path, captures)?;
+                let splat = rest.strip_suffix(end.as_str())?;
+                captures.push(("splat", splat));
+                Some(())
+            }
+        };
+        if matches(&mut captures, path).is_some() {
+            return Some(captures);
+        }
+        let other = path.strip_suffix('/').filter(|_| self.ignores_final_slash && path.len() > 1);
+        captures.clear();
+        if let Some(other) = other
+            && matches(&mut captures, other).is_some()
+        {
+            return Some(captures);
+        }
+        let start = self.start.strip_suffix('/').filter(|_| self.ignores_final_slash)?;
+        captures.clear();
+        let is_end = self.end.as_ref().is_none_or(String::is_empty);
+        match_segments(start, path, &mut captures).filter(|rest| rest.is_empty() && is_end)?;
+        captures.push(("splat", ""));
+        Some(captures)
+    }
+}
+
+/// Matches the beginning of `path` with a pattern of segments, and returns the rest of the path.
+fn match_segments<'a>(
+    mut pattern: &'a str,
+    mut path: &'a str,
+    captures: &mut Captures<'a>,
+) -> Option<&'a str> {
+    while let Some((literal, after)) = pattern.split_once("/:") {
+        path = path.strip_prefix(literal)?.strip_prefix('/')?;
+        let (name, rest) = after.split_at(name_length(after));
+        let (value, tail) = path.split_at(path.find('/').unwrap_or(path.len()));
+        if value.is_empty() {
+            return None;
+        }
+        captures.push((name, value));
+        (pattern, path) = (rest, tail);
+    }
+    path.strip_prefix(pattern)
+}
+
+fn name_length(text: &str) -> usize {
+    text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
+}
+
+/// Replaces `:name` in `text` with the captured values, percent-encoded.
+fn fill_in(text: &str, captures: &Captures<'_>) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(':') {
+        filled.push_str(before);
+        let (name, tail) = after.split_at(name_length(after));
+        match captures.iter().find(|(known, _)| *known == name) {
+            Some((_, value)) => filled.push_str(&path::encode(value)),
+            None => {
+                filled.push(':');
+                filled.push_str(name);
+            }
+        }
+        rest = tail;
+    }
+    filled + rest
+}
+
+/// The lines of a file that contain rules, with their numbers.
+fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<(usize, &'a str)> {
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
+    let mut lines: Vec<_> =
+        lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#')).collect();
+    lines.retain(|(number, line)| {
+        if line.len() > MAX_LINE {
+            faults.push(Fault::warning(
+                file,
+                Some(*number),
+                format!("the line is longer than {MAX_LINE} bytes"),
+            ));
+        }
+        line.len() <= MAX_LINE
+    });
+    lines
+}
+
+/// Reads `_redirects`.
+pub(super) fn parse_redirects(
+    text: &str,
+    dialect: RulesDialect,
+    file: &str,
+    faults: &mut Vec<Fault>,
+) -> Vec<RedirectRule> {
+    let mut rules = Vec::new();
+    for (line, text) in rule_lines(text, file, faults) {
+        match parse_redirect(text, dialect) {
+            Ok(_) if rules.len() == MAX_RULES => {
+                let message = format!("this and later rules are ignored: there are more than {MAX_RULES}");
+                faults.push(Fault::warning(file, Some(line), message));
+                break;
+            }
+            Ok(rule) => rules.push(rule),
+            Err(Problem::Unsupported(why)) => {
+                faults.push(Fault::warning(file, Some(line), format!("the rule is ignored: it {why}")));
+            }
+            Err(Problem::Protects) => faults.push(protection_fault(file, line, "Role=")),
+        }
+    }
+    rules
+}
+
+/// Why a rule cannot be followed.
+#[derive(Debug)]
+enum Problem {
+    Unsupported(&'static str),
+    /// The rule restricts access, so it must not be ignored.
+    Protects,
+}
+
+fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
+    let message = format!("`{what}` restricts who may see the page, which this server cannot do");
+    Fault::error(file, Some(line), message).hint("remove the page or the rule")
+}
+
+fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Problem> {
+    let unsupported = |why| Err(Problem::Unsupported(why));
+    let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
+    let Some((from, rest)) = words.split_first() else { return unsupported("has no path") };
+    let is_target = |word: &&str| word.starts_with('/') || word.contains("://");
+    let Some(at) = rest.iter().position(is_target) else { return unsupported("has no target") };
+    if rest.iter().any(|word| word.starts_with("Role=")) {
+        return Err(Problem::Protects);
+    }
+    if at > 0 {
+        return unsupported("depends on the query");
+    }
+    let (status, conditions) = match rest.get(1) {
+        Some(word) if word.starts_with(|c: char| c.is_ascii_digit()) => (Some(*word), &rest[2..]),
+        _ => (None, &rest[1..]),
+    };
+    if !conditions.is_empty() {
+        return unsupported("has a condition, such as a country or a language");
+    }
+    let is_netlify = dialect == RulesDialect::Netlify;
+    let status = status.unwrap_or(if is_netlify { "301" } else { "302" });
+    let digits = status.strip_suffix('!').filter(|_| is_netlify);
+    let is_forced = digits.is_some() || !is_netlify && status != "200";
+    let status = match digits.unwrap_or(status) {
+        "200" if rest[0].contains("://") => return unsupported("is a proxy for another host"),
+        "200" => StatusCode::OK,
+        "301" => StatusCode::MOVED_PERMANENTLY,
+        "302" => StatusCode::FOUND,
+        "303" => StatusCode::SEE_OTHER,
+        "307" => StatusCode::TEMPORARY_REDIRECT,
+        "308" => StatusCode::PERMANENT_REDIRECT,
+        _ => return unsupported("has a status other than 200, 301, 302, 303, 307 and 308"),
+    };
+    let pattern = Pattern::parse(from, dialect).map_err(Problem::Unsupported)?;
+    if HeaderValue::from_str(rest[0]).is_err() {
+        return unsupported("has a target with invalid characters");
+    }
+    Ok(RedirectRule { pattern, to: rest[0].to_owned(), status, is_forced })
+}
+
+/// Headers that a rule must not set: the server computes them, or they would break the connection.
+const COMPUTED: [&str; 14] = [
+    "accept-ranges",
+    "age",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-location",
+    "content-range",
+    "date",
+    "etag",
+    "last-modified",
+    "set-cookie",
+    "strict-transport-security",
+    "transfer-encoding",
+    "vary",
+];
+
+/// Reads `_headers`: a path at the beginning of a line, and its headers on the indented lines below it.
+pub(super) fn parse_headers(
+    text: &str,
+    dialect: RulesDialect,
+    file: &str,
+    faults: &mut Vec<Fault>,
+) -> Vec<HeaderRule> {
+    let mut rules: Vec<HeaderRule> = Vec::new();
+    // Whether the headers below an ignored path are skipped.
+    let mut is_skipped = true;
+    for (line, text) in rule_lines(text, file, faults) {
+        let mut warn = |message: String| faults.push(Fault::warning(file, Some(line), message));
+        if !text.starts_with([' ', '\t']) {
+            is_skipped = true;
+            match Pattern::parse(text.trim_end(), dialect) {
+                Ok(_) if rules.len() == MAX_RULES => {
+                    warn(format!("this and later rules are ignored: there are more than {MAX_RULES}"));
+                    break;
+                }
+                Ok(pattern) => {
+                    rules.push(HeaderRule { pattern, headers: Vec::new(), dialect });
+                    is_skipped = false;
+                }
+                Err(why) => warn(format!("the rule is ignored: it {why}")),
+            }
+            continue;
+        }
+        let removed = text.trim().strip_prefix('!').filter(|_| dialect == RulesDialect::Cloudflare);
+        let (name, value) = match (removed, text.split_once(':')) {
+            (Some(name), _) => (name.trim(), None),
+            (None, Some((name, value))) => (name.trim(), Some(value.trim().to_owned())),
+            (None, None) => {
+                warn("is not a header: expected `Name: value`".to_owned());
+                continue;
+            }
+        };
+        if name.eq_ignore_ascii_case("basic-auth") {
+            faults.push(protection_fault(file, line, "Basic-Auth"));
+            continue;
+        }
+        let is_valid = value.as_deref().is_none_or(|value| HeaderValue::from_str(value).is_ok());
+        match HeaderName::try_from(name) {
+            Ok(name) if COMPUTED.contains(&name.as_str()) => {
+                warn(format!("`{name}` is ignored: the server sets this header itself, or never"));
+            }
+            Ok(name) if is_valid => {
+                if let Some(rule) = rules.last_mut().filter(|_| !is_skipped) {
+                    rule.headers.push((name, value));
+                }
+            }
+            _ => warn("is not a valid header".to_owned()),
+        }
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RulesDialect::{Cloudflare, Netlify};
+    use super::*;
+
+    /// The redirect rule in a line that has no faults.
+    fn redirect(line: &str, dialect: RulesDialect) -> RedirectRule {
+        let mut faults = Vec::new();
+        let mut rules = parse_redirects(line, dialect, "_redirects", &mut faults);
+        assert_eq!(faults, [], "{line}");
+        rules.pop().expect("a rule")
+    }
+
+    #[test]
+    fn paths_match_as_on_the_host() {
+        for (line, dialect, path, expected) in [
+            ("/a /b", Netlify, "/a", Some("/b")),
+            ("/a /b", Netlify, "/a/", Some("/b")),
+            ("/a/ /b", Netlify, "/a", Some("/b")),
+            ("/a /b", Cloudflare, "/a/", None),
+            ("/a /b", Netlify, "/ab", None),
+            ("/blog/* /news/:splat", Netlify, "/blog/x/y", Some("/news/x/y")),
+            ("/blog/* /news/:splat", Netlify, "/blog", Some("/news/")),
+            ("/blog/* /news/:splat", Cloudflare, "/blog", None),
+            ("/blog/*.php /news/:splat/", Cloudflare, "/blog/x.php", Some("/news/x/")),
+            ("/:year/:title /blog/:title-:year", Netlify, "/2026/hello", Some("/blog/hello-2026")),
+            ("/:year/:title /blog/:title", Netlify, "/2026", None),
+            ("/:a/x /:a", Cloudflare, "/b/x", Some("/b")),
+            ("/caf%C3%A9 /b", Cloudflare, "/café", Some("/b")),
+            ("/a/* /:splat", Cloudflare, "/a//example.org", Some("/example.org")),
+            ("/* https://example.org/:splat", Cloudflare, "/a b", Some("https://example.org/a%20b")),
+            ("/a https://example.org:8443/x", Cloudflare, "/a", Some("https://example.org:8443/x")),
+        ] {
+            assert_eq!(redirect(line, dialect).target(path).as_deref(), expected, "{line}: {path}");
+        }
+    }
+
+    #[test]
+    fn statuses_and_precedence_differ_by_dialect() {
+        for (line, dialect, status, is_forced) in [
+            ("/a /b", Netlify, 301, false),
+            ("/a /b 302!  # comment", Netlify, 302, true),
+            ("/a /b", Cloudflare, 302, true),
+            ("/a /b 308", Cloudflare, 308, true),
+            ("/* /index.html 200", Netlify, 200, false),
+            ("/* /index.html 200", Cloudflare, 200, false),
+        ] {
+            let rule = redirect(line, dialect);
+            assert_eq!((rule.status.as_u16(), rule.is_forced), (status, is_forced), "{line}");
+        }
+    }
+
+    #[test]
+    fn unsupported_rules_are_faults() {
+        for (line, dialect, expected) in [
+            ("/a", Netlify, "_redirects:2: the rule is ignored: it has no target"),
+            ("/a id=:id /b", Netlify, "_redirects:2: the rule is ignored: it depends on the query"),
+            ("/a /b 302 Country=de", Netlify, "_redirects:2: the rule is ignored: it has a condition"),
+            ("/a https://api.example.org/ 200", Netlify, "_redirects:2: the rule is ignored: it is a proxy"),
+            (
+                "https://x.example/* /b",
+                Netlify,
+                "_redirects:2: the rule is ignored: it applies to another host",
+            ),
+            ("/a /b 404", Netlify, "_redirects:2: the rule is ignored: it has a status other"),
+            ("/a /b 301!", Cloudflare, "_redirects:2: the rule is ignored: it has a status other"),
+            ("/*/* /b", Cloudflare, "_redirects:2: the rule is ignored: it has more than one `*`"),
+            ("/a /b 200! Role=admin", Netlify, "_redirects:2: `Role=` restricts who may see the page"),
+        ] {
+            let mut faults = Vec::new();
+            assert_eq!(parse_redirects(&format!("# x\n{line}"), dialect, "_redirects", &mut faults), []);
+            assert!(faults.len() == 1 && faults[0].to_string().starts_with(expected), "{line}: {faults:?}");
+        }
+    }
+
+    /// The headers for a path, as text.
+    fn headers(text: &str, dialect: RulesDialect, path: &str) -> Vec<String> {
+        let rules = parse_headers(text, dialect, "_headers", &mut Vec::new());
+        let found = headers_for(&rules, path);
+        found.iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII"))).collect()
+    }
+
+    #[test]
+    fn headers_of_several_rules_are_combined() {
+        let text =
+            "/*\n  Cache-Control: no-cache\n  X-A: 1\n  X-A: 2\n/assets/*\n  Cache-Control: max-age=60\n";
+        assert_eq!(headers(text, Netlify, "/assets/x.css"), ["x-a: 1, 2", "cache-control: max-age=60"]);
+        let both = ["cache-control: no-cache, max-age=60", "x-a: 1, 2"];
+        assert_eq!(headers(text, Cloudflare, "/assets/x.css"), both);
+        assert_eq!(headers(text, Netlify, "/x"), ["cache-control: no-cache", "x-a: 1, 2"]);
+        let detached = format!("{text}  ! X-A\n");
+        assert_eq!(headers(&detached, Cloudflare, "/assets/x.css"), ["cache-control: no-cache, max-age=60"]);
+        let linked = "/a/:name\n  Link: </:name.md>; rel=\"alternate\"\n";
+        assert_eq!(headers(linked, Cloudflare, "/a/b"), ["link: </b.md>; rel=\"alternate\""]);
+    }
+
+    #[test]
+    fn headers_that_the_server_computes_are_refused() {
+        for (line, expected) in [
+            ("  Content-Length: 1", "_headers:2: `content-length` is ignored"),
+            ("  Basic-Auth: a:b", "_headers:2: `Basic-Auth` restricts who may see the page"),
+            ("  No colon", "_headers:2: is not a header"),
+            ("  Bad name: x", "_headers:2: is not a valid header"),
+            ("https://x.example/*", "_headers:2: the rule is ignored: it applies to another host"),
+        ] {
+            let mut faults = Vec::new();
+            parse_headers(&format!("/*\n{line}"), Netlify, "_headers", &mut faults);
+            assert!(faults.len() == 1 && faults[0].to_string().starts_with(expected), "{line}: {faults:?}");
+        }
+    }
+}

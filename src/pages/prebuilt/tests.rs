@@ -1,0 +1,294 @@
+//! Tests of whole builds.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::pages::{LoadCache, LoadResult};
+
+/// A build in a temporary folder.
+struct Bench {
+    folder: tempfile::TempDir,
+    options: PagesOptions,
+    cache: LoadCache,
+}
+
+impl Bench {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = PagesOptions {
+            base_url: "https://www.example.com".into(),
+            reserved: vec!["/llms.txt", "/agents.md"],
+            build: Some(BuildOptions {
+                folder: folder.path().to_owned(),
+                mount: "/".into(),
+                rules: RulesDialect::Netlify,
+                main: String::new(),
+                exclude: String::new(),
+                adds_link_element: false,
+            }),
+            ..PagesOptions::default()
+        };
+        let bench = Self { folder, options, cache: LoadCache::default() };
+        files.iter().for_each(|(name, text)| bench.write(name, text));
+        bench
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let at = self.folder.path().join(name);
+        fs::create_dir_all(at.parent().expect("a folder")).expect("the folder exists");
+        fs::write(at, text).expect("the file is written");
+    }
+
+    fn build(&mut self) -> &mut BuildOptions {
+        self.options.build.as_mut().expect("a build")
+    }
+
+    fn load(&mut self) -> LoadResult {
+        self.cache.load(Path::new("/nonexistent"), &self.options, &[])
+    }
+
+    /// The site of a build without faults.
+    fn site(&mut self) -> Site {
+        let loaded = self.load();
+        assert_eq!(loaded.faults, []);
+        loaded.site.expect("a site")
+    }
+}
+
+/// A page with a title, navigation, main content and footer.
+fn page(title: &str, main: &str) -> String {
+    format!(
+        "<!doctype html><html lang=en><title>{title}</title><body><nav><a href=/>Home</a></nav>\
+         <main><h1>{title}</h1>{main}</main><footer>All rights reserved</footer></body></html>"
+    )
+}
+
+/// What a path of the site has, in short.
+fn describe(site: &Site, path: &str) -> String {
+    match site.get(path) {
+        None => "nothing".to_owned(),
+        Some(SiteEntry::Redirect(redirect)) => format!("{} {}", redirect.status.as_u16(), redirect.to),
+        Some(SiteEntry::File(file, role)) => format!("{role:?} {}", file.media_type),
+        Some(SiteEntry::Page(page)) => format!("page {}", page.twin),
+    }
+}
+
+fn markdown(site: &Site, path: &str) -> String {
+    let file = site.markdown(path).unwrap_or_else(|| panic!("no page at {path}"));
+    String::from_utf8(file.unencoded().bytes.to_vec()).expect("UTF-8")
+}
+
+#[test]
+fn each_path_has_what_a_static_host_would_send() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("about/index.html", &text),
+        ("contact.html", &text),
+        ("agents/index.html", &text),
+        ("404.html", &text),
+        ("proof.html", "proof-of-ownership: 1234"),
+        ("guide/index.html", &text),
+        ("guide.md", "# By hand"),
+        ("contact.txt", "data"),
+        ("css/style.0a1b2c3d4e.css", "p {}"),
+        ("llms.txt", "# Own"),
+        ("frontdesk.toml", "secret"),
+        (".env", "secret"),
+        (".well-known/x.json", "{}"),
+    ]);
+    let site = bench.site();
+    for (path, expected) in [
+        ("/", "page /index.md"),
+        ("/index.html", "308 /"),
+        ("/about/", "page /about.md"),
+        ("/about", "308 /about/"),
+        ("/about/index.html", "308 /about/"),
+        ("/about.md", "Twin text/markdown; charset=utf-8"),
+        ("/about/index.html.md", "Twin text/markdown; charset=utf-8"),
+        ("/contact", "page /contact.md"),
+        ("/contact.html", "308 /contact"),
+        ("/contact/", "308 /contact"),
+        ("/contact.txt", "Asset text/plain; charset=utf-8"),
+        // `/agents.md` belongs to the site's guide.
+        ("/agents/", "page /agents/index.md"),
+        ("/agents.md", "nothing"),
+        ("/404.html", "nothing"),
+        ("/proof.html", "Asset text/html; charset=utf-8"),
+        ("/guide/", "page /guide.md"),
+        ("/llms.txt", "Asset text/plain; charset=utf-8"),
+        ("/frontdesk.toml", "nothing"),
+        ("/.env", "nothing"),
+        ("/.well-known/x.json", "Asset application/json"),
+    ] {
+        assert_eq!(describe(&site, path), expected, "{path}");
+    }
+    assert_eq!(
+        markdown(&site, "/guide/"),
+        "# By hand",
+        "a Markdown file of the build is the page's Markdown"
+    );
+    let Some(SiteEntry::Page(home)) = site.get("/") else { panic!("no home page") };
+    assert_eq!(home.html.unencoded().bytes, text.as_bytes());
+    assert_eq!(site.not_found.html.unencoded().bytes, text.as_bytes());
+    let Some(SiteEntry::File(style, _)) = site.get("/css/style.0a1b2c3d4e.css") else { panic!("no style") };
+    assert_eq!(style.cache, Cache::Immutable);
+}
+
+#[test]
+fn pages_keep_their_extension_where_the_links_have_it() {
+    let home = page("Home", "<p><a href=\"guide.html#a\">Guide</a></p>");
+    let mut bench = Bench::new(&[("index.html", &home), ("guide.html", &page("Guide", "<p>Text</p>"))]);
+    bench.build().mount = "/docs/".into();
+    let site = bench.site();
+    for (path, expected) in [
+        ("/", "308 /docs/"),
+        ("/docs", "308 /docs/"),
+        ("/docs/", "page /docs.md"),
+        ("/docs/guide.html", "page /docs/guide.md"),
+        ("/docs/guide", "308 /docs/guide.html"),
+    ] {
+        assert_eq!(describe(&site, path), expected, "{path}");
+    }
+    assert!(markdown(&site, "/docs/").contains("[Guide](https://www.example.com/docs/guide.html#a)"));
+}
+
+#[test]
+fn blocks_that_many_pages_share_are_left_out() {
+    let shared = "<p>Subscribe to our letter for more news like this one.</p>";
+    let pages: Vec<(String, String)> = ["index.html", "a/index.html", "b/index.html", "c/index.html"]
+        .iter()
+        .map(|name| {
+            let main = format!("{shared}<h2>Examples</h2><p>The text of {name} alone.</p>{shared}");
+            ((*name).to_owned(), page(name, &main))
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = pages.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let mut bench = Bench::new(&files);
+    let site = bench.site();
+    let text = markdown(&site, "/a/");
+    assert!(text.ends_with("\n# a/index.html\n\n## Examples\n\nThe text of a/index.html alone.\n"), "{text}");
+    assert!(
+        text.starts_with("---\ntitle: a/index.html\nurl: \"https://www.example.com/a/\"\nlast_updated: ")
+    );
+    // The next load takes the conversions from the cache.
+    assert_eq!(markdown(&bench.site(), "/a/"), text);
+    bench.write("a/index.html", &page("New", "<p>Another text</p>"));
+    assert!(markdown(&bench.site(), "/a/").ends_with("# New\n\nAnother text\n"));
+}
+
+#[test]
+fn rules_of_the_host_apply() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("about/index.html", &text),
+        ("_headers", "/about/\n  Link: </x>; rel=\"next\"\n  Cache-Control: no-store\n"),
+        (
+            "_redirects",
+            "/about/ /\n/old/* /about/:splat\n/app/* /index.html 200\n/late /about/ 200\n/old/x /\n",
+        ),
+    ]);
+    let site = bench.site();
+    assert_eq!(describe(&site, "/about/"), "page /about.md", "files take precedence");
+    assert_eq!(describe(&site, "/_redirects"), "nothing");
+    let rule = |path| match site.find_rule(path) {
+        Some(crate::pages::RuleResult::Redirect(redirect)) => redirect.to,
+        Some(crate::pages::RuleResult::Entry(SiteEntry::Page(page))) => format!("page {}", page.path),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(rule("/old/x"), "/about/x");
+    assert_eq!(
+        (rule("/app/a/b"), rule("/late"), rule("/x")),
+        ("page /".into(), "page /about/".into(), "None".into())
+    );
+    let Some(SiteEntry::Page(about)) = site.get("/about/") else { panic!("no page") };
+    let link = about.html.link.clone().expect("a link");
+    assert_eq!(link, "</about.md>; rel=\"alternate\"; type=\"text/markdown\", </x>; rel=\"next\"");
+    assert!(about.html.headers.iter().any(|(name, value)| name == "cache-control" && value == "no-store"));
+
+    bench.build().rules = RulesDialect::Cloudflare;
+    assert_eq!(describe(&bench.site(), "/about/"), "302 /", "rules take precedence");
+}
+
+#[test]
+fn doubtful_pages_and_missing_home_pages_are_faults() {
+    let menu =
+        format!("<nav>{}</nav><main><p>Short</p></main>", "<a href=/x>Some link of a menu</a> ".repeat(40));
+    let mut bench = Bench::new(&[
+        ("app.html", "<!doctype html><title>App</title><body><div id=app></div><script src=/x.js></script>"),
+        ("menu.html", &format!("<!doctype html><title>Menu</title><body>{menu}</body>")),
+    ]);
+    let loaded = bench.load();
+    let said: Vec<String> =
+        loaded.faults.iter().map(|fault| format!("{}: {}", fault.place, fault.message)).collect();
+    assert_eq!(
+        said,
+        [
+            "app.html: the page has almost no text unless its scripts run",
+            "index.html: the build has no home page",
+            "menu.html: only 1 % of the page's text is in its Markdown",
+        ]
+    );
+    assert!(loaded.site.is_none());
+}
+
+#[test]
+fn pages_in_other_encodings_are_converted() {
+    let mut bench = Bench::new(&[("index.html", &page("Home", ""))]);
+    let latin = page("Caf\u{e9}", "<p>Gr\u{fc}n</p>").replace("<title>", "<meta charset=iso-8859-1><title>");
+    let bytes: Vec<u8> = latin.chars().map(|c| u8::try_from(u32::from(c)).expect("Latin 1")).collect();
+    fs::write(bench.folder.path().join("latin.html"), &bytes).expect("the file is written");
+    let site = bench.site();
+    assert!(markdown(&site, "/latin").ends_with("# Caf\u{e9}\n\nGr\u{fc}n\n"));
+    let Some(SiteEntry::Page(latin)) = site.get("/latin") else { panic!("no page") };
+    assert_eq!(latin.html.media_type, "text/html", "the page declares its own encoding");
+}
+
+#[test]
+fn a_link_to_the_markdown_is_added_on_request() {
+    let mut bench = Bench::new(&[("index.html", "<html><head><title>A</title></head><body><h1>A</h1>")]);
+    bench.build().adds_link_element = true;
+    let site = bench.site();
+    let Some(SiteEntry::Page(home)) = site.get("/") else { panic!("no page") };
+    let expected = "<html><head><title>A</title>\
+        <link rel=\"alternate\" type=\"text/markdown\" href=\"/index.md\"></head><body><h1>A</h1>";
+    assert_eq!(home.html.unencoded().bytes, expected);
+}
+
+#[test]
+fn texts_that_are_not_configured_come_from_the_home_page() {
+    let home = "<html><head><title>Home | Acme</title><meta property=og:site_name content=Acme>\
+        <meta name=description content=\"What we make\"></head><body><h1>Home</h1>";
+    let mut bench = Bench::new(&[("index.html", home)]);
+    let options = bench.load().options;
+    assert_eq!((options.title.as_str(), options.description.as_str()), ("Acme", "What we make"));
+    bench.options.title = "Own".into();
+    assert_eq!(bench.load().options.title, "Own");
+}
+
+#[test]
+fn pages_of_a_build_and_markdown_pages_share_a_site() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bench =
+        Bench::new(&[("index.html", &page("Build", "<p>Text</p>")), ("404.html", &page("Gone", ""))]);
+    fs::create_dir(folder.path().join("pages")).expect("a folder");
+    let write = |name: &str| {
+        let text = "---\ntitle: Own\ndescription: A page.\n---\n[Home](/)\n";
+        fs::write(folder.path().join("pages").join(name), text).expect("the file is written");
+    };
+    write("own.md");
+    let loaded = bench.cache.load(folder.path(), &bench.options, &[]);
+    assert_eq!(loaded.faults, []);
+    let site = loaded.site.expect("a site");
+    assert_eq!(
+        (describe(&site, "/").as_str(), describe(&site, "/own/").as_str()),
+        ("page /index.md", "page /own.md")
+    );
+    assert_eq!(site.page_count, 2);
+    assert!(String::from_utf8_lossy(&site.not_found.html.unencoded().bytes).contains("Gone"));
+    write("index.md");
+    let loaded = bench.cache.load(folder.path(), &bench.options, &[]);
+    assert_eq!(loaded.faults[0].message, "the path `/` is taken by index.html");
+}

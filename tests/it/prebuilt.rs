@@ -1,0 +1,117 @@
+//! Serves the output of a site generator.
+
+use std::path::Path;
+
+use crate::support::channel_site::until;
+use crate::support::prebuilt::write_build;
+use crate::support::{TestServer, frontdesk};
+
+/// The security policy of a page that has the inline script `go()`.
+const HASH_OF_GO: &str = "'sha256-5KYv+PUboo5h+0+YAtGRPbwv5d/QxzHslP4YGnUaxRw='";
+
+#[test]
+fn a_build_is_served_unchanged_and_as_markdown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let build = folder.path().join("dist");
+    write_build(&build, "The first state.");
+    // The fast path and hyper.
+    for fast_lane in ["true", "false"] {
+        let server = TestServer::with(&build, &[("FRONTDESK_SERVER__FAST_LANE", fast_lane)]);
+        let html = server.get("/about/", &[("Accept", "text/html")]);
+        assert_eq!(html.body, std::fs::read(build.join("about/index.html")).expect("the file exists"));
+        let policies = html.headers.iter().filter(|(name, _)| name == "content-security-policy");
+        let policies: Vec<&str> = policies.map(|(_, value)| value.as_str()).collect();
+        assert!(policies.len() == 1 && policies[0].contains(HASH_OF_GO), "{policies:?}");
+        assert_eq!(html.header("x-robots-tag"), Some("noarchive"));
+        assert_eq!(html.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(html.header("vary"), Some("Accept, Accept-Encoding"));
+        assert_eq!(html.header("link"), Some("</about.md>; rel=\"alternate\"; type=\"text/markdown\""));
+        let markdown = server.get("/about/", &[("Accept", "text/markdown")]);
+        assert!(markdown.text().ends_with("# About\n\nThe first state.\n"), "{}", markdown.text());
+        assert_eq!(markdown.body, server.get("/about.md", &[]).body);
+        assert_eq!(server.get("/about/", &[("Accept", "image/png")]).status, 406);
+        for (path, status, location) in [
+            ("/about", 308, "/about/"),
+            ("/contact.html?a=b", 308, "/contact?a=b"),
+            ("/old/post?a=b", 301, "/blog/post?a=b"),
+            ("/moved", 302, "https://www.example.org/"),
+        ] {
+            let answer = server.get(path, &[]);
+            assert_eq!((answer.status, answer.header("location")), (status, Some(location)), "{path}");
+        }
+        assert_eq!(server.get("/app/anything", &[]).body, server.get("/", &[]).body);
+        let missing = server.get("/nothing", &[]);
+        assert_eq!((missing.status, missing.text().contains("Lost")), (404, true));
+        let asset = server.get("/assets/style.0a1b2c3d.css", &[]);
+        assert_eq!(asset.header("cache-control"), Some("public, max-age=31536000, immutable"));
+        assert!(server.get("/llms.txt", &[]).text().starts_with("# Acme\n\n> What Acme makes.\n"));
+        for hidden in ["/_headers", "/_redirects", "/frontdesk.toml"] {
+            assert_eq!(server.get(hidden, &[]).status, 404, "{hidden}");
+        }
+    }
+}
+
+#[test]
+fn submissions_are_never_stored_inside_a_build() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let build = folder.path().join("dist");
+    write_build(&build, "A state.");
+    let run = |data: &[(&str, &str)]| {
+        let mut command = frontdesk();
+        command.arg("config").arg(&build).envs(data.iter().copied());
+        let output = command.output().expect("it runs");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let beside = folder.path().join("dist-data").display().to_string();
+    let (is_valid, said, _) = run(&[]);
+    assert!(is_valid && said.contains(&format!("store.data_dir = \"{beside}\"")), "{said}");
+    let (is_valid, _, said) = run(&[("FRONTDESK_STORE__DATA_DIR", "data")]);
+    assert!(
+        !is_valid && said.contains("`store.data_dir` must not be inside a folder that is published"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_rebuild_replaces_the_site_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (build, data) = (folder.path().join("dist"), folder.path().join("data"));
+    write_build(&build, "The first state.");
+    let server = TestServer::serving(&build, &data, &["--watch"], &[]);
+    let says = |state: &str| server.get("/about.md", &[]).text().contains(state);
+    for state in ["The second state.", "The third state."] {
+        // Generators remove the folder and create it again. Meanwhile the previous site is served.
+        std::fs::remove_dir_all(&build).expect("it can be removed");
+        assert_eq!(server.get("/contact", &[]).status, 200);
+        write_build(&build, state);
+        let is_new = || {
+            assert_eq!(server.get("/contact", &[]).status, 200);
+            says(state).then_some(())
+        };
+        assert!(until(is_new).is_some(), "{state}\n{}", server.log());
+    }
+    assert!(!server.log().contains("reload failed"), "{}", server.log());
+}
+
+#[test]
+fn convert_prints_the_markdown_of_a_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write_build(folder.path(), "A state.");
+    let run = |arguments: &[&str]| {
+        let page = Path::new("about/index.html");
+        let mut command = frontdesk();
+        command.arg("convert").arg(folder.path().join(page)).args(arguments);
+        let output = command.output().expect("it runs");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let (_, said, _) = run(&["--url", "https://www.example.com/about/"]);
+    assert!(said.ends_with("# About\n\nA state.\n"), "{said}");
+    let (_, said, _) = run(&["--selector", "footer"]);
+    assert!(said.ends_with("# About\n\nAll rights reserved\n"), "{said}");
+    let (is_success, _, said) = run(&["--selector", ".none"]);
+    assert!(!is_success && said.contains("the selector matches nothing in this page"), "{said}");
+    let (is_success, _, said) = run(&["--selector", "p["]);
+    assert!(!is_success && said.contains("not a CSS selector: p["), "{said}");
+}
