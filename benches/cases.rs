@@ -1,5 +1,5 @@
-//! The parts of a request as benchmark cases: `micro.rs` measures their time, `instructions.rs` counts their
-//! instructions.
+//! The steps of a request as benchmark cases: `micro.rs` measures their time, `instructions.rs` counts their
+//! CPU instructions.
 
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! Counts the instructions of the parts of a request with valgrind, and compares them with
+//! Uses valgrind to count the CPU instructions of each step of a request, and compares the counts with
 //! `instructions.toml`: `cargo bench --bench instructions`, or `-- --accept` to record new counts.
 //!
 //! Counts do not depend on the load of the machine, so changes of a few percent are visible. They do not

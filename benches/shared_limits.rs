@@ -173,7 +173,7 @@ fn round<F: Future<Output = ()> + 'static>(
     at_once: u32,
     call: impl Fn(u32) -> F + Clone + 'static,
 ) -> Cost {
-    let (ours, theirs) = (processor("self"), processor(&redis.child.id().to_string()));
+    let (ours, theirs) = (cpu_time_micros("self"), cpu_time_micros(&redis.child.id().to_string()));
     let began = Instant::now();
     let task = async move |first: u32| {
         let mut calls = 0;
@@ -197,8 +197,8 @@ fn round<F: Future<Output = ()> + 'static>(
     let each = |micros: f64| micros / f64::from(calls);
     Cost {
         waiting: each(began.elapsed().as_secs_f64() * 1e6) * f64::from(at_once),
-        client: each(processor("self") - ours),
-        redis: each(processor(&redis.child.id().to_string()) - theirs),
+        client: each(cpu_time_micros("self") - ours),
+        redis: each(cpu_time_micros(&redis.child.id().to_string()) - theirs),
     }
 }
 
@@ -250,8 +250,8 @@ fn source(number: u32) -> Source {
     Source::V4((number % SOURCES).to_be_bytes())
 }
 
-/// CPU time of a process with all threads, in microseconds.
-fn processor(pid: &str) -> f64 {
+/// The CPU time used by all threads of a process, in microseconds.
+fn cpu_time_micros(pid: &str) -> f64 {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("Linux");
     let nanos = tasks.flatten().filter_map(|task| {
         let line = std::fs::read_to_string(task.path().join("schedstat")).ok()?;

@@ -83,6 +83,7 @@ fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
 /// Removes elements that the page hides. If hidden elements contain nearly all of the text, keeps the large
 /// ones, because a script shows them later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
+    remove(dom, root, is_permalink_symbol);
     let hidden = dom.outermost(root, |id| is_hidden(dom, id));
     let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
     let hidden_words: usize = hidden.iter().map(|&id| length(dom, id)).sum();
@@ -101,6 +102,13 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     for id in hidden {
         dom.detach(id);
     }
+}
+
+/// Whether an element is a link to its own place on the page, such as the `¶` after a term.
+fn is_permalink_symbol(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id) == Tag::A
+        && dom.attribute(id, "href").is_some_and(|href| href.starts_with('#'))
+        && matches!(dom.collapsed_text(id).as_str(), "¶" | "#" | "§" | "🔗")
 }
 
 /// Whether browsers hide the element, or show it only to screen readers. Tab panels count as visible.

@@ -196,5 +196,7 @@ mod tests {
         ] {
             assert_eq!(markdown(html), "## A b\n", "{html}");
         }
+        let term = "<dl><dt>f()<a class=headerlink href=#f>¶</a><dd>x</dl>";
+        assert_eq!(markdown(term), "f()\n\nx\n");
     }
 }

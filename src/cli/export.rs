@@ -45,7 +45,7 @@ pub(super) struct ExportOptions {
     /// output
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Folder for submissions, and for strong encodings of earlier runs
+    /// Data folder, as for `frontdesk serve`; the export uses the compressed files that are cached there
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
@@ -89,7 +89,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let mut stderr = anstream::stderr().lock();
     if !faults.is_empty() {
         let folder = options.site.display();
-        writeln!(stderr, "{}: `frontdesk check {folder}` lists them", count_faults(&faults))?;
+        writeln!(stderr, "{}; run `frontdesk check {folder}` for details", count_faults(&faults))?;
     }
     if site.has_rules() {
         writeln!(

@@ -162,7 +162,7 @@ fn load_and_compress(
         bail!("the site cannot be served ({})", count_faults(&faults));
     };
     if !faults.is_empty() {
-        tracing::warn!("{}: `frontdesk check {}` lists them", count_faults(&faults), folder.display());
+        tracing::warn!("{}; run `frontdesk check {}` for details", count_faults(&faults), folder.display());
     }
     debug_assert!(faults.iter().all(|fault| fault.severity == Severity::Warning));
     Ok(site)

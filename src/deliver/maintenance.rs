@@ -538,7 +538,7 @@ mod tests {
     fn mails(maildir: &Path) -> Vec<String> {
         let Ok(files) = std::fs::read_dir(maildir.join("new")) else { return Vec::new() };
         let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-        files.sort();
+        files.sort_unstable();
         files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
     }
 }

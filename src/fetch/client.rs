@@ -218,7 +218,8 @@ impl FetchClient {
                 with_timeout(self.timeouts.answer, "waiting for the answer", sender.send_request(request))
                     .await?;
             let (head, body) = answer.into_parts();
-            // The status determines the outcome, so an incomplete body is not an error.
+            // An incomplete body is not an error here: webhooks need only the status. Callers that need the
+            // whole body check `is_whole`.
             let mut beginning = Vec::new();
             let is_whole =
                 timeout(self.timeouts.body, read_body(body, &mut beginning)).await.unwrap_or(false);

@@ -70,7 +70,8 @@ pub(crate) struct NetworkLoad {
     pub before: i64,
     /// Whether the network has used up its daily allowance.
     pub is_frequent: bool,
-    /// The number of the network's submissions to all forms, minus one for each day; at most [`MAX_COUNTED`].
+    /// A count of the network's submissions to all forms, which decreases by one each day; at most
+    /// [`MAX_COUNTED`].
     pub in_days: i64,
 }
 

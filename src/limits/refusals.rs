@@ -48,7 +48,7 @@ impl RefusalCounter {
             .into_iter()
             .map(|((source, form), count)| RefusedRequests { source, form, count })
             .collect();
-        refused.sort_by_key(|refused| (Reverse(refused.count), refused.source, refused.form));
+        refused.sort_unstable_by_key(|refused| (Reverse(refused.count), refused.source, refused.form));
         refused
     }
 

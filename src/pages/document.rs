@@ -330,6 +330,6 @@ pub(super) fn listed_posts_newest_first(documents: &[Document]) -> Vec<&Document
         .iter()
         .filter(|document| document.kind == PageKind::Post && !document.front_matter.unlisted)
         .collect();
-    posts.sort_by(|a, b| (b.front_matter.date, &a.path).cmp(&(a.front_matter.date, &b.path)));
+    posts.sort_unstable_by(|a, b| (b.front_matter.date, &a.path).cmp(&(a.front_matter.date, &b.path)));
     posts
 }

@@ -65,7 +65,7 @@ impl Encodings {
     /// there are encodings that these files do not use yet.
     pub fn strengthen(&self, mut files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
         files.retain(|file| file.compressible);
-        files.sort_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
+        files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
         files.dedup_by_key(|file| file.hash);
         let mut is_new = false;
         for file in &files {
@@ -218,7 +218,7 @@ mod tests {
         let entries = fs::read_dir(encodings.folder()).into_iter().flatten().flatten();
         let mut names: Vec<String> =
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
+        names.sort_unstable();
         names
     }
 

@@ -95,7 +95,7 @@ impl LoadResult {
 
 /// Sorts faults by place, and removes repeated ones. Returns whether none of them is an error.
 fn sort_faults(faults: &mut Vec<Fault>) -> bool {
-    faults.sort_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
+    faults.sort_unstable_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
     faults.dedup();
     faults.iter().all(|fault| fault.severity != Severity::Error)
 }

@@ -148,6 +148,7 @@ impl BuildCache {
             prebuilt.add_file(file, &rules.headers);
         }
         let converted = self.convert_pages(&pages, build, faults);
+        let title_end = common_title_end(converted.iter().map(|page| &page.metadata));
         let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
         let is_taken = |path: &str| {
             prebuilt.files.contains_key(path) || paths.contains(path) || options.reserved.contains(&path)
@@ -155,11 +156,13 @@ impl BuildCache {
         let mut names = Names { is_taken: &is_taken, claimed: HashSet::new() };
         let named: Vec<(Vec<String>, Vec<String>)> =
             pages.iter().map(|page| names.assign(page, &prebuilt.files)).collect();
+        let context =
+            ComposeContext { build, options, headers: &rules.headers, title_end: title_end.as_deref() };
         let all: Vec<_> = pages.iter().zip(converted).zip(named).collect();
         let pages = in_parallel(&all, |((source, converted), (twins, redirects))| {
             let written = prebuilt.files.get(&twins[0]).cloned();
             let names = (twins.clone(), redirects.clone());
-            compose_page(source, converted, written, names, build, options, &rules.headers)
+            compose_page(source, converted, written, names, &context)
         });
         for page in pages {
             if is_not_found_page(&page.name) {
@@ -170,7 +173,7 @@ impl BuildCache {
         }
         prebuilt
             .pages
-            .sort_by(|a, b| (a.path != build.mount, &a.path).cmp(&(b.path != build.mount, &b.path)));
+            .sort_unstable_by(|a, b| (a.path != build.mount, &a.path).cmp(&(b.path != build.mount, &b.path)));
         prebuilt
     }
 
@@ -392,15 +395,36 @@ impl Names<'_> {
     }
 }
 
+/// What the composition of all pages has in common.
+struct ComposeContext<'a> {
+    build: &'a BuildOptions,
+    options: &'a PagesOptions,
+    headers: &'a [HeaderRule],
+    /// The end of most pages' titles, to be removed.
+    title_end: Option<&'a str>,
+}
+
+/// The end of the titles of most pages, such as ` — Python documentation`. `None` if they have none.
+fn common_title_end<'a>(pages: impl ExactSizeIterator<Item = &'a Metadata>) -> Option<String> {
+    let needed = (pages.len() / 2 + 1).max(MIN_REPETITIONS);
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for title in pages.filter_map(|page| page.title.as_deref()) {
+        let separators = [" — ", " – ", " | ", " - ", " · "];
+        if let Some(at) = separators.iter().filter_map(|separator| title.rfind(separator)).max() {
+            *counts.entry(&title[at..]).or_default() += 1;
+        }
+    }
+    let (end, count) = counts.into_iter().max_by_key(|(end, count)| (*count, *end))?;
+    (count >= needed).then(|| end.to_owned())
+}
+
 /// Composes both representations of a page. `written` is the build's own Markdown of the page.
 fn compose_page(
     source: &Source<'_>,
     converted: &Converted,
     written: Option<Arc<File>>,
     (twins, redirects): (Vec<String>, Vec<String>),
-    build: &BuildOptions,
-    options: &PagesOptions,
-    rules: &[HeaderRule],
+    &ComposeContext { build, options, headers: rules, title_end }: &ComposeContext<'_>,
 ) -> PrebuiltPage {
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
@@ -408,6 +432,9 @@ fn compose_page(
     let (published, modified) = (date_of(&metadata.published), date_of(&metadata.modified));
     let updated = modified.or(published).unwrap_or(source.file.changed);
     metadata.url = Some(source.url.clone());
+    if let (Some(title), Some(end)) = (&mut metadata.title, title_end) {
+        title.truncate(title.strip_suffix(end).unwrap_or(title).len());
+    }
     metadata.modified = Some(updated.to_string());
 
     let mut headers = default_headers();

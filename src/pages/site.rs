@@ -193,7 +193,7 @@ impl Site {
     /// two names.
     pub fn size(&self) -> usize {
         let mut bodies: Vec<_> = self.files().iter().map(|file| &file.unencoded().bytes).collect();
-        bodies.sort_by_key(|bytes| bytes.as_ptr());
+        bodies.sort_unstable_by_key(|bytes| bytes.as_ptr());
         bodies.dedup_by_key(|bytes| bytes.as_ptr());
         bodies.iter().map(|bytes| bytes.len()).sum()
     }
@@ -278,7 +278,7 @@ impl Site {
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
-        files.sort_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
+        files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
         // An asset has two files with the same bytes, one for each of its names.
         let contents: Vec<&[&Arc<File>]> = files.chunk_by(|a, b| a.hash == b.hash).collect();
         let mut sum = 0;
@@ -361,7 +361,7 @@ impl Site {
                 SiteEntry::Redirect(_) => {}
             }
         }
-        files.sort_by_key(|file| Arc::as_ptr(file));
+        files.sort_unstable_by_key(|file| Arc::as_ptr(file));
         files.dedup_by_key(|file| Arc::as_ptr(file));
         files
     }

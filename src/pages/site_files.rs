@@ -16,7 +16,7 @@ use super::file::{Blob, media_type};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::Theme;
-use crate::fault::Fault;
+use crate::fault::{Fault, Severity};
 
 /// A Markdown file below `pages/` or `posts/`.
 #[derive(Debug)]
@@ -228,7 +228,10 @@ pub(super) fn read_build(folder: &Path, known: &mut FileCache, faults: &mut Vec<
     let now = SystemTime::now();
     let before = std::mem::take(known);
     let published: Vec<PathBuf> = folder.canonicalize().into_iter().collect();
-    let found = list_files(folder, "", &published, faults);
+    let mut unlisted = Vec::new();
+    let found = list_files(folder, "", &published, &mut unlisted);
+    // The build is served without what cannot be published, such as links to files of the system.
+    faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));
     let read =
         in_parallel(&found, |file| read_file(file, &file.name, Purpose::Verbatim, before.0.get(&file.name)));
     let mut files = Vec::with_capacity(found.len());
@@ -358,7 +361,7 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
             }
         }
     }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     found
 }
 

@@ -153,7 +153,7 @@ mod tests {
                 }
             }
         }
-        names.sort();
+        names.sort_unstable();
         assert_eq!(names, BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
 

@@ -30,7 +30,8 @@ pub(super) const TOPICS: [(&str, &str); 13] = [
     ("goods", "dubious goods"),
 ];
 
-/// The lexicon's section with phrases from enquiries to a company like this one, which reduce the score.
+/// The name of the lexicon's section with phrases that are typical of genuine enquiries. They reduce the
+/// score.
 const OURS: &str = "ours";
 /// Maximum reduction by words of enquiries: enough for topics that an enquiry mentions in passing, but too
 /// little for a mass offer to pass.

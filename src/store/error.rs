@@ -1,4 +1,4 @@
-//! The errors of the store.
+//! The errors that operations on the store return.
 
 use std::io;
 use std::path::{Path, PathBuf};

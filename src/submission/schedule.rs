@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn deliveries_that_failed_together_are_retried_apart() {
         let mut waits: Vec<Duration> = (0..1000).filter_map(|n| retry_delay(Uuid::from_u128(n), 1)).collect();
-        waits.sort();
+        waits.sort_unstable();
         waits.dedup();
         assert!(waits.len() > 900, "{} different waits among 1000", waits.len());
         assert!(waits[waits.len() - 1] > waits[0] + Duration::from_secs(50));

@@ -79,7 +79,7 @@ pub fn describe(site: &Site) -> Description {
         .entries()
         .map(|(path, entry)| (path.to_owned(), describe_url(site, path, Some(entry))))
         .collect();
-    urls.sort_by(|(a, _), (b, _)| a.cmp(b));
+    urls.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     // No page has this path, because paths have no empty segments.
     let nowhere = "//";
     let no_endpoint = format!("{API}/");

@@ -180,7 +180,7 @@ impl Reserve {
         self.reopen();
     }
 
-    /// Opens the spare descriptor again if it is closed. An earlier attempt may have failed because another
+    /// Reopens the spare descriptor if it is closed. An earlier attempt may have failed because another
     /// thread had used the last free descriptor.
     fn reopen(&mut self) {
         if self.0.is_none() {

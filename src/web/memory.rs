@@ -33,8 +33,8 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 /// moment to close.
 const RESERVE: u64 = 8;
 
-/// The minimum amount of memory that is kept free, in bytes, or a quarter of the limit if that is less.
-/// Memory grows as fast under a low limit as under a high one.
+/// The minimum amount of memory to keep free, in bytes, unless a quarter of the limit is less. Memory grows
+/// as fast under a low limit as under a high one.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold an eighth of the limit.
@@ -96,7 +96,7 @@ fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> 
         *of_network.entry(holding.source.network()).or_default() += holding.bytes;
     }
     // The connections of a network are closed from the end of this list.
-    holdings.sort_by_key(|holding| (of_source[&holding.source], holding.source, holding.bytes));
+    holdings.sort_unstable_by_key(|holding| (of_source[&holding.source], holding.source, holding.bytes));
     let mut by_network: HashMap<SourceNetwork, Vec<Holding>> = HashMap::new();
     for holding in holdings {
         by_network.entry(holding.source.network()).or_default().push(holding);

@@ -195,7 +195,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// Inserts `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC
 /// 9651).
 fn insert_rate_limit_headers(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
-    // One allocation is nearly always enough for both headers, which every response has.
+    // Every response has both headers, and 256 bytes are nearly always enough for them.
     let mut lines = BytesMut::with_capacity(256);
     let mut list = |members: [(&str, u64, &str, u64); 4]| {
         for (at, (first, a, second, b)) in members.into_iter().enumerate() {

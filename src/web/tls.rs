@@ -48,7 +48,7 @@ const MAX_PLAIN_REQUEST: u64 = 16 * 1024;
 pub struct TlsOptions {
     /// Where the certificate comes from. With `None`, TLS is disabled.
     pub source: Option<CertificateSource>,
-    /// Where plain HTTP requests are redirected. With `None`, they are served.
+    /// The HTTPS address to which plain HTTP requests are redirected. With `None`, they are served.
     pub redirect: Option<HttpsRedirect>,
     /// The `Strict-Transport-Security` header. With `None`, it is not sent.
     pub hsts: Option<Hsts>,

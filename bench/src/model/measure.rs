@@ -268,7 +268,11 @@ fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Resu
         large.push(stack.run_round(bench, CONNECTIONS, None)?);
     }
     let batch_size = spread(&large, |round| round.batch_size).median;
-    ensure!(batch_size > 1.5, "{CONNECTIONS} connections give batches of {batch_size:.1}");
+    ensure!(
+        batch_size > 1.5,
+        "cannot separate the cost of a batch from that of a submission: {CONNECTIONS} connections produced only \
+         {batch_size:.1} submissions per batch (more than 1.5 needed)"
+    );
     let split = |cost: fn(&Round) -> f64| {
         split_cost(spread(&single, cost).median, spread(&large, cost).median, batch_size)
     };

@@ -86,7 +86,7 @@ impl Postgres {
         self.query("frontdesk", sql).map(drop)
     }
 
-    /// Runs a query in the inbox's database whose result is one number.
+    /// Runs a query that returns a single number against the inbox's database.
     pub fn query_number(&self, sql: &str) -> Result<f64> {
         self.query("frontdesk", sql)?.trim().parse().with_context(|| format!("not a number: {sql}"))
     }

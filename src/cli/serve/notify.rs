@@ -56,9 +56,9 @@ impl ServiceManager {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading the site", monotonic_micros()));
     }
 
-    /// Reports that the server accepts no more connections and will exit.
+    /// Reports that shutdown has begun. During the drain, the server still accepts connections.
     pub(super) fn notify_stopping(&self) {
-        self.send("STOPPING=1\nSTATUS=Finishing open requests");
+        self.send("STOPPING=1\nSTATUS=Shutting down");
     }
 
     /// Sends a message to the manager. Ignores errors, because the server works without a manager.

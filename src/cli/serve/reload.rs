@@ -219,7 +219,7 @@ impl Reloader {
         }
         if !faults.is_empty() {
             let count = count_faults(&faults);
-            tracing::warn!("{count}: `frontdesk check {}` lists them", self.folder.display());
+            tracing::warn!("{count}; run `frontdesk check {}` for details", self.folder.display());
         }
         self.config = config;
         Ok(live)

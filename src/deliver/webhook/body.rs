@@ -144,7 +144,7 @@ impl Template {
         let globals: Vec<&str> = self.0.globals().map(|(name, _)| name).collect();
         let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
         unknown.retain(|name| !known.contains(&name.as_str()) && !globals.contains(&name.as_str()));
-        unknown.sort();
+        unknown.sort_unstable();
         let Some(name) = unknown.first() else { return Ok(()) };
         Err(format!("there is no `{name}`: expected one of {}", known.join(", ")))
     }

@@ -198,11 +198,12 @@ fn rules_of_the_host_apply() {
         Some(crate::pages::RuleResult::Entry(SiteEntry::Page(page))) => format!("page {}", page.path),
         other => format!("{other:?}"),
     };
-    assert_eq!(rule("/old/x"), "/about/x");
-    assert_eq!(
-        (rule("/app/a/b"), rule("/late"), rule("/x")),
-        ("page /".into(), "page /about/".into(), "None".into())
-    );
+    assert_eq!(describe(&site, "/late"), "page /about.md", "rules without placeholders are entries");
+    assert_eq!(describe(&site, "/late/"), "page /about.md");
+    assert_eq!(describe(&site, "/old/x"), "nothing", "an earlier rule with a placeholder applies");
+    for (path, expected) in [("/old/x", "/about/x"), ("/app/a/b", "page /"), ("/x", "None")] {
+        assert_eq!(rule(path), expected, "{path}");
+    }
     let Some(SiteEntry::Page(about)) = site.get("/about/") else { panic!("no page") };
     let link = about.html.link.clone().expect("a link");
     assert_eq!(link, "</about.md>; rel=\"alternate\"; type=\"text/markdown\", </x>; rel=\"next\"");

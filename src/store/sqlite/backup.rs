@@ -114,7 +114,7 @@ pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
     let is_kept =
         |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(&begin));
     let mut kept: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_kept).collect();
-    kept.sort();
+    kept.sort_unstable();
     kept
 }
 

@@ -20,7 +20,7 @@ pub enum SignatureId<'a> {
 /// Used signatures that have not expired.
 #[derive(Debug, Default)]
 pub(super) struct Replays {
-    /// Expiry times (seconds since 1970), by a hash of key and signature.
+    /// The expiry time of each signature (seconds since 1970), by a hash of its key and itself.
     seen: HashMap<[u8; 16], i64>,
 }
 
