@@ -34,5 +34,5 @@ pub use parallel::in_parallel;
 pub use prebuilt::{BuildOptions, RulesDialect, decode_html, is_build};
 pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, RuleResult, Site, SiteEntry};
 pub use site_files::SITE_FOLDERS;
-pub use theme::BUILT_IN as BUILT_IN_THEME;
+pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};
 pub use twin::escape_brackets;

@@ -14,7 +14,7 @@ mod text;
 mod well_known;
 
 use crate::pages::file::{Cache, File};
-use crate::pages::{PagesOptions, Site, in_parallel};
+use crate::pages::{FORMS_SCRIPT, PagesOptions, Site, in_parallel};
 
 pub use forms::page_forms;
 pub use options::{ContentSignals, ResourceOptions};
@@ -33,12 +33,14 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 const XML: &str = "application/xml";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
 /// Builds a resource's text. Returns `None` if a required option is missing.
 type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
-const RESOURCES: [(&str, &str, Build); 11] = [
+const RESOURCES: [(&str, &str, Build); 12] = [
+    ("/_frontdesk/forms.js", JAVASCRIPT, |_, _, _| Some(FORMS_SCRIPT.to_owned())),
     ("/llms.txt", TEXT, |site, options, _| Some(llms::build_llms_txt(&site.pages, options))),
     ("/llms-full.txt", TEXT, |site, options, _| Some(llms::build_llms_full_txt(site, options))),
     ("/agents.md", MARKDOWN, |site, options, more| Some(agents::build(&site.pages, options, more))),

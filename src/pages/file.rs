@@ -260,9 +260,9 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
         Encoding::Brotli => {
             let level = if is_quick { BROTLI_LEVELS.0 } else { BROTLI_LEVELS.1 };
             let mut encoder = BrotliC::new(BrotliOptions::new().quality(level))?;
-            let mut encoded = Vec::new();
-            let result = encoder.encode_vec_full(bytes, &mut encoded, EncodeOp::Finish).ok()?;
-            (result.status == EncodeStatus::Finished).then_some(encoded)
+            let mut output = Vec::new();
+            let result = encoder.encode_vec_full(bytes, &mut output, EncodeOp::Finish).ok()?;
+            (result.status == EncodeStatus::Finished).then_some(output)
         }
         Encoding::Zstd => zstd::bulk::compress(bytes, if is_quick { 9 } else { 19 }).ok(),
     }

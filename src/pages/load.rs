@@ -143,7 +143,9 @@ impl LoadCache {
         check_documents(&mut documents, &theme, options, forms, &mut faults);
         let mut names = PathRegistry::default();
         options.reserved.iter().for_each(|path| names.reserve(path));
-        build.iter().for_each(|build| build.register(&mut names, &mut faults));
+        if let Some(build) = &build {
+            build.register(&mut names, &mut faults);
+        }
         register_paths(&mut names, &documents, &tree.verbatim, &assets, &mut faults);
         if !names.has_path("/") {
             faults.push(Fault::error("pages/", None, "there is no home page").hint("write `pages/index.md`"));

@@ -62,6 +62,10 @@ pub struct PageForm {
     pub name: &'static str,
     /// The path of the form's endpoint, such as `/api/contact`.
     pub action: &'static str,
+    /// The form's name as a tool for agents in the browser (WebMCP).
+    pub tool: &'static str,
+    /// What becomes of a submission.
+    pub description: &'static str,
     pub fields: &'static [Field],
     /// Instructions for sending the form, as a section of the page's Markdown.
     #[serde(skip)]

@@ -154,11 +154,11 @@ impl BuildCache {
             prebuilt.files.contains_key(path) || paths.contains(path) || options.reserved.contains(&path)
         };
         let mut names = Names { is_taken: &is_taken, claimed: HashSet::new() };
-        let named: Vec<(Vec<String>, Vec<String>)> =
+        let further: Vec<(Vec<String>, Vec<String>)> =
             pages.iter().map(|page| names.assign(page, &prebuilt.files)).collect();
         let context =
             ComposeContext { build, options, headers: &rules.headers, title_end: title_end.as_deref() };
-        let all: Vec<_> = pages.iter().zip(converted).zip(named).collect();
+        let all: Vec<_> = pages.iter().zip(converted).zip(further).collect();
         let pages = in_parallel(&all, |((source, converted), (twins, redirects))| {
             let written = prebuilt.files.get(&twins[0]).cloned();
             let names = (twins.clone(), redirects.clone());
@@ -429,7 +429,8 @@ fn compose_page(
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
     let mut metadata = converted.metadata.clone();
-    let (published, modified) = (date_of(&metadata.published), date_of(&metadata.modified));
+    let (published, modified) =
+        (date_of(metadata.published.as_deref()), date_of(metadata.modified.as_deref()));
     let updated = modified.or(published).unwrap_or(source.file.changed);
     metadata.url = Some(source.url.clone());
     if let (Some(title), Some(end)) = (&mut metadata.title, title_end) {
@@ -533,8 +534,8 @@ fn add_link_element(source: &Source<'_>, twin: &str) -> Blob {
 }
 
 /// The date at the start of a date and time in RFC 3339 form. `None` for other forms.
-fn date_of(text: &Option<String>) -> Option<Date> {
-    text.as_deref()?.get(..10)?.parse().ok()
+fn date_of(text: Option<&str>) -> Option<Date> {
+    text?.get(..10)?.parse().ok()
 }
 
 impl Prebuilt {

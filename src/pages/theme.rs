@@ -10,12 +10,16 @@ use super::file::Blob;
 use crate::fault::Fault;
 use crate::forms::text::escape_html;
 
+/// The script that sends the forms, on pages of the theme and of builds.
+pub const FORMS_SCRIPT: &str = include_str!("../../theme/forms.js");
+
 /// The built-in files, by their names in the theme's folder.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("404.html", include_str!("../../theme/404.html")),
     ("base.html", include_str!("../../theme/base.html")),
     ("blog.html", include_str!("../../theme/blog.html")),
     ("favicon.svg", include_str!("../../theme/favicon.svg")),
+    ("forms.js", FORMS_SCRIPT),
     ("home.html", include_str!("../../theme/home.html")),
     ("page.html", include_str!("../../theme/page.html")),
     ("partials/breadcrumbs.html", include_str!("../../theme/partials/breadcrumbs.html")),

@@ -15,6 +15,8 @@ pub fn page_forms(base_url: &str) -> Vec<pages::PageForm> {
         .map(|form| pages::PageForm {
             name: form.name,
             action: form.path,
+            tool: form.operation_id,
+            description: form.description,
             fields: form.fields,
             markdown: form_section(form, base_url),
         })

@@ -133,9 +133,11 @@ test('the HTML is valid', async () => {
     execFile('java', args, { maxBuffer: 1 << 28 }, (error, _, stderr) =>
       error && typeof error.code !== 'number' ? reject(error) : resolve(stderr));
   });
+  // The validator does not know the attributes of WebMCP yet.
+  const isNew = ({ message }) => /^Attribute “tool(name|description|paramdescription)” not allowed/.test(message);
   const { messages } = JSON.parse(said);
   none(
-    messages.map(({ url, lastLine, message, extract }) =>
+    messages.filter((it) => !isNew(it)).map(({ url, lastLine, message, extract }) =>
       `${names.get(decodeURIComponent(url.split('/').pop()))} line ${lastLine}: ${message} «${extract}»`),
     'the validator found errors',
   );

@@ -243,7 +243,8 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
 }
 
 fn form() -> PageForm {
-    PageForm { name: "contact", action: "/api/contact", fields: &[], markdown: "Send it.".into() }
+    let (name, action, tool) = ("contact", "/api/contact", "sendContactMessage");
+    PageForm { name, action, tool, description: "", fields: &[], markdown: "Send it.".into() }
 }
 
 proptest! {

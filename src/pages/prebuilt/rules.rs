@@ -178,12 +178,11 @@ fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     while let Some((before, after)) = rest.split_once(':') {
         filled.push_str(before);
         let (name, tail) = after.split_at(name_length(after));
-        match captures.iter().find(|(known, _)| *known == name) {
-            Some((_, value)) => filled.push_str(&path::encode(value)),
-            None => {
-                filled.push(':');
-                filled.push_str(name);
-            }
+        if let Some((_, value)) = captures.iter().find(|(known, _)| *known == name) {
+            filled.push_str(&path::encode(value));
+        } else {
+            filled.push(':');
+            filled.push_str(name);
         }
         rest = tail;
     }

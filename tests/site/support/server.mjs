@@ -21,12 +21,12 @@ const calm = {
 
 /**
  * A running server: `origin` (where it is), `base` (where the public would find it), `ops`, `dataDir`, `inbox()`, `stop()`.
- * `env` adds settings; rate limits are off unless it says otherwise.
+ * `env` adds settings; rate limits are off unless it says otherwise. `folder` is the site.
  */
-export async function startServer({ env = {} } = {}) {
+export async function startServer({ env = {}, folder = site } = {}) {
   if (!existsSync(binary)) throw new Error(`${binary} does not exist: run "cargo build --release" first`);
   const dataDir = await mkdtemp(join(tmpdir(), 'frontdesk-site-test-'));
-  const args = ['serve', site, '--listen', '127.0.0.1:0', '--ops-listen', '127.0.0.1:0', '--data-dir', dataDir];
+  const args = ['serve', folder, '--listen', '127.0.0.1:0', '--ops-listen', '127.0.0.1:0', '--data-dir', dataDir];
   const child = spawn(binary, args, {
     env: { ...process.env, ...calm, NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,0 +1,78 @@
+// A page that a site generator has built, in a real browser: its own code runs, and its forms are sent.
+import { after, before, test } from 'node:test';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import assert from 'node:assert/strict';
+import { launch, watch } from './support/browser.mjs';
+import { none } from './support/list.mjs';
+import { startServer } from './support/server.mjs';
+
+// The form has no places for messages and no hidden field. The page has inline code of every kind.
+const PAGE = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Contact</title>
+<style>h1 { color: rgb(1, 2, 3) }</style></head>
+<body onload="document.body.dataset.loaded = 'yes'"><h1 style="margin: 7px">Contact</h1>
+<form data-frontdesk="contact" data-done="It has arrived.">
+<label>Your name <input name="name" required></label>
+<label>E-mail <input name="email" type="email" required></label>
+<label>Message <textarea name="message" required></textarea></label>
+<button>Send</button></form>
+<script>document.body.dataset.script = 'yes';
+document.addEventListener('frontdesk:sent', (event) => { document.body.dataset.sent = event.detail.form; });</script>
+<script src="/_frontdesk/forms.js" defer></script></body></html>`;
+
+let browser;
+let server;
+let folder;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'frontdesk-build-'));
+  await writeFile(join(folder, 'index.html'), PAGE);
+  server = await startServer({ folder });
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('the code of a built page runs, and its form is sent', async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const trouble = await watch(page, server.origin);
+  await page.goto(server.origin, { waitUntil: 'load' });
+  assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('h1')).color), 'rgb(1, 2, 3)');
+  assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('h1')).marginTop), '7px');
+  assert.deepEqual(await page.evaluate(() => ({ ...document.body.dataset })), { loaded: 'yes', script: 'yes' });
+
+  const field = (name) => page.locator(`[name=${name}]`);
+  await field('name').fill('Ada');
+  await field('email').fill('ada@@example');
+  await field('message').fill('Hello there, this is a question.');
+  await page.locator('button').click();
+  const error = page.locator('#frontdesk-contact-email-error');
+  await error.waitFor();
+  assert.match(await error.innerText(), /^E-mail must be an e-mail address/);
+  assert.equal(await field('email').getAttribute('aria-invalid'), 'true');
+  assert.equal(await page.evaluate(() => document.activeElement.name), 'email');
+  assert.match(await page.locator('[role=status]').innerText(), /Please look again at: E-mail\./);
+  assert.deepEqual(await server.inbox(), []);
+
+  await field('email').fill('ada@example.com');
+  assert.equal(await error.isVisible(), false);
+  await page.locator('button').click();
+  await page.waitForFunction(() => document.body.dataset.sent === 'contact');
+  assert.equal(await page.locator('[role=status]').innerText(), 'It has arrived.');
+  assert.equal(await field('message').inputValue(), '');
+  assert.equal(await field('desk_note').boundingBox().then((box) => box.x + box.width < 0), true);
+  const [kept, ...others] = await server.inbox();
+  assert.deepEqual(
+    [kept.form, kept.name, kept.email, kept.message, others.length],
+    ['contact', 'Ada', 'ada@example.com', 'Hello there, this is a question.', 0],
+  );
+  const isRefusal = (line) => /^console: Failed to load resource/.test(line);
+  none(trouble.filter((line) => !isRefusal(line)), 'the browser complained');
+  await context.close();
+});

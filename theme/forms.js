@@ -1,0 +1,185 @@
+// Sends <form data-frontdesk="contact"> and <form data-frontdesk="waitlist"> on any page (docs/any-site.md).
+// Creates what a form lacks: places for messages, and the field that only programs fill in.
+"use strict";
+
+{
+  // A random UUID. crypto.randomUUID exists in secure contexts only.
+  const uuid = () =>
+    crypto.randomUUID?.() ??
+    "10000000-1000-4000-8000-100000000000".replace(/[018]/g, (c) =>
+      (c ^ (crypto.getRandomValues(new Uint8Array(1))[0] & (15 >> (c / 4)))).toString(16));
+
+  const set = (element, name, value) =>
+    value ? element.setAttribute(name, value) : element.removeAttribute(name);
+
+  const plural = (n, unit) => `${n} ${unit}${n === 1 ? "" : "s"}`;
+
+  const wait = (seconds) =>
+    !(seconds > 0) ? "in a few minutes"
+      : seconds < 100 ? `in ${plural(Math.ceil(seconds), "second")}`
+        : seconds < 5400 ? `in about ${plural(Math.ceil(seconds / 60), "minute")}`
+          : `in about ${plural(Math.ceil(seconds / 3600), "hour")}`;
+
+  const create = (name, attributes) => Object.assign(document.createElement(name), attributes);
+
+  const labelOf = (field) => {
+    const label = field.labels?.[0];
+    const text = label?.firstChild?.data?.trim() || field.getAttribute("aria-label") || label?.textContent.trim();
+    return text || field.placeholder || field.name;
+  };
+
+  /** Adds a field that people do not see and programs fill in. */
+  const addUnseen = (form) => {
+    const box = create("div");
+    box.setAttribute("aria-hidden", "true");
+    box.style.cssText = "position: absolute; left: -100vw; width: 1px; height: 1px; overflow: hidden";
+    const unseen = create("input", { name: "desk_note", tabIndex: -1, autocomplete: "off" });
+    for (const name of ["1pIgnore", "bwignore", "lpignore"]) unseen.dataset[name] = "true";
+    box.append(unseen);
+    form.append(box);
+    return unseen;
+  };
+
+  const addStatus = (form) => {
+    const status = create("p", { className: "status", tabIndex: -1 });
+    status.setAttribute("role", "status");
+    form.append(status);
+    return status;
+  };
+
+  const enhance = (form) => {
+    const name = form.dataset.frontdesk;
+    const desk = form.closest("[data-desk]");
+    const status = form.querySelector("[data-status]") ?? addStatus(form);
+    const button = form.querySelector("button:not([type=button]), input[type=submit]");
+    const unseen = form.querySelector("[name=desk_note]") ?? addUnseen(form);
+    const isField = (it) => it.name && it !== unseen && !/^(submit|button|reset|image|fieldset)$/.test(it.type);
+    const fields = [...form.elements].filter(isField);
+    const labels = Object.fromEntries(fields.map((it) => [it.name, labelOf(it)]));
+    const hints = new Map(fields.map((it) => [it, it.getAttribute("aria-describedby")]));
+    const began = Date.now();
+    let lastBody, key, busy;
+
+    const announce = (text) => {
+      (document.querySelector("[data-announce]") ?? status).textContent = text;
+    };
+
+    const mark = (field, text) => {
+      if (!fields.includes(field)) return;
+      field.id ||= `frontdesk-${name}-${field.name}`;
+      let error = document.getElementById(`${field.id}-error`);
+      if (!error) {
+        if (!text) return;
+        error = create("p", { id: `${field.id}-error`, className: "error" });
+        field.after(error);
+      }
+      error.textContent = text;
+      error.hidden = !text;
+      set(field, "aria-invalid", text && "true");
+      set(field, "aria-describedby", [text && error.id, hints.get(field)].filter(Boolean).join(" "));
+    };
+
+    const say = (text, failed = true) => {
+      status.textContent = text;
+      status.classList.toggle("failed", failed);
+      if (failed) status.focus();
+    };
+
+    const orMail = form.dataset.mail ? `, or write to ${form.dataset.mail}` : "";
+
+    // Splits "`email` must be …; `message` is …" by field. Shows sentences that name no field unchanged.
+    const explain = (sentence) => {
+      const faults = new Map();
+      for (const clause of sentence.split(/;\s+(?=`)/)) {
+        const lead = clause.match(/^(`\w+`(,? and |, )?)+/)?.[0] ?? "";
+        const named = lead.split("`").filter((name) => labels[name]);
+        if (!named.length) return say(sentence);
+        const text = clause.replace(/`(\w+)`/g, (all, name) => labels[name] ?? all).replace(/\.?$/, ".");
+        for (const name of named) faults.set(name, faults.has(name) ? `${faults.get(name)} ${text}` : text);
+      }
+      const wrong = fields.filter((it) => faults.has(it.name));
+      for (const it of wrong) mark(it, faults.get(it.name));
+      say(`Not sent yet. Please look again at: ${wrong.map((it) => labels[it.name]).join(", ")}.`, false);
+      status.classList.add("failed");
+      wrong[0].focus();
+    };
+
+    const conclude = () => {
+      form.reset();
+      form.dispatchEvent(new CustomEvent("frontdesk:sent", { bubbles: true, detail: { form: name } }));
+      const done = desk?.querySelector("[data-done]");
+      if (form.dataset.next) location.assign(form.dataset.next);
+      else if (done) {
+        desk.querySelector("[data-ask]").hidden = true;
+        done.hidden = false;
+        done.querySelector("[tabindex]").focus();
+      } else {
+        say(form.dataset.done || "Thank you. It is kept safely, and a person reads it.", false);
+        status.focus();
+      }
+    };
+
+    const send = async () => {
+      const filled = fields.filter((it) => it.required || it.value);
+      const value = (it) => (it.type === "email" ? it.value.trim() : it.value);
+      const content = Object.fromEntries(filled.map((it) => [it.name, value(it)]));
+      // A retry with the same content keeps its Idempotency-Key. Changed content gets a new key.
+      const body = JSON.stringify(content);
+      if (body !== lastBody) key = uuid();
+      lastBody = body;
+      if (unseen.value) content.desk_note = unseen.value;
+      content.desk_ms = Math.max(0, Date.now() - began);
+
+      let answer, said;
+      try {
+        answer = await fetch(`/api/${name}`, {
+          method: "POST",
+          headers: { "Content-Type": "application/json", "Idempotency-Key": key },
+          body: JSON.stringify(content),
+          signal: AbortSignal.timeout?.(30000),
+        });
+        said = await answer.json().catch(() => ({}));
+      } catch {
+        return say(`No answer came back, so take it that nothing was kept. What you typed is still here: try again (it cannot arrive twice)${orMail}.`);
+      }
+      if (answer.ok && said.ok === true) {
+        conclude();
+      } else if (answer.status === 429) {
+        say(`Too many requests came from your network just now. Nothing is lost, what you typed is still here: send it again ${wait(Number(answer.headers.get("Retry-After")))}.`);
+      } else if (answer.status < 500 && typeof said.error === "string") {
+        explain(said.error);
+      } else {
+        say(`Something failed on our side and nothing was kept. What you typed is still here: try again in a moment${orMail}.`);
+      }
+    };
+
+    form.noValidate = true;
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      if (busy) return;
+      busy = true;
+      const label = button?.textContent;
+      const isShown = button?.localName === "button" && form.dataset.busy;
+      if (button) button.setAttribute("aria-disabled", "true");
+      if (isShown) button.textContent = form.dataset.busy;
+      for (const it of fields) mark(it, "");
+      say("", false);
+      announce(form.dataset.busy || "Sending…");
+      try {
+        await send();
+      } finally {
+        busy = false;
+        if (document.querySelector("[data-announce]")) announce("");
+        button?.removeAttribute("aria-disabled");
+        if (isShown) button.textContent = label;
+      }
+    });
+    form.addEventListener("input", ({ target }) => mark(target, ""));
+
+    const instead = desk?.querySelector("[data-instead]");
+    if (instead) instead.hidden = true;
+    form.hidden = false;
+  };
+
+  for (const form of document.querySelectorAll("form[data-frontdesk]")) enhance(form);
+}
