@@ -30,7 +30,9 @@ impl Bench {
             ..PagesOptions::default()
         };
         let bench = Self { folder, options, cache: LoadCache::default() };
-        files.iter().for_each(|(name, text)| bench.write(name, text));
+        for (name, text) in files {
+            bench.write(name, text);
+        }
         bench
     }
 

@@ -1,0 +1,23 @@
+//! Fuzzes the conversion of HTML pages to Markdown.
+
+#![no_main]
+
+use frontdesk_convert::{Options, Selector, convert, parse_url};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let (html, _) = frontdesk::pages::decode_html(input);
+    let url = parse_url("https://www.example.com/a/").ok();
+    let options = Options { url, keep_title: true, ..Options::default() };
+    let plain = convert(&html, &options);
+    assert!(plain.markdown.len() <= 5 * html.len() + 100_000, "the Markdown is much longer than the page");
+    assert!(!plain.markdown.contains('\0'), "NUL is not valid in Markdown");
+    assert_eq!(convert(&html, &options), plain, "the result does not depend on anything else");
+    let boilerplate = plain.block_hashes.iter().copied().collect();
+    let empty = convert(&html, &Options { boilerplate, ..options.clone() });
+    assert!(empty.block_hashes.is_empty(), "all blocks are boilerplate");
+    // The beginning of the input as a selector.
+    if let Ok(main) = Selector::parse(html.lines().next().unwrap_or_default()) {
+        convert(&html, &Options { main: Some(main), ..options });
+    }
+});
