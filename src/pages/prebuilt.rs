@@ -233,6 +233,10 @@ impl BuildCache {
             results.push(result.clone());
         }
         self.pages = pages.iter().map(|page| page.file.name.clone()).zip(cached).collect();
+        if !build.main.is_empty() && !results.iter().any(|page| page.is_selected) {
+            let fault = Fault::warning("frontdesk.toml", None, "`convert.main` matches nothing on any page");
+            faults.push(fault.hint("`frontdesk convert FILE --selector …` tries a selector"));
+        }
         results
     }
 }
@@ -583,7 +587,13 @@ impl Prebuilt {
             site.page_count += 1;
             site.pages.extend(summary);
             for twin in twins {
-                site.entries.insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin));
+                let entry = SiteEntry::File(page.markdown.clone(), Role::Twin);
+                // The Markdown that the build contains is a file of its own until now.
+                match site.entries.get_mut(twin.as_str()) {
+                    Some(file @ SiteEntry::File(_, Role::Asset)) => *file = entry,
+                    Some(_) => {}
+                    None => drop(site.entries.insert(twin.into(), entry)),
+                }
             }
             for name in redirects {
                 let to = || SiteEntry::Redirect(Redirect::permanent(&page.path));

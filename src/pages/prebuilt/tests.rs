@@ -235,6 +235,12 @@ fn doubtful_pages_and_missing_home_pages_are_faults() {
         ]
     );
     assert!(loaded.site.is_none());
+
+    let mut bench = Bench::new(&[("index.html", &page("Home", "<p>Text</p>"))]);
+    bench.build().main = ".none".into();
+    assert_eq!(bench.load().faults[0].message, "`convert.main` matches nothing on any page");
+    bench.build().main = "footer".into();
+    assert!(markdown(&bench.site(), "/").ends_with("# Home\n\nAll rights reserved\n"));
 }
 
 #[test]
