@@ -512,8 +512,8 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
     (pages, security_email)
 }
 
-/// Reads the keys of `[site]` about the output of a site generator. `None` if there is no such output: the key is empty,
-/// and the site's folder is not a build itself.
+/// Reads the keys of `[site]` about the output of a site generator. `None` if there is no such output: the
+/// key is empty, and the site's folder is not a build itself.
 fn read_build_options(r: &mut Reader<'_>, folder: &Path) -> Option<pages::BuildOptions> {
     let prebuilt = r.get(
         key("site.prebuilt").with_example("\"dist\""),
@@ -557,8 +557,8 @@ links = ["/contact/", "/waitlist/"]
 title = "For machines"
 links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href = "/openapi.json" }, { title = "RSS feed", href = "/blog/rss.xml" }]"#;
 
-/// The default data folder: `data` in the site's folder, or a folder beside a build, because a rebuild removes
-/// what is in it.
+/// The default data folder: `data` in the site's folder, or a folder beside a build, because a rebuild
+/// removes everything in the build's folder.
 fn default_data_dir(folder: &Path) -> String {
     let beside = || {
         let folder = std::path::absolute(folder).ok()?;

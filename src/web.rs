@@ -1,8 +1,8 @@
 //! The HTTP server: the listening sockets, the connections and their limits, TLS, HTTP/1 and HTTP/2, and the
 //! routes (`router.rs`).
 //!
-//! Only this module handles incoming HTTP requests; `fetch` makes outgoing ones. Each worker is a thread with its own runtime, so a connection's state
-//! never crosses threads; all workers accept from the same sockets.
+//! Only this module handles incoming HTTP requests; `fetch` makes outgoing ones. Each worker is a thread with
+//! its own runtime, so a connection's state never crosses threads; all workers accept from the same sockets.
 
 mod access_log;
 pub mod agent;

@@ -1,9 +1,11 @@
 //! The options of the site, and the forms as pages show them.
 
+use std::path::PathBuf;
+
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::prebuilt::BuildOptions;
+use super::rules::RulesDialect;
 use crate::forms::Field;
 
 /// The operator's settings for the site as a whole.
@@ -29,6 +31,21 @@ pub struct PagesOptions {
     pub reserved: Vec<&'static str>,
     /// The output of a site generator to publish.
     pub build: Option<BuildOptions>,
+}
+
+/// Where a build is, and how it is published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildOptions {
+    pub folder: PathBuf,
+    /// The path at which the build is published, with a slash at both ends.
+    pub mount: String,
+    pub rules: RulesDialect,
+    /// A CSS selector of the main content. Empty: the content is detected.
+    pub main: String,
+    /// A CSS selector of elements to leave out of the Markdown. May be empty.
+    pub exclude: String,
+    /// Whether a link to the Markdown is added to the head of each HTML page.
+    pub adds_link_element: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -64,7 +81,7 @@ pub struct PageForm {
     pub action: &'static str,
     /// The form's name as a tool for agents in the browser (WebMCP).
     pub tool: &'static str,
-    /// What becomes of a submission.
+    /// A sentence about the use of submissions.
     pub description: &'static str,
     pub fields: &'static [Field],
     /// Instructions for sending the form, as a section of the page's Markdown.

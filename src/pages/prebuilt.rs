@@ -1,16 +1,15 @@
 //! Reads a build, the output folder of a site generator: the HTML is served unchanged, and each page is also
 //! converted to Markdown.
 //!
-//! [`urls`] assigns paths to files, and [`rules`] reads `_redirects` and `_headers`. Files of the build take
-//! precedence over everything that is generated.
+//! [`urls`] assigns paths to files, and [`policy`] composes the content security policy of a page. Files of
+//! the build take precedence over everything that is generated.
 
 mod policy;
-mod rules;
 mod urls;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use blake3::Hash;
@@ -20,33 +19,16 @@ use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
 use self::policy::content_security_policy;
-pub(super) use self::rules::RedirectRule;
-pub use self::rules::RulesDialect;
-use self::rules::{HeaderRule, headers_for, parse_headers, parse_redirects};
 use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
 use super::file::{Blob, Cache, File, media_type};
-use super::options::PagesOptions;
+use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::encode;
 use super::path_registry::PathRegistry;
+use super::rules::{HeaderRule, RedirectRule, RulesDialect, headers_for, parse_headers, parse_redirects};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, read_build};
 use crate::fault::Fault;
-
-/// Where a build is, and how it is published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BuildOptions {
-    pub folder: PathBuf,
-    /// The path at which the build is published, with a slash at both ends.
-    pub mount: String,
-    pub rules: RulesDialect,
-    /// A CSS selector of the main content. Empty: the content is detected.
-    pub main: String,
-    /// A CSS selector of elements to leave out of the Markdown. May be empty.
-    pub exclude: String,
-    /// Whether a link to the Markdown is added to the head of each HTML page.
-    pub adds_link_element: bool,
-}
 
 /// Whether `folder` is a build: it has a home page in HTML, and no folder of Markdown pages. `false` for the
 /// empty path, which names no folder.
@@ -112,7 +94,7 @@ struct PrebuiltPage {
 }
 
 /// An HTML file of a build that is a page.
-struct Source<'a> {
+struct HtmlPage<'a> {
     file: &'a BuildFile,
     html: Cow<'a, str>,
     media_type: &'static str,
@@ -180,7 +162,7 @@ impl BuildCache {
     /// Converts the pages in parallel, first alone, and then again without the blocks that many pages share.
     fn convert_pages(
         &mut self,
-        pages: &[Source<'_>],
+        pages: &[HtmlPage<'_>],
         build: &BuildOptions,
         faults: &mut Vec<Fault>,
     ) -> Vec<Arc<Converted>> {
@@ -193,7 +175,7 @@ impl BuildCache {
             keep_title: true,
             ..Options::default()
         };
-        let run = |page: &Source<'_>, boilerplate| {
+        let run = |page: &HtmlPage<'_>, boilerplate| {
             let url = parse_url(&page.url).ok();
             Arc::new(convert(&page.html, &Options { url, boilerplate, ..base.clone() }))
         };
@@ -275,7 +257,7 @@ fn sort_html<'a>(
     html: &'a [BuildFile],
     build: &BuildOptions,
     options: &PagesOptions,
-) -> (Vec<Source<'a>>, Vec<&'a BuildFile>) {
+) -> (Vec<HtmlPage<'a>>, Vec<&'a BuildFile>) {
     let names: HashSet<&str> = html.iter().map(|file| &*file.name).collect();
     let files: Vec<&BuildFile> = html.iter().collect();
     let read = in_parallel(&files, |file| {
@@ -291,7 +273,7 @@ fn sort_html<'a>(
         if is_page {
             let path = page_path(&build.mount, &file.name, keeps_extension);
             let url = format!("{}{}", options.base_url, encode(&path));
-            pages.push(Source { file, html, media_type, path, url });
+            pages.push(HtmlPage { file, html, media_type, path, url });
         } else {
             fragments.push(file);
         }
@@ -327,7 +309,7 @@ fn find_boilerplate<'a>(pages: impl ExactSizeIterator<Item = &'a Converted>) -> 
 }
 
 /// A warning if most of the page's text is probably missing from its Markdown.
-fn conversion_fault(page: &Source<'_>, converted: &Converted) -> Option<Fault> {
+fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault> {
     let fault = |message: String| Fault::warning(&page.file.name, None, message);
     if converted.metadata.is_unlisted {
         return None;
@@ -380,7 +362,7 @@ impl Names<'_> {
     /// of a Markdown file in the build if there is one.
     fn assign(
         &mut self,
-        page: &Source<'_>,
+        page: &HtmlPage<'_>,
         files: &BTreeMap<String, Arc<File>>,
     ) -> (Vec<String>, Vec<String>) {
         let candidates = twin_names(&page.path);
@@ -399,7 +381,7 @@ impl Names<'_> {
     }
 }
 
-/// What the composition of all pages has in common.
+/// The inputs that the composition of all pages has in common.
 struct ComposeContext<'a> {
     build: &'a BuildOptions,
     options: &'a PagesOptions,
@@ -424,7 +406,7 @@ fn common_title_end<'a>(pages: impl ExactSizeIterator<Item = &'a Metadata>) -> O
 
 /// Composes both representations of a page. `written` is the build's own Markdown of the page.
 fn compose_page(
-    source: &Source<'_>,
+    source: &HtmlPage<'_>,
     converted: &Converted,
     written: Option<Arc<File>>,
     (twins, redirects): (Vec<String>, Vec<String>),
@@ -528,7 +510,7 @@ fn is_not_found_page(name: &str) -> bool {
 }
 
 /// The HTML with a link to the page's Markdown at the end of its head.
-fn add_link_element(source: &Source<'_>, twin: &str) -> Blob {
+fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
     let html = &source.file.blob.bytes;
     let at =
         ["</head>", "</HEAD>"].iter().find_map(|tag| html.windows(7).position(|part| part == tag.as_bytes()));

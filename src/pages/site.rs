@@ -10,7 +10,7 @@ use super::encodings::{self, Encodings};
 use super::file::{Encoded, File};
 use super::parallel::in_parallel;
 use super::path;
-use super::prebuilt::RedirectRule;
+use super::rules::RedirectRule;
 
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -57,7 +57,7 @@ impl Redirect {
     }
 }
 
-/// What a rule selects for a path.
+/// The result of applying a rule to a path.
 #[derive(Debug)]
 pub enum RuleResult<'a> {
     Entry(&'a SiteEntry),

@@ -277,8 +277,8 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     }
 }
 
-/// Discards reload triggers until none has arrived for a while and the build, if there is one, has a home page
-/// again; or until a maximum time has passed.
+/// Discards reload triggers until none has arrived for a while and the build, if there is one, has a home
+/// page again; or until a maximum time has passed.
 fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildOptions>) {
     let (quiet, max) = match build {
         Some(_) => (BUILD_QUIET_PERIOD, MAX_BUILD_TIME),
@@ -321,7 +321,8 @@ impl SiteWatcher {
         let build = config.pages.build.as_ref().map(|build| real(&build.folder));
         let is_published = published_filter(config, &root, build.clone());
         let trigger = move |event: notify::Result<notify::Event>| {
-            // Reading a file is not a change. An event without a path means that the kernel has dropped events.
+            // Reading a file is not a change. An event without a path means that the kernel has dropped
+            // events.
             let changed = event.as_ref().map_or(true, |event| {
                 !matches!(event.kind, EventKind::Access(_))
                     && (event.paths.is_empty() || event.paths.iter().any(|path| is_published(path)))

@@ -66,7 +66,7 @@ fn page(title: &str, main: &str) -> String {
     )
 }
 
-/// What a path of the site has, in short.
+/// A short description of the entry at a path.
 fn describe(site: &Site, path: &str) -> String {
     match site.get(path) {
         None => "nothing".to_owned(),

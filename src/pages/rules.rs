@@ -6,8 +6,8 @@
 
 use http::{HeaderName, HeaderValue, StatusCode};
 
+use super::path;
 use crate::fault::Fault;
-use crate::pages::path;
 
 /// The host for which a build's rules are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Pattern {
         Ok(Self { start, end, ignores_final_slash: dialect == RulesDialect::Netlify })
     }
 
-    /// What the placeholders stand for in `path`. `None` if the path does not match.
+    /// The texts that the placeholders stand for in `path`. `None` if the path does not match.
     fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
         let mut captures = Captures::new();
         let matches = |captures: &mut Captures<'a>, path| match &self.end {
@@ -223,18 +223,18 @@ pub(super) fn parse_redirects(
                 break;
             }
             Ok(rule) => rules.push(rule),
-            Err(Problem::Unsupported(why)) => {
+            Err(RuleProblem::Unsupported(why)) => {
                 faults.push(Fault::warning(file, Some(line), format!("the rule is ignored: it {why}")));
             }
-            Err(Problem::Protects) => faults.push(protection_fault(file, line, "Role=")),
+            Err(RuleProblem::Protects) => faults.push(protection_fault(file, line, "Role=")),
         }
     }
     rules
 }
 
-/// Why a rule cannot be followed.
+/// The reason why a rule cannot be followed.
 #[derive(Debug)]
-enum Problem {
+enum RuleProblem {
     Unsupported(&'static str),
     /// The rule restricts access, so it must not be ignored.
     Protects,
@@ -245,14 +245,14 @@ fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
     Fault::error(file, Some(line), message).hint("remove the page or the rule")
 }
 
-fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Problem> {
-    let unsupported = |why| Err(Problem::Unsupported(why));
+fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
+    let unsupported = |why| Err(RuleProblem::Unsupported(why));
     let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
     let Some((from, rest)) = words.split_first() else { return unsupported("has no path") };
     let is_target = |word: &&str| word.starts_with('/') || word.contains("://");
     let Some(at) = rest.iter().position(is_target) else { return unsupported("has no target") };
     if rest.iter().any(|word| word.starts_with("Role=")) {
-        return Err(Problem::Protects);
+        return Err(RuleProblem::Protects);
     }
     if at > 0 {
         return unsupported("depends on the query");
@@ -278,7 +278,7 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Pro
         "308" => StatusCode::PERMANENT_REDIRECT,
         _ => return unsupported("has a status other than 200, 301, 302, 303, 307 and 308"),
     };
-    let pattern = Pattern::parse(from, dialect).map_err(Problem::Unsupported)?;
+    let pattern = Pattern::parse(from, dialect).map_err(RuleProblem::Unsupported)?;
     if HeaderValue::from_str(rest[0]).is_err() {
         return unsupported("has a target with invalid characters");
     }
