@@ -5,7 +5,7 @@
 //! of each header, by path (`$frontdesk_entry`), representation, encoding and result (`$frontdesk_answer`).
 //! The templates in `nginx/` contain what is the same for every site.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use super::layout::{ExportLayout, StoredRepresentation, UrlContent};
@@ -66,46 +66,45 @@ fn exact_expression(text: &str) -> String {
 
 /// The `map` blocks that map files to their names and headers.
 struct FileTable {
-    /// File numbers by status and name, in order of first use.
+    /// File numbers by status, name and headers, in order of first use.
     numbers: HashMap<String, usize>,
     name: NginxMap,
     etag: NginxMap,
     has: NginxMap,
-    content_type: NginxMap,
-    cache_control: NginxMap,
-    link: NginxMap,
-    common_cache_control: String,
+    headers: Vec<FileHeader>,
+}
+
+/// The values of one header.
+struct FileHeader {
+    name: String,
+    /// The most frequent value, which is the map's default.
+    common: String,
+    map: NginxMap,
 }
 
 impl FileTable {
-    /// An empty table whose default Cache-Control is the most frequent value in the site.
     fn new(layout: &ExportLayout) -> Self {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for stored in layout.places().flat_map(UrlContent::stored) {
-            *counts
-                .entry(stored.identity().reply.header("cache-control").unwrap_or_default())
-                .or_default() += 1;
-        }
-        let common = counts.into_iter().max_by_key(|(_, count)| *count).map_or("", |(value, _)| value);
         let of_body = |variable| NginxMap::new("$frontdesk_body", variable, "");
-        let of_file = |variable, default: &str| NginxMap::new("$frontdesk_file", variable, default);
         Self {
             numbers: HashMap::new(),
             name: of_body("$frontdesk_name"),
             etag: of_body("$frontdesk_etag"),
-            has: of_file("$frontdesk_has", ""),
-            content_type: of_file("$frontdesk_file_content_type", ""),
-            cache_control: of_file("$frontdesk_file_cache_control", &escape_variables(common)),
-            link: of_file("$frontdesk_file_link", ""),
-            common_cache_control: common.to_owned(),
+            has: NginxMap::new("$frontdesk_file", "$frontdesk_has", ""),
+            headers: file_headers(layout).into_iter().map(|name| FileHeader::new(layout, name)).collect(),
         }
     }
 
     /// The id of a file, such as `f7`. Adds the file on first use.
     fn id(&mut self, stored: &StoredRepresentation) -> String {
         let identity = stored.identity();
-        // The page for missing URLs has a different status and no validator.
-        let key = format!("{} {}", identity.reply.status, identity.name);
+        let values: Vec<&str> = self
+            .headers
+            .iter()
+            .map(|header| identity.reply.header(&header.name).unwrap_or_default())
+            .collect();
+        // The page for missing URLs has a different status and no validator, and two URLs of the same file can
+        // have different headers.
+        let key = format!("{} {} {}", identity.reply.status, identity.name, values.join("\n"));
         let next = self.numbers.len();
         let number = *self.numbers.entry(key).or_insert(next);
         let id = format!("f{number}");
@@ -128,16 +127,47 @@ impl FileTable {
         if varies {
             self.has.add_text(&id, if has.is_empty() { "-" } else { &has });
         }
-        let add = |map: &mut NginxMap, name: &str, common: &str| {
-            if let Some(value) = identity.reply.header(name).filter(|value| *value != common) {
-                map.add_text(&id, &escape_variables(value));
+        for (header, value) in self.headers.iter_mut().zip(values) {
+            if value != header.common {
+                header.map.add_text(&id, &escape_variables(value));
             }
-        };
-        add(&mut self.content_type, "content-type", "");
-        add(&mut self.cache_control, "cache-control", &self.common_cache_control);
-        add(&mut self.link, "link", "");
+        }
         id
     }
+}
+
+impl FileHeader {
+    /// A map without files. Its default is the most frequent value in the site.
+    fn new(layout: &ExportLayout, name: String) -> Self {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for stored in layout.places().flat_map(UrlContent::stored) {
+            *counts.entry(stored.identity().reply.header(&name).unwrap_or_default()).or_default() += 1;
+        }
+        let common = counts.into_iter().max_by_key(|(_, count)| *count).map_or("", |(value, _)| value);
+        let variable = variable("$frontdesk_file_header_", &name);
+        let map = NginxMap::new("$frontdesk_file", &variable, &escape_variables(common));
+        Self { name, common: common.to_owned(), map }
+    }
+}
+
+/// Headers that nginx's configuration computes, or takes from the file's encoding.
+const COMPUTED_HEADERS: [&str; 6] =
+    ["allow", "content-encoding", "etag", "location", "strict-transport-security", "vary"];
+
+/// The names of the headers whose value depends on the file.
+fn file_headers(layout: &ExportLayout) -> BTreeSet<String> {
+    let files = layout.places().flat_map(UrlContent::stored).map(|stored| &stored.identity().reply);
+    let names = files.chain([&layout.read_only]).flat_map(|reply| &reply.headers);
+    names
+        .filter(|header| !layout.common.contains(header) && !COMPUTED_HEADERS.contains(&&*header.0))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// The variable of a header, such as `$frontdesk_header_content_type`.
+fn variable(prefix: &str, header: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    prefix.chars().chain(header.chars().map(letter)).collect()
 }
 
 /// Renders `http.conf`, to be included in the `http { }` block.
@@ -145,15 +175,12 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
     let mut maps = site_maps(layout);
     maps.extend(negotiation::media_maps());
     maps.extend(negotiation::encoding_maps());
-    maps.extend(["content-type", "cache-control", "link", "vary"].map(|name| header_map(layout, name)));
+    let own = file_headers(layout);
+    maps.extend(own.iter().map(String::as_str).chain(["vary"]).map(|name| header_map(layout, name)));
     let longest = maps.iter().map(NginxMap::longest_text).max().unwrap_or_default();
     let most = maps.iter().map(NginxMap::len).max().unwrap_or_default();
     let replicas: Vec<String> =
         replicas.iter().map(|replica| format!("server {};", quote(replica))).collect();
-    let header = |reply: Option<&RecordedResponse>, name| {
-        quote_literal(reply.and_then(|reply| reply.header(name)).unwrap_or_default())
-    };
-    let policy = |reply| header(reply, "cross-origin-resource-policy");
     fill_template(
         include_str!("nginx/http.conf"),
         &[
@@ -162,15 +189,7 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
             ("bucket_size", (longest + 64).next_power_of_two().to_string()),
             ("table_size", (most * 4).next_power_of_two().max(2048).to_string()),
             ("replicas", replicas.join("\n")),
-            ("allow", header(Some(&layout.read_only), "allow")),
-            ("page_policy", policy(Some(&layout.read_only))),
-            (
-                "file_policy",
-                policy(first_response(layout, |place| match place {
-                    UrlContent::File(stored) => Some(&stored.identity().reply),
-                    _ => None,
-                })),
-            ),
+            ("allow", quote_literal(layout.read_only.header("allow").unwrap_or_default())),
             ("hsts", quote_literal(options.tls.hsts.as_ref().map(Hsts::as_str).unwrap_or_default())),
             ("maps", maps.iter().map(NginxMap::to_string).collect::<Vec<_>>().join("\n\n")),
         ],
@@ -194,7 +213,8 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     let mut markdown = by_entry("$frontdesk_markdown", &of_markdown);
     let mut link = by_entry("$frontdesk_alternates", &missing_link);
     let mut text = by_entry("$frontdesk_not_acceptable", &missing_text);
-    let mut location = by_entry("$frontdesk_target", "");
+    let mut target = by_entry("$frontdesk_target", "");
+    let mut location = by_entry("$frontdesk_redirect", "");
     let mut lookup = NginxMap::new("$uri", "$frontdesk_lookup", "");
 
     // nginx ignores the case of texts, so paths that differ only in case need regular expressions.
@@ -215,8 +235,10 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
             }
             UrlContent::File(stored) => files.id(stored),
             UrlContent::Moved(reply) => {
-                let id = format!("r{}", location.len() - 1);
-                location.add_text(&id, &escape_variables(reply.header("location").unwrap_or_default()));
+                let id = format!("r{}{}", reply.status, target.len() - 1);
+                let to = reply.header("location").unwrap_or_default();
+                target.add_text(&id, &escape_variables(to));
+                location.add_text(&id, &with_query(to));
                 id
             }
         };
@@ -227,21 +249,26 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
             lookup.add_expression(&exact_expression(path), &value);
         }
     }
-    let FileTable { name, etag, has, content_type, cache_control, link: file_link, .. } = files;
-    vec![
-        lookup,
-        html,
-        markdown,
-        link,
-        text,
-        location,
-        has,
-        content_type,
-        cache_control,
-        file_link,
-        name,
-        etag,
-    ]
+    let FileTable { name, etag, has, headers, .. } = files;
+    let mut maps = vec![lookup, html, markdown, link, text, target, location, has, name, etag];
+    maps.extend(headers.into_iter().map(|header| header.map));
+    maps
+}
+
+/// The target of a redirect with the query of the request, unless the target has its own.
+fn with_query(to: &str) -> String {
+    let (path, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
+    let query = if path.contains('?') { "" } else { "$frontdesk_query" };
+    format!("{}{query}{}", escape_variables(path), escape_variables(fragment))
+}
+
+/// The statuses of the redirects.
+fn redirect_statuses(layout: &ExportLayout) -> BTreeSet<u16> {
+    let statuses = layout.places().filter_map(|place| match place {
+        UrlContent::Moved(reply) => Some(reply.status),
+        _ => None,
+    });
+    statuses.collect()
 }
 
 /// The body of a response as text.
@@ -269,15 +296,19 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
         ("not_acceptable", first_response(layout, not_acceptable)),
         ("nothing", not_acceptable(&layout.missing)),
     ];
-    let name = header.replace('-', "_");
-    let (variable, of_file) = (format!("$frontdesk_{name}"), format!("$frontdesk_file_{name}"));
-    let mut map = NginxMap::new("$frontdesk_said", &variable, &of_file);
+    let of_file = variable("$frontdesk_file_header_", header);
+    let mut map = NginxMap::new("$frontdesk_said", &variable("$frontdesk_header_", header), &of_file);
     for (response, reply) in responses {
         let value = reply.and_then(|reply| reply.header(header)).map(escape_variables).unwrap_or_default();
         let is_alternates = (header, response) == ("link", "not_acceptable");
         map.add_text(response, if is_alternates { "$frontdesk_alternates" } else { &value });
     }
-    map.add_text("trouble", if header == "cache-control" { "no-store" } else { "" });
+    let of_trouble = match header {
+        "cache-control" => "no-store".to_owned(),
+        "content-type" | "link" | "vary" => String::new(),
+        _ => escape_variables(layout.read_only.header(header).unwrap_or_default()),
+    };
+    map.add_text("trouble", &of_trouble);
     if header == "content-type" {
         map.add_text("unmodified", "");
     }
@@ -295,11 +326,23 @@ fn first_response<'a>(
 
 /// Renders `server.conf`, to be included in a `server { }` block.
 pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
-    let headers: Vec<String> = layout
-        .common
-        .iter()
-        .map(|(name, value)| format!("add_header {} {} always;", capitalize(name), quote_literal(value)))
-        .collect();
+    let add_header = |name: &str, value: &str| format!("add_header {} {value} always;", capitalize(name));
+    let with_value = |(name, value): &(String, String)| add_header(name, &quote_literal(value));
+    // nginx sends the named location of an error status with another status.
+    let moved = |template: &str| -> String {
+        let statuses = redirect_statuses(layout).into_iter();
+        let values = |status: u16| [("status", status.to_string()), ("internal", (status + 170).to_string())];
+        let lines: Vec<String> = statuses.map(|status| fill_template(template, &values(status))).collect();
+        lines.join("\n")
+    };
+    let own = file_headers(layout);
+    let of_file = own.iter().map(|name| add_header(name, &variable("$frontdesk_header_", name)));
+    let headers: Vec<String> = layout.common.iter().map(with_value).chain(of_file).collect();
+    // Errors of nginx itself have the security headers of the server's other responses.
+    let is_described =
+        |name: &str| matches!(name, "cache-control" | "content-type" | "allow" | "link" | "vary");
+    let security = layout.read_only.headers.iter().filter(|(name, _)| !is_described(name));
+    let security: Vec<String> = security.map(with_value).collect();
     let form = |endpoint: &&str| {
         let values = [("endpoint", (*endpoint).to_owned()), ("forwarding", forwarding_directives(options))];
         fill_template(include_str!("nginx/form.conf").trim_end(), &values)
@@ -312,6 +355,9 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
         &[
             ("root", quote_literal(root)),
             ("headers", headers.join("\n")),
+            ("security_headers", security.join("\n")),
+            ("moved_errors", moved("error_page {{internal}} ={{status}} /.frontdesk/moved;")),
+            ("moved", moved("if ($frontdesk_answer = moved_{{status}}) {\n    return {{internal}};\n}")),
             ("ambiguous", response(&layout.ambiguous)),
             ("unknown_endpoint", response(&layout.unknown_endpoint)),
             ("method", response(&layout.read_only)),

@@ -273,6 +273,7 @@ fn nginx_answers_every_url_as_frontdesk_does() {
                 }
             }
             pair.ask("GET", path, &[]);
+            pair.ask("GET", &format!("{path}?x=1"), &[]);
             pair.ask("HEAD", path, &[]);
             pair.ask("HEAD", path, &[("Accept", "image/png")]);
             pair.ask(

@@ -24,7 +24,11 @@ pub fn write_build(folder: &Path, text: &str) {
     write("404.html", &page("Lost", "Nothing is here."));
     write("data.json", "{}");
     write("_headers", "/about/\n  X-Robots-Tag: noarchive\n");
-    write("_redirects", "/moved https://www.example.org/ 302\n/old/* /blog/:splat\n/app/* /index.html 200\n");
+    write(
+        "_redirects",
+        "/moved https://www.example.org/ 302\n/team /about/#team 301\n/find /about/?find=acme\n\
+         /old/* /blog/:splat\n/app/* /index.html 200\n",
+    );
     write("frontdesk.toml", "");
     write("index.html", &page("Home", "Welcome to the home page."));
 }
