@@ -10,10 +10,12 @@ mod openapi;
 mod options;
 mod robots;
 mod sitemap;
+mod skill;
 mod text;
 mod well_known;
 
 use crate::pages::file::{Cache, File};
+use crate::pages::path::decode;
 use crate::pages::{FORMS_SCRIPT, PagesOptions, Site, in_parallel};
 
 pub use forms::page_forms;
@@ -39,9 +41,9 @@ const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-edito
 /// Builds a resource's text. Returns `None` if a required option is missing.
 type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
-const RESOURCES: [(&str, &str, Build); 12] = [
+const RESOURCES: [(&str, &str, Build); 14] = [
     ("/_frontdesk/forms.js", JAVASCRIPT, |_, _, _| Some(FORMS_SCRIPT.to_owned())),
-    ("/llms.txt", TEXT, |site, options, _| Some(llms::build_llms_txt(&site.pages, options))),
+    ("/llms.txt", TEXT, |site, options, _| Some(llms::build_guides(&site.pages, options).swap_remove(0).1)),
     ("/llms-full.txt", TEXT, |site, options, _| Some(llms::build_llms_full_txt(site, options))),
     ("/agents.md", MARKDOWN, |site, options, more| Some(agents::build(&site.pages, options, more))),
     ("/openapi.json", JSON, |site, options, more| Some(openapi::build(&site.pages, options, more))),
@@ -57,6 +59,8 @@ const RESOURCES: [(&str, &str, Build); 12] = [
         let contact = Some(more.security_email.as_str()).filter(|contact| !contact.is_empty())?;
         Some(well_known::security_txt(&site.pages, options, contact))
     }),
+    (skill::SKILL_PATH, MARKDOWN, |site, options, more| Some(skill::build_skill(&site.pages, options, more))),
+    (skill::INDEX_PATH, JSON, |site, options, more| Some(skill::build_index(site, options, more))),
     ("/.well-known/api-catalog", LINKSET, |site, options, _| {
         Some(well_known::api_catalog(&site.pages, options))
     }),
@@ -74,9 +78,11 @@ pub fn add_resources(site: &mut Site, options: &PagesOptions, resources: &Resour
     let built = in_parallel(&RESOURCES, |(path, media_type, build)| {
         Some(((*path).to_owned(), file(media_type, build(site, options, resources)?)))
     });
-    let further = sitemap::divide(&site.pages).into_iter().skip(1);
-    let further = further.map(|(path, pages)| (path, file(XML, sitemap::to_xml(pages, options))));
-    let files: Vec<(String, File)> = built.into_iter().flatten().chain(further).collect();
+    let sitemaps = sitemap::divide(&site.pages).into_iter().skip(1);
+    let sitemaps = sitemaps.map(|(path, pages)| (path, file(XML, sitemap::to_xml(pages, options))));
+    let guides = llms::build_guides(&site.pages, options).into_iter().skip(1);
+    let guides = guides.filter_map(|(path, text)| Some((decode(&path).ok()?.into_owned(), file(TEXT, text))));
+    let files: Vec<(String, File)> = built.into_iter().flatten().chain(sitemaps).chain(guides).collect();
     for (path, file) in files {
         site.insert_resource(&path, file);
     }

@@ -75,10 +75,9 @@ pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> Metadata {
 }
 
 impl Metadata {
-    /// The metadata as YAML front matter; empty if the page has none.
-    pub fn front_matter(&self) -> String {
+    /// The metadata as YAML front matter, with `more` keys after the title; empty if there is neither.
+    pub fn front_matter(&self, more: &[(&str, &str)]) -> String {
         let fields = [
-            ("title", &self.title),
             ("description", &self.description),
             ("url", &self.url),
             ("site", &self.site),
@@ -88,10 +87,14 @@ impl Metadata {
             ("language", &self.language),
             ("image", &self.image),
         ];
-        let lines = fields
-            .iter()
-            .filter_map(|(name, value)| Some(format!("{name}: {}\n", yaml_scalar(value.as_deref()?))));
-        let lines: String = lines.collect();
+        let title = self.title.as_deref().map(|title| ("title", title));
+        let others = fields.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+        let lines: String = title
+            .into_iter()
+            .chain(more.iter().copied())
+            .chain(others)
+            .map(|(name, value)| format!("{name}: {}\n", yaml_scalar(value)))
+            .collect();
         if lines.is_empty() { lines } else { format!("---\n{lines}---\n\n") }
     }
 }
@@ -270,7 +273,7 @@ mod tests {
             "author":[{"name":"Ada"},{"name":"Bob"}],"datePublished":"2026-01-02"}]}</script>"#,
         );
         let base = Url::parse("https://example.com/x").expect("a URL");
-        let front_matter = read_metadata(&dom, Some(&base)).front_matter();
+        let front_matter = read_metadata(&dom, Some(&base)).front_matter(&[]);
         let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\
             author: \"Ada, Bob\"\ndate: \"2026-01-02\"\nlanguage: en\n---\n\n";
         assert_eq!(front_matter, expected);
@@ -278,6 +281,6 @@ mod tests {
 
     #[test]
     fn a_page_without_metadata_has_no_front_matter() {
-        assert_eq!(read_metadata(&parse("<p>x"), None).front_matter(), "");
+        assert_eq!(read_metadata(&parse("<p>x"), None).front_matter(&[]), "");
     }
 }

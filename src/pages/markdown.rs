@@ -145,6 +145,10 @@ pub fn render(
     plugins.render.heading_adapter = Some(&headings);
     // Writing to a string cannot fail.
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
+    if rendered.html.contains("footnote-backref") {
+        // The stylesheet adds the arrow, so that it is not part of the footnote's text.
+        rendered.html = rendered.html.replace("\">↩", "\">");
+    }
     if work.tables > 0 {
         // The `align` attribute is obsolete, and the content security policy forbids inline styles.
         rendered.html =
@@ -199,7 +203,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 let html = match self.earlier.get(&of) {
                     Some(html) => (*html).to_owned(),
                     None => format!(
-                        "<pre class=\"code\" tabindex=\"0\" data-lang=\"{}\"><code>{}\n</code></pre>\n",
+                        "<pre class=\"code\" tabindex=\"0\" data-lang=\"{0}\"><code class=\"language-{0}\">{1}\n</code></pre>\n",
                         escape_html(named),
                         self.highlighter.highlight(&block.literal, language)
                     ),
@@ -649,6 +653,7 @@ mod tests {
             "markdown-alert-note",
             "data-footnote-ref",
             "class=\"footnotes\"",
+            "aria-label=\"Back to reference 1\"></a>",
         ] {
             assert!(html.contains(expected), "{expected} is not in {html}");
         }

@@ -28,6 +28,7 @@ use super::path_registry::PathRegistry;
 use super::rules::{HeaderRule, RedirectRule, RulesDialect, headers_for, parse_headers, parse_redirects};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, read_build};
+use super::twin::{document_version, guide_url};
 use crate::fault::Fault;
 
 /// Whether `folder` is a build: it has a home page in HTML, and no folder of Markdown pages. `false` for the
@@ -446,7 +447,10 @@ fn compose_page(
     }
     let html = with_headers(html, headers, rules, &source.path);
     let markdown = written.unwrap_or_else(|| {
-        let text = format!("{}{}", metadata.front_matter(), converted.markdown);
+        let version = document_version(&converted.markdown);
+        let guide = guide_url(&options.base_url);
+        let front_matter = metadata.front_matter(&[("llms_txt", &guide), ("doc_version", &version)]);
+        let text = front_matter + &converted.markdown;
         let mut file = File::new("text/markdown; charset=utf-8", Cache::Revalidate, text);
         if !canonical.is_empty() {
             file = file.with_link(canonical);

@@ -3,19 +3,22 @@
 use std::fmt::Write as _;
 
 use super::document::{Document, PageKind};
+use super::file::fingerprint;
 use super::layout::{ListItem, TemplateContext};
 
-/// The page as Markdown with YAML front matter (`title`, `description`, `last_updated`, `url`) and absolute
-/// links. `url` is the page's absolute URL, and `listing` contains the pages that the page lists.
+/// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL, and
+/// `listing` contains the pages that the page lists.
 pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
-    let TemplateContext { shared, document, view } = *page;
-    let options = &shared.data.options;
-    let base = &options.base_url;
+    let body = body_markdown(page, url, listing);
+    let document = page.document;
     let matter = &document.front_matter;
-    let mut text = String::with_capacity(document.content.markdown.len() + 1024);
+    let mut text = String::with_capacity(body.len() + 1024);
     // A JSON string is also a valid YAML string.
     let quoted = |value: &str| serde_json::Value::from(value).to_string();
-    let _ = writeln!(text, "---\ntitle: {}", quoted(&matter.title));
+    let guide = guide_url(&page.shared.data.options.base_url);
+    let version = document_version(&body);
+    let title = quoted(&matter.title);
+    let _ = writeln!(text, "---\ntitle: {title}\nllms_txt: {guide}\ndoc_version: \"{version}\"");
     if let Some(description) = &matter.description {
         let _ = writeln!(text, "description: {}", quoted(description));
     }
@@ -30,10 +33,28 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
         let _ = writeln!(text, "last_updated: {}\nurl: {}", document.updated, url);
     }
     if !matter.tags.is_empty() {
-        let tags: Vec<String> = matter.tags.iter().map(|tag| quoted(tag)).collect();
-        let _ = writeln!(text, "tags: [{}]", tags.join(", "));
+        let _ = writeln!(text, "tags: [{}]", join(&matter.tags, |tag| quoted(tag)));
     }
-    let _ = write!(text, "---\n\n# {}\n", matter.title);
+    let _ = write!(text, "---\n\n{body}");
+    text
+}
+
+/// The value of `doc_version`, which changes with the text of a page.
+pub(super) fn document_version(markdown: &str) -> String {
+    fingerprint(markdown.as_bytes(), 12)
+}
+
+/// The value of `llms_txt`: the address of the site's guide for language models.
+pub(super) fn guide_url(base: &str) -> String {
+    format!("{base}/llms.txt")
+}
+
+fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
+    let TemplateContext { shared, document, view } = *page;
+    let options = &shared.data.options;
+    let base = &options.base_url;
+    let matter = &document.front_matter;
+    let mut text = format!("# {}\n", matter.title);
     if let Some(description) = &matter.description {
         let _ = write!(text, "\n{description}\n");
     }
@@ -58,16 +79,7 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     }
     if !listing.is_empty() {
         text.push_str(if document.kind == PageKind::Home { "\n## Latest writing\n\n" } else { "\n" });
-        for item in listing {
-            let _ = write!(text, "- [{}]({}{})", escape_brackets(&item.title), base, item.path);
-            if let Some(date) = &item.date {
-                let _ = write!(text, " ({date})");
-            }
-            if let Some(description) = &item.description {
-                let _ = write!(text, ": {description}");
-            }
-            text.push('\n');
-        }
+        text.extend(listing.iter().map(|item| list_entry(item, base)));
     }
     let form = matter.form.as_ref();
     if let Some(form) = form.and_then(|name| shared.data.forms.iter().find(|form| form.name == name)) {
@@ -76,11 +88,27 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
             let _ = write!(text, "\nOr write to <{}>.\n", options.operator.email);
         }
     }
-    let _ = write!(
-        text,
-        "\n---\n\nGuide to this site for language models: [llms.txt]({base}/llms.txt). All pages: [sitemap.md]({base}/sitemap.md).\n"
-    );
+    let _ = write!(text, "\n## Sitemap\n\n[All pages of this site]({base}/sitemap.md)\n");
     text
+}
+
+/// A line of a list: the title, the date, the author, the tags and the description.
+fn list_entry(item: &ListItem, base: &str) -> String {
+    let tags = (!item.tags.is_empty()).then(|| format!("tags: {}", join(&item.tags, |tag| tag.name.clone())));
+    let facts: Vec<&str> =
+        [&item.date, &item.author, &tags].into_iter().flatten().map(String::as_str).collect();
+    let mut line = format!("- [{}]({base}{})", escape_brackets(&item.title), item.path);
+    if !facts.is_empty() {
+        let _ = write!(line, " ({})", facts.join("; "));
+    }
+    if let Some(description) = &item.description {
+        let _ = write!(line, ": {description}");
+    }
+    line + "\n"
+}
+
+fn join<T>(values: &[T], text: impl Fn(&T) -> String) -> String {
+    values.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {

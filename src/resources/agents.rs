@@ -16,7 +16,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
          {title} is the website of {name}. There are exactly two HTTP endpoints, a waitlist request and \
          a contact message. Neither needs credentials{limited}.\n\n\
          **{CONFIRMATION}**\n\n\
-         ## Reading\n\n\
+         ## Getting started: read pages\n\n\
          - Any page answers `Accept: text/markdown` with Markdown. The same text is at the page's address \
          with `.md`: `/developers/` is at `/developers.md`, `/` at `/index.md`.\n\
          - An `Accept` header that allows neither HTML nor Markdown gets `406`, with both addresses.\n\
@@ -32,7 +32,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
         let _ = write!(text, "\n{}", form_section(form, base));
     }
     text.push_str(
-        "\n## Answers\n\n\
+        "\n## API reference: answers\n\n\
          | Status | Meaning | Body |\n| --- | --- | --- |\n\
          | 200 | Stored safely | `{\"ok\": true}` |\n\
          | 400 | A field, or the body, is not as it must be; the sentence names everything at fault | `{\"error\": \"…\"}` |\n\

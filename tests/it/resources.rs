@@ -18,6 +18,8 @@ fn every_resource_is_served_for_any_accept_header() {
         ("/robots.txt", "text/plain; charset=utf-8"),
         ("/blog/rss.xml", "application/rss+xml"),
         ("/.well-known/security.txt", "text/plain; charset=utf-8"),
+        ("/.well-known/agent-skills/index.json", "application/json"),
+        ("/.well-known/agent-skills/website-guide/SKILL.md", "text/markdown; charset=utf-8"),
         (
             "/.well-known/api-catalog",
             "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"",
@@ -70,6 +72,21 @@ fn agents_md_asks_agents_to_confirm_with_their_user() {
         let text = answer.text().to_lowercase();
         assert!(text.contains("explicit confirmation"), "{path}");
     }
+}
+
+#[test]
+fn the_index_of_skills_has_the_digest_of_the_skill() {
+    let server = TestServer::with_example_site();
+    let index = server.get("/.well-known/agent-skills/index.json", &[]).json();
+    let [skill] = &index["skills"].as_array().expect("skills")[..] else { panic!("{index}") };
+    let answer = server.get(skill["url"].as_str().expect("a URL"), &[]);
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &answer.body);
+    let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(skill["digest"], format!("sha256:{digest}"));
+    let (front_matter, guide) = answer.text().split_once("\n---\n\n").expect("front matter");
+    let description = serde_json::to_string(&skill["description"]).expect("a description");
+    assert_eq!(front_matter, format!("---\nname: website-guide\ndescription: {description}"));
+    assert_eq!(guide, server.get("/agents.md", &[]).text());
 }
 
 #[test]

@@ -61,7 +61,7 @@ test('each begins with front matter and its title', () => {
   check('front matter', ({ twin: { text } }) => {
     const front = text.match(/^---\n([\s\S]*?)\n---\n/)?.[1];
     if (!front) return 'no front matter';
-    const missing = ['title', 'description', 'last_updated', 'url'].filter((key) => !new RegExp(`^${key}: \\S`, 'm').test(front));
+    const missing = ['title', 'description', 'last_updated', 'url', 'doc_version', 'llms_txt'].filter((key) => !new RegExp(`^${key}: \\S`, 'm').test(front));
     return missing.length ? `no ${missing.join(', ')}` : null;
   });
   check('title', ({ twin: { text } }) => !/^---\n[\s\S]*?\n---\n+# \S/.test(text) && 'no # title after the front matter');
@@ -69,10 +69,6 @@ test('each begins with front matter and its title', () => {
     const titles = withoutCode(text).match(/^# /gm)?.length;
     return titles !== 1 && `${titles} lines that begin with #`;
   });
-});
-
-test('each tells where the site’s guide for language models is', () => {
-  check('llms.txt', ({ twin: { text } }) => !text.includes('/llms.txt') && 'no line about /llms.txt');
 });
 
 test('no template or HTML is left in the text', () => {

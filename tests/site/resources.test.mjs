@@ -23,6 +23,8 @@ const RESOURCES = {
   '/robots.txt': 'text/plain',
   '/blog/rss.xml': 'application/rss+xml',
   '/.well-known/security.txt': 'text/plain',
+  '/.well-known/agent-skills/index.json': 'application/json',
+  '/.well-known/agent-skills/website-guide/SKILL.md': 'text/markdown',
   '/.well-known/api-catalog': 'application/linkset+json',
 };
 

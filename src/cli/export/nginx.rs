@@ -102,7 +102,7 @@ impl FileTable {
             .iter()
             .map(|header| identity.reply.header(&header.name).unwrap_or_default())
             .collect();
-        // The page for missing URLs has a different status and no validator, and two URLs of the same file can
+        // The page for missing URLs has a different status and no validator. Two URLs of the same file can
         // have different headers.
         let key = format!("{} {} {}", identity.reply.status, identity.name, values.join("\n"));
         let next = self.numbers.len();

@@ -1,0 +1,36 @@
+// AFDocs, a checker of sites for agents, finds nothing to improve on the example site and on a new site.
+import { test } from 'node:test';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import assert from 'node:assert/strict';
+import { root, site, tools } from './support/paths.mjs';
+import { startServer } from './support/server.mjs';
+
+/** Runs all checks. Exits with an error if one fails, so the report is in the output in each case. */
+const check = (url) => new Promise((resolve, reject) => {
+  const args = [join(tools, 'node/node_modules/afdocs/bin/afdocs.mjs'), 'check', url, '--format', 'json', '--request-delay', '0', '--quiet'];
+  execFile(process.execPath, args, { maxBuffer: 1 << 28, timeout: 300_000 }, (error, stdout, stderr) => {
+    try {
+      resolve(JSON.parse(stdout));
+    } catch {
+      reject(error ?? new Error(stderr));
+    }
+  });
+});
+
+for (const folder of [site, join(root, 'starter')]) {
+  test(`AFDocs on ${folder.slice(root.length + 1)}`, async () => {
+    // Links lead to the server that is checked.
+    const server = await startServer({ folder, env: { FRONTDESK_BASE_URL: undefined } });
+    try {
+      const { results } = await check(`${server.origin}/`);
+      assert.ok(results.length >= 28, `${results.length} checks`);
+      const problems = results.filter(({ status }) => !['pass', 'skip'].includes(status));
+      assert.deepEqual(problems.map(({ id, status, message }) => `${id}: ${status}: ${message}`), []);
+      const skipped = results.filter(({ status }) => status === 'skip').map(({ id }) => id);
+      assert.deepEqual(skipped, ['auth-alternative-access'], 'not applicable: all pages are public');
+    } finally {
+      await server.stop();
+    }
+  });
+}
