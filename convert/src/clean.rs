@@ -83,7 +83,7 @@ fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
 /// Removes elements that the page hides. If hidden elements contain nearly all of the text, keeps the large
 /// ones, because a script shows them later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
-    remove(dom, root, is_permalink_symbol);
+    remove(dom, root, |dom, id| is_permalink_symbol(dom, id) || is_language_label(dom, id));
     let hidden = dom.outermost(root, |id| is_hidden(dom, id));
     let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
     let hidden_words: usize = hidden.iter().map(|&id| length(dom, id)).sum();
@@ -109,6 +109,13 @@ fn is_permalink_symbol(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::A
         && dom.attribute(id, "href").is_some_and(|href| href.starts_with('#'))
         && matches!(dom.collapsed_text(id).as_str(), "¶" | "#" | "§" | "🔗")
+}
+
+/// Whether an element shows the language of the code block beside it, as VitePress does.
+fn is_language_label(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id) == Tag::Span
+        && dom.has_class(id, "lang")
+        && dom.parent(id).is_some_and(|p| dom.child_elements(p).any(|c| dom.tag(c) == Tag::Pre))
 }
 
 /// Whether browsers hide the element, or show it only to screen readers. Tab panels count as visible.

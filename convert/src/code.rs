@@ -62,7 +62,8 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
         })
 }
 
-/// The text of a code block, without line numbers and buttons, and without blank lines around it.
+/// The text of a code block, without line numbers and buttons. Highlighters add blank lines around the code,
+/// so they are removed unless the code is plain text.
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // CodeMirror wraps the code in a frame with a title. Read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
@@ -109,12 +110,23 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         next = dom.following(id, root, is_skipped);
     }
     let text = text.replace("\r\n", "\n").replace(['\u{200b}', '\u{feff}'], "");
+    if is_plain(dom, root) && !text.trim().is_empty() {
+        return text.strip_suffix('\n').unwrap_or(&text).to_owned();
+    }
     let start = text.char_indices().find(|(_, c)| !c.is_whitespace()).map_or(0, |(at, _)| at);
     let start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let end = text.trim_end().len();
     let end = text[end..].find('\n').map_or(text.len(), |at| end + at);
     let text = &text[start.min(end)..end];
     if dom.tag(root) == Tag::Pre { text.to_owned() } else { text.trim().to_owned() }
+}
+
+/// Whether the element is `<pre><code>` around text alone.
+fn is_plain(dom: &Dom, root: NodeId) -> bool {
+    let mut elements = dom.descendants(root).filter(|&id| id != root && dom.element(id).is_some());
+    dom.tag(root) == Tag::Pre
+        && elements.next().is_some_and(|id| dom.tag(id) == Tag::Code && dom.parent(id) == Some(root))
+        && elements.next().is_none()
 }
 
 /// Whether an element in a code block contains one line of code.

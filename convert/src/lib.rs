@@ -67,7 +67,12 @@ pub struct Converted {
 impl Converted {
     /// The Markdown with front matter.
     pub fn document(&self) -> String {
-        format!("{}{}", self.metadata.front_matter(), self.markdown)
+        let front_matter = self.metadata.front_matter(&[]);
+        // At the start of a document, `---` would begin front matter.
+        match self.markdown.strip_prefix("---\n").filter(|_| front_matter.is_empty()) {
+            Some(rest) => format!("***\n{rest}"),
+            None => front_matter + &self.markdown,
+        }
     }
 }
 
@@ -297,6 +302,10 @@ mod tests {
             (
                 "<details><summary>a</summary><p>b</details>",
                 "<details>\n<summary>a</summary>\n\nb\n\n</details>\n",
+            ),
+            (
+                "<div class=language-rust><span class=lang>rust</span><pre><code>x</code></pre></div>",
+                "```rust\nx\n```\n",
             ),
             ("<p><code>a`b</code> <a href='/x y' title=t>c</a>", "``a`b`` [c](/x%20y \"t\")\n"),
             ("<a href=/x><h3>a</h3><p>b</a>", "### [a](/x)\n\n[b](/x)\n"),

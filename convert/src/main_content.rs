@@ -30,7 +30,12 @@ pub(super) fn isolate_content(dom: &mut Dom) -> NodeId {
     let marked: Vec<NodeId> =
         dom.descendants(body).filter(|&id| dom.has_attribute(id, "data-pagefind-body")).collect();
     if !marked.is_empty() {
-        return move_to_one_element(dom, &marked);
+        let root = move_to_one_element(dom, &marked);
+        // Pagefind does not index these either.
+        clean::remove(dom, root, |dom, id| {
+            matches!(dom.tag(id), Tag::Nav | Tag::Form) || is_page_footer(dom, id)
+        });
+        return root;
     }
     clean::remove_hidden(dom, body);
     detect_content(dom, body)
@@ -104,7 +109,8 @@ fn detect_content(dom: &mut Dom, body: NodeId) -> NodeId {
     let total = measures[body as usize];
     clean::remove(dom, body, |dom, id| {
         let own = measures[id as usize];
-        let is_most = own.prose * 2 > total.prose && total.prose > 0 || own.text * 10 > total.text * 6;
+        let is_most = !matches!(dom.tag(id), Tag::Footer | Tag::Nav)
+            && (own.prose * 2 > total.prose && total.prose > 0 || own.text * 10 > total.text * 6);
         (!is_most || own.link_density() > 0.7 && own.prose * 2 <= total.prose) && is_boilerplate(dom, id, own)
     });
     let measures = measure_elements(dom, body);
@@ -237,8 +243,11 @@ fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
 fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     match dom.tag(id) {
         Tag::Nav | Tag::Search | Tag::Dialog => return true,
-        Tag::Footer => return dom.closest(id, &[Tag::Blockquote, Tag::Figure]).is_none(),
-        Tag::Aside if notices::find_notice(dom, id).is_none() => return true,
+        Tag::Footer => return is_page_footer(dom, id),
+        Tag::Aside => {
+            let is_footnote = dom.classes(id).any(|class| class.starts_with("footnote"));
+            return !is_footnote && notices::find_notice(dom, id).is_none();
+        }
         Tag::Header
             if dom.closest(id, &[Tag::Main, Tag::Article]).is_none() && dom.find(id, Tag::H1).is_none() =>
         {
@@ -275,11 +284,17 @@ fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
         .any(|n| is_boilerplate_name(n, is_prose))
 }
 
+/// Whether the element is a footer, but not that of a quotation or a figure.
+fn is_page_footer(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id) == Tag::Footer && dom.closest(id, &[Tag::Blockquote, Tag::Figure]).is_none()
+}
+
 /// Whether an id or a list of classes contains a word that names a part around the content, such as
 /// `sidebar`.
 fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
     let names = &names[..names.floor_char_boundary(400)];
-    for name in names.split_ascii_whitespace() {
+    // Docusaurus marks the target of each anchor with `anchorTargetStickyNavbar_x1UC`.
+    for name in names.split_ascii_whitespace().filter(|name| !name.starts_with("anchorTarget")) {
         let mut previous = String::new();
         for word in split_identifier(name) {
             let is_state = matches!(
