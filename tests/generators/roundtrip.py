@@ -27,10 +27,10 @@ ALERT = re.compile(r"^> \[!(\w+)\]\n((?:^>.*\n?)+)", re.M)
 # The lowest mean F1 of all generators, and the lowest of any.
 MEAN, LOWEST = 0.98, 0.95
 
-# Text of navigation, search, footers and links for editing, in the templates below and in the generators' themes.
+# Text of navigation, search, footers and links for editing, in the templates below and in the themes.
 BOILERPLATE = re.compile(
-    r"search|edit this page|edit page|skip to|on this page|table of contents|previous|next page|powered by|built with"
-    r"|© 20|all rights reserved|toggle|view source|copy to clipboard|last updated on",
+    r"search|edit this page|edit page|skip to|on this page|table of contents|previous|next page|powered by"
+    r"|built with|© 20|all rights reserved|toggle|view source|copy to clipboard|last updated on",
     re.I,
 )
 

@@ -140,7 +140,7 @@ fn robots_carry_the_operators_signals_and_the_sitemap() {
     let server = TestServer::with_example_site();
     let answer = server.get("/robots.txt", &[]);
     for expected in [
-        "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=no\n",
+        "User-agent: *\nContent-Signal: search=yes, ai-input=yes, ai-train=yes\n",
         "User-agent: GPTBot\n",
         "User-agent: Claude-User\n",
         &format!("Sitemap: http://{}/sitemap-index.xml\n", server.address),
