@@ -118,7 +118,8 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
         && dom.parent(id).is_some_and(|p| dom.child_elements(p).any(|c| dom.tag(c) == Tag::Pre))
 }
 
-/// Whether browsers hide the element, or show it only to screen readers. Tab panels count as visible.
+/// Whether browsers hide the element, or show it only to screen readers. Tab panels and collapsed
+/// callouts count as visible.
 pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
     let is_panel = || {
@@ -126,6 +127,8 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
             || dom
                 .parent(id)
                 .is_some_and(|p| dom.has_class(p, "blocks") || dom.has_class(p, "tabbed-content"))
+            // Of a callout that visitors can open.
+            || dom.has_class(id, "callout-content")
     };
     for attribute in &element.attributes {
         let value = &*attribute.value;
@@ -163,6 +166,9 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
                         | "is-hidden"
                         | "hidden"
                 ) && !(matches!(c, "hidden" | "d-none") && is_shown_on_wide_screens(value))
+                    // Tailwind: hidden unless a condition holds.
+                    || c.starts_with("not-") && c.ends_with(":hidden")
+                    || c == "ltx_note_outer" && is_footnote_mark(dom, id)
             }),
             _ => false,
         };
@@ -171,6 +177,11 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
         }
     }
     dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
+}
+
+/// Whether the element is the hidden part of a footnote mark that LaTeXML writes without a note.
+fn is_footnote_mark(dom: &Dom, id: NodeId) -> bool {
+    dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
 }
 
 /// Whether the element contains a formula's MathML, which pages hide while they show an image or a web font.
@@ -218,8 +229,9 @@ mod tests {
     #[test]
     fn drops_hidden_elements() {
         let html = "a<p hidden>b</p><p style='display : none'>c</p><span class=sr-only>d</span><script>e</script>\
-            <p class='hidden md:block'>f</p><div role=tabpanel hidden>g</div>";
-        assert_eq!(visible(html), "afg");
+            <p class='hidden md:block'>f</p><div role=tabpanel hidden>g</div><b class='not-print:hidden'>h</b>\
+            <div class=callout-content style=display:none>i</div>";
+        assert_eq!(visible(html), "afgi");
     }
 
     #[test]

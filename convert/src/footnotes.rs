@@ -66,16 +66,21 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     if !order.is_empty() {
         remove_side_notes(dom, root);
     }
-    make_labels_unique(&order, &mut labels, &mut footnotes);
-    for note in &order {
+    for (note, label) in &labels {
         remove_back_links(dom, *note);
+        remove_number(dom, *note, label);
     }
+    make_labels_unique(&order, &mut labels, &mut footnotes);
     // Nodes are created in document order, except for misnested tags.
     order.sort_unstable();
     for note in order {
         let label = labels.remove(&note).unwrap_or_default();
         let container = dom.parent(note);
         let mut nodes = vec![note];
+        for block in continuation(dom, note, &labels) {
+            dom.detach(block);
+            nodes.push(block);
+        }
         if matches!(dom.tag(note), Tag::Li | Tag::Div | Tag::Aside) {
             nodes = dom.children(note).collect();
         }
@@ -86,7 +91,11 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
             nodes = dom.children(detail).collect();
             dom.detach(detail);
         }
+        let rule = dom.previous_element(note).filter(|&p| dom.tag(p) == Tag::Hr);
         dom.detach(note);
+        if let Some(rule) = rule.filter(|&rule| dom.next_element(rule).is_none()) {
+            dom.detach(rule);
+        }
         if let Some(container) = container {
             remove_empty_containers(dom, container);
         }
@@ -96,7 +105,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
 }
 
 /// Adds footnotes without links: superscript numbers in the text, and a paragraph or list item that begins
-/// with each number.
+/// with each number, also superscript, or after the last rule of the page.
 fn add_unlinked_footnotes(
     dom: &Dom,
     root: NodeId,
@@ -124,6 +133,20 @@ fn add_unlinked_footnotes(
             }
             Some(_) => {}
             None => references.push((id, number)),
+        }
+    }
+    let rule = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Hr).last();
+    for note in std::iter::successors(rule, |&id| dom.next_element(id)).filter(|&id| dom.tag(id) == Tag::P) {
+        let text = dom.collapsed_text(note);
+        let number = references.iter().map(|(_, number)| number).find(|number| {
+            let is_bold = first_text(dom, note).and_then(|text| dom.parent(text)).is_some_and(|parent| {
+                matches!(dom.tag(parent), Tag::B | Tag::Strong) && dom.collapsed_text(parent) == **number
+            });
+            is_bold || numbered_text(&text, number).is_some()
+        });
+        if let Some(number) = number.filter(|number| !labels.values().any(|l| l == *number)) {
+            labels.insert(note, number.clone());
+            order.push(note);
         }
     }
     let ids = index_ids(dom);
@@ -356,6 +379,43 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
     trim_note_start(dom, note);
 }
 
+/// Removes the number at the beginning of a note, if it is bold or followed by punctuation.
+fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
+    let Some(first) = first_text(dom, note) else { return };
+    let bold = dom.parent(first).filter(|&p| matches!(dom.tag(p), Tag::B | Tag::Strong));
+    if let Some(bold) = bold.filter(|&b| dom.collapsed_text(b) == number) {
+        dom.detach(bold);
+    } else if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data
+        && let Some(rest) = numbered_text(text.trim_start(), number)
+    {
+        *text = rest.into();
+    }
+    trim_note_start(dom, note);
+}
+
+/// The text after a number and punctuation; `None` if it does not begin with them.
+fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
+    text.strip_prefix('[').unwrap_or(text).strip_prefix(number)?.strip_prefix(['.', ')', ']', ':'])
+}
+
+/// The blocks after the first paragraph of a note, up to the next note or heading. Empty outside of a section
+/// of notes.
+fn continuation(dom: &Dom, note: NodeId, labels: &HashMap<NodeId, String>) -> Vec<NodeId> {
+    // The notes before this one are detached.
+    let is_section = match dom.previous_element(note) {
+        Some(previous) => dom.tag(previous) == Tag::Hr || is_title_of_notes(&dom.collapsed_text(previous)),
+        None => dom.parent(note).is_some_and(|p| {
+            dom.classes(p).chain(dom.attribute(p, "id")).any(|name| name.to_lowercase().contains("note"))
+        }),
+    };
+    if dom.tag(note) != Tag::P || !is_section {
+        return Vec::new();
+    }
+    std::iter::successors(dom.next_element(note), |&id| dom.next_element(id))
+        .take_while(|id| !labels.contains_key(id) && dom.tag(*id).heading_level().is_none())
+        .collect()
+}
+
 /// Removes the punctuation that followed a removed number from the beginning of a note.
 fn trim_note_start(dom: &mut Dom, note: NodeId) {
     let Some(first) = first_text(dom, note) else { return };
@@ -372,15 +432,9 @@ fn trim_note_start(dom: &mut Dom, note: NodeId) {
 fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
     let mut id = container;
     loop {
-        let is_name = |text: &str| {
-            let text = text.trim().trim_end_matches(':').to_lowercase();
-            matches!(
-                &*text,
-                "" | "footnotes" | "notes" | "references" | "endnotes" | "footnote" | "citations"
-            )
-        };
         let Some(parent) = dom.parent(id) else { return };
-        if !is_name(&dom.text_content(id))
+        let text = dom.text_content(id);
+        if !text.trim().is_empty() && !is_title_of_notes(&text)
             || dom.descendants(id).any(|d| dom.tag(d) == Tag::Img)
             || matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main)
         {
@@ -388,7 +442,7 @@ fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
         }
         if let Some(previous) = dom.previous_element(id) {
             let is_title =
-                dom.tag(previous).heading_level().is_some() && is_name(&dom.text_content(previous));
+                dom.tag(previous).heading_level().is_some() && is_title_of_notes(&dom.text_content(previous));
             if is_title || dom.tag(previous) == Tag::Hr {
                 dom.detach(previous);
             }
@@ -396,6 +450,12 @@ fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
         dom.detach(id);
         id = parent;
     }
+}
+
+/// Whether a text is the title of a section of notes.
+fn is_title_of_notes(text: &str) -> bool {
+    let text = text.trim().trim_end_matches(':').to_lowercase();
+    matches!(&*text, "footnotes" | "notes" | "references" | "endnotes" | "footnote" | "citations")
 }
 
 /// The first text node below `root` that is not only white space.
@@ -420,6 +480,20 @@ mod tests {
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }
+    }
+
+    #[test]
+    fn notes_continue_until_the_next_number() {
+        for html in [
+            "<p>a<sup>1</sup> b<sup>2</sup><hr><p><b>1</b> one<ul><li>x</ul><p><b>2</b> two<p>more",
+            "<p>a<span class=fn><a href=#note1>1</a></span> b<span class=fn><a href=#note2>2</a></span>\
+             <div class=note><p>Notes<p id=note1>1. one<ul><li>x</ul><p id=note2>2. two<p>more</div>",
+        ] {
+            let expected = "a[^1] b[^2]\n\n[^1]: one\n\n    - x\n\n[^2]: two\n\n    more\n";
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+        let rule = "<p>a<sup>1</sup><p>b<hr><p>1 of 3 visitors";
+        assert!(markdown(rule).ends_with("1 of 3 visitors\n"), "{}", markdown(rule));
     }
 
     #[test]

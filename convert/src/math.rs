@@ -68,8 +68,9 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         is_display |= is_delimited_display;
         clean_tex(tex)?
     } else if is_mathjax {
-        // The element contains only fonts and boxes, but no text to show. The script with the TeX may follow.
-        String::new()
+        // Older versions show only boxes. The script with the TeX may follow.
+        let layout = dom.descendants(id).find(|&d| local_name(dom, d) == "mjx-math");
+        layout.and_then(|layout| clean_tex(&mathml_to_tex(dom, layout))).unwrap_or_default()
     } else {
         return None;
     };
@@ -216,12 +217,21 @@ fn tex_symbol(text: &str) -> Option<&'static str> {
     SYMBOLS.iter().find(|(character, _)| *character == text).map(|(_, tex)| *tex)
 }
 
-/// Writes presentation MathML as TeX. The parser limits the depth.
+/// The name of an element; empty for other nodes.
+fn local_name(dom: &Dom, id: NodeId) -> &str {
+    dom.element(id).map_or("", |e| &*e.name.local)
+}
+
+/// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. The parser limits the
+/// depth.
 fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
-    let parts: Vec<NodeId> = dom.child_elements(id).collect();
+    let name = local_name(dom, id);
+    let (name, parts) = match name.strip_prefix("mjx-") {
+        Some(name) => (name, mathjax_operands(dom, id, name)),
+        None => (name, dom.child_elements(id).collect()),
+    };
     let part = |i: usize| parts.get(i).map(|&p| mathml_to_tex(dom, p)).unwrap_or_default();
-    let name = dom.element(id).map_or("", |e| &*e.name.local);
-    let leaf = || dom.collapsed_text(id);
+    let leaf = || leaf_text(dom, id);
     match name {
         "mi" => {
             let text = leaf();
@@ -250,7 +260,7 @@ fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
             "˙" => format!("\\dot{{{}}}", part(0)),
             "⏞" => format!("\\overbrace{{{}}}", part(0)),
             "^" => format!("\\hat{{{}}}", part(0)),
-            "→" => format!("\\vec{{{}}}", part(0)),
+            "\\to" => format!("\\vec{{{}}}", part(0)),
             over => format!("{}^{{{over}}}", part(0)),
         },
         "mfrac" => format!("\\frac{{{}}}{{{}}}", part(0), part(1)),
@@ -261,7 +271,12 @@ fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
             format!("\\begin{{matrix}} {} \\end{{matrix}}", rows.join(" \\\\ "))
         }
         "mtr" => parts.iter().map(|&p| mathml_to_tex(dom, p)).collect::<Vec<_>>().join(" & "),
-        "annotation" | "annotation-xml" | "mspace" | "mphantom" => String::new(),
+        "menclose" if dom.attribute(id, "notation") == Some("top") => {
+            format!("\\overline{{{}}}", join_tex(dom, &parts))
+        }
+        "annotation" | "annotation-xml" | "mspace" | "mphantom" | "nstrut" | "dstrut" | "line" => {
+            String::new()
+        }
         "semantics" => part(0),
         _ if parts.is_empty() => leaf(),
         _ => join_tex(dom, &parts),
@@ -271,7 +286,80 @@ fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
 /// Writes MathML elements as TeX, one after the other.
 fn join_tex(dom: &Dom, parts: &[NodeId]) -> String {
     let text: String = parts.iter().map(|&p| mathml_to_tex(dom, p)).collect();
-    super::dom::collapse(&text)
+    let text = super::dom::collapse(&text);
+    for (open, close, name) in [("(", ")", "pmatrix"), ("[", "]", "bmatrix"), ("|", "|", "vmatrix")] {
+        let inner = text.strip_prefix(open).and_then(|t| t.strip_suffix(close));
+        let matrix = inner.and_then(|t| t.strip_prefix("\\begin{matrix}")?.strip_suffix("\\end{matrix}"));
+        if let Some(cells) = matrix.filter(|cells| !cells.contains("matrix}")) {
+            return format!("\\begin{{{name}}}{cells}\\end{{{name}}}");
+        }
+    }
+    text
+}
+
+/// The operands of an element of MathJax, in the order of MathML. MathJax wraps them in boxes, and sorts some
+/// by their position on the screen.
+fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
+    let boxes = dom.outermost(id, |d| {
+        matches!(
+            local_name(dom, d),
+            "mjx-num" | "mjx-den" | "mjx-base" | "mjx-under" | "mjx-over" | "mjx-root" | "mjx-script"
+        ) || name != "munderover" && local_name(dom, d) == "mjx-box"
+    });
+    let named = |wanted: &'static str| boxes.iter().copied().filter(move |&b| local_name(dom, b) == wanted);
+    match name {
+        "mfrac" => named("mjx-num").chain(named("mjx-den")).collect(),
+        "munder" | "mover" | "munderover" => {
+            named("mjx-base").chain(named("mjx-under")).chain(named("mjx-over")).collect()
+        }
+        "msqrt" | "mroot" => named("mjx-box").chain(named("mjx-root")).collect(),
+        "msub" | "msup" | "msubsup" => {
+            let base = dom.child_elements(id).next();
+            let scripts: Vec<NodeId> = named("mjx-script").flat_map(|s| dom.child_elements(s)).collect();
+            let is_script = |s: &NodeId| local_name(dom, *s) != "mjx-spacer";
+            // The superscript comes first.
+            base.into_iter().chain(scripts.into_iter().rev().filter(is_script)).collect()
+        }
+        "mi" | "mn" | "mo" | "mtext" | "ms" => Vec::new(),
+        _ => dom.child_elements(id).collect(),
+    }
+}
+
+/// The text of an element without operands. MathJax writes characters as classes such as `mjx-c1D467`, and
+/// italic letters as mathematical alphanumeric symbols.
+fn leaf_text(dom: &Dom, id: NodeId) -> String {
+    let mut text = String::new();
+    for c in dom.descendants(id).filter(|&d| local_name(dom, d) == "mjx-c" && dom.is_blank(d)) {
+        let code =
+            dom.classes(c).find_map(|class| u32::from_str_radix(class.strip_prefix("mjx-c")?, 16).ok());
+        text.extend(code.and_then(char::from_u32));
+    }
+    if text.is_empty() {
+        text = dom.collapsed_text(id);
+    }
+    text.chars().map(plain_letter).collect()
+}
+
+/// The plain letter or digit of a mathematical alphanumeric symbol (Unicode block U+1D400 to U+1D7FF).
+fn plain_letter(c: char) -> char {
+    let code = u32::from(c);
+    let letter = match code {
+        0x210E => u32::from('h'),
+        0x1D400..=0x1D6A3 => match (code - 0x1D400) % 52 {
+            upper @ 0..26 => u32::from('A') + upper,
+            lower => u32::from('a') + lower - 26,
+        },
+        0x1D6A8..=0x1D7C9 => match (code - 0x1D6A8) % 58 {
+            upper @ 0..=24 => u32::from('Α') + upper,
+            25 => u32::from('∇'),
+            lower @ 26..=50 => u32::from('α') + lower - 26,
+            51 => u32::from('∂'),
+            variant => u32::from(['ϵ', 'ϑ', 'ϰ', 'ϕ', 'ϱ', 'ϖ'][variant as usize - 52]),
+        },
+        0x1D7CE..=0x1D7FF => u32::from('0') + (code - 0x1D7CE) % 10,
+        _ => code,
+    };
+    char::from_u32(letter).unwrap_or(c)
 }
 
 #[cfg(test)]
@@ -306,5 +394,24 @@ mod tests {
     fn writes_presentation_mathml_as_tex() {
         let html = "<math display=block><mi>y</mi><mo>=</mo><mfrac><msup><mi>x</mi><mn>2</mn></msup><msqrt><mi>z</mi></msqrt></mfrac></math>";
         assert_eq!(first(html), Some(("y = \\frac{x^{2}}{\\sqrt{z}}".into(), true)));
+        let row = "<mrow><mo>(</mo><mtable><mtr><mtd><mi>a</mi></mtd><mtd><mover><mi>b</mi><mo>→</mo></mover></mtd></mtr></mtable><mo>)</mo></mrow>";
+        let matrix = "\\begin{pmatrix} a & \\vec{b} \\end{pmatrix}";
+        assert_eq!(first(&format!("<math>{row}</math>")), Some((matrix.into(), false)));
+    }
+
+    #[test]
+    fn reads_what_mathjax_shows() {
+        let letter = |code: &str| format!("<mjx-mi><mjx-c class=mjx-c{code}></mjx-c></mjx-mi>");
+        let html = format!(
+            "<mjx-container class=MathJax jax=CHTML display=true><mjx-math><mjx-mfrac><mjx-frac><mjx-num>\
+             <mjx-nstrut></mjx-nstrut><mjx-mfrac><mjx-frac><mjx-num>{z}</mjx-num><mjx-dbox><mjx-den>{n}</mjx-den>\
+             </mjx-dbox></mjx-frac></mjx-mfrac></mjx-num><mjx-dbox><mjx-dtable><mjx-row><mjx-den><mjx-msubsup>{sigma}\
+             <mjx-script><mjx-mn><mjx-c class=mjx-c32></mjx-c></mjx-mn><mjx-spacer></mjx-spacer>{n}</mjx-script>\
+             </mjx-msubsup></mjx-den></mjx-row></mjx-dtable></mjx-dbox></mjx-frac></mjx-mfrac></mjx-math></mjx-container>",
+            z = letter("1D467"),
+            n = letter("1D45B"),
+            sigma = letter("1D70E"),
+        );
+        assert_eq!(first(&html), Some(("\\frac{\\frac{z}{n}}{\\sigma_{n}^{2}}".into(), true)));
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
     if is_emoji_image(dom, id, &alt) {
         return out.add_text(&alt);
     }
-    if is_tracking_pixel(dom, id) {
+    if is_tracking_pixel(dom, id) || is_lightbox_copy(dom, id) {
         return;
     }
     let Some(source) = image_source(dom, id).and_then(|s| resolve_link(base, &s)) else { return };
@@ -145,6 +145,13 @@ fn is_tracking_pixel(dom: &Dom, id: NodeId) -> bool {
     is_dot("width") || is_dot("height")
 }
 
+/// Whether the link before the image shows a smaller version of it and leads to the image.
+fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
+    let link = dom.previous_element(id).filter(|&p| dom.tag(p) == Tag::A && dom.find(p, Tag::Img).is_some());
+    link.and_then(|link| dom.first_attribute(link, &["href"]))
+        .is_some_and(|href| dom.first_attribute(id, &["src"]) == Some(href))
+}
+
 /// Adds a link to a video, an audio file or a framed page.
 pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let nested = || {
@@ -194,6 +201,8 @@ mod tests {
             assert_eq!(markdown(html), "![x](/a.png)\n", "{html}");
         }
         assert_eq!(markdown("<p>a<img src=/pixel width=1 height=1>"), "a\n");
+        let lightbox = "<div><a href=/large.png><img src=/small.png></a><img src=/large.png></div>";
+        assert_eq!(markdown(lightbox), "[![](/small.png)](/large.png)\n");
     }
 
     #[test]
