@@ -398,7 +398,20 @@ def measure(generator, pages, arguments):
         process.terminate()
         process.wait()
     common, expected, found = totals
+    list_pages(generator, pages, arguments.work)
     return 2 * common / (expected + found), problems
+
+
+def list_pages(generator, pages, work):
+    """Writes the sources and `GENERATOR.tsv`, in each line generator, HTML file and source, for `scripts/bench convert`."""
+    output = work / generator.name / generator.output
+    lines = []
+    for page in pages:
+        source = work / "source" / f"{page.name}.md"
+        write(source, page.source)
+        html = next(file for file in (output / page.name / "index.html", output / f"{page.name}.html") if file.exists())
+        lines.append(f"{generator.name}\t{html}\t{source}\n")
+    write(work / "pages" / f"{generator.name}.tsv", "".join(lines))
 
 
 def check_for_agents(generator, arguments):
