@@ -39,9 +39,6 @@ pub struct Options {
     /// Hashes (from [`Converted::block_hashes`]) of blocks that repeat across the pages of a site. They are
     /// left out, except for headings and code before other content.
     pub boilerplate: HashSet<u64>,
-    /// Whether the Markdown has the page's title as its only first-level heading, in addition to the title in
-    /// the front matter.
-    pub keep_title: bool,
 }
 
 /// A converted page.
@@ -112,19 +109,29 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let footnotes = footnotes::extract_footnotes(&mut dom, root);
     let converter = Converter::new(&dom, root, base, footnotes, is_fragment, has_math);
     let mut blocks = converter.convert_document(root);
-    let title = (!options.keep_title).then_some(metadata.title.as_deref()).flatten();
     if !is_fragment {
-        tidy_blocks(&mut blocks, title, metadata.author.as_deref());
+        tidy_blocks(&mut blocks, metadata.author.as_deref());
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
     let mut block_hashes: Vec<u64> = blocks.iter().map(block_hash).collect();
     if !options.boilerplate.is_empty() {
         remove_boilerplate(&mut blocks, &mut block_hashes, &options.boilerplate);
     }
-    if let Some(title) = metadata.title.as_deref().filter(|_| options.keep_title)
+    if let Some(title) = metadata.title.as_deref()
         && !blocks.iter().any(|b| matches!(b, Block::Heading { level: 1, .. }))
     {
-        blocks.insert(0, Block::Heading { level: 1, text: inline::Inline::of_text(title).finish_line() });
+        let words = plain_words(title);
+        let level = blocks.iter_mut().take(6).find_map(|block| match block {
+            Block::Heading { level: level @ 2, text } if plain_words(text) == words => Some(level),
+            _ => None,
+        });
+        match level {
+            Some(level) => *level = 1,
+            None => {
+                let text = inline::Inline::of_text(title).finish_line();
+                blocks.insert(0, Block::Heading { level: 1, text });
+            }
+        }
     }
     let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
@@ -165,15 +172,8 @@ fn block_hash(block: &Block) -> u64 {
 
 /// Tidies the blocks of a page: keeps at most one first-level heading, and removes bylines, labels of page
 /// controls, rules at the start and the end, and headings at the end without text.
-fn tidy_blocks(blocks: &mut Vec<Block>, title: Option<&str>, author: Option<&str>) {
-    let plain = |text: &str| plain_words(text).join(" ");
-    let mut is_first = title.is_none();
-    if let Some(title) = title.map(plain) {
-        let repeats = |b: &Block| matches!(b, Block::Heading { level: 1 | 2, text } if plain(text) == title);
-        if let Some(at) = blocks.iter().take(6).position(repeats) {
-            blocks.remove(at);
-        }
-    }
+fn tidy_blocks(blocks: &mut Vec<Block>, author: Option<&str>) {
+    let mut is_first = true;
     for block in blocks.iter_mut() {
         if let Block::Heading { level: level @ 1, .. } = block
             && !std::mem::replace(&mut is_first, false)
@@ -313,6 +313,24 @@ mod tests {
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }
+    }
+
+    #[test]
+    fn a_page_has_one_first_level_heading() {
+        for (body, expected) in [
+            ("<h2>A b</h2><p>c", "# A b\n\nc\n"),
+            ("<p>c<h2>d</h2><p>e", "# A b\n\nc\n\n## d\n\ne\n"),
+            ("<h1>c</h1><p>d<h1>e</h1><p>f", "# c\n\nd\n\n## e\n\nf\n"),
+        ] {
+            assert_eq!(markdown(&format!("<title>A\u{a0}b</title>{body}")), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_the_chapters_pages_stays_and_one_of_its_sections_goes() {
+        let page = |links: &str| markdown(&format!("<title>A</title><body><p>b<div class=toc>{links}</div>"));
+        assert_eq!(page("<a href=c.html>C</a>"), "# A\n\nb\n\n[C](c.html)\n");
+        assert_eq!(page("<a href=#c>C</a>"), "# A\n\nb\n");
     }
 
     #[test]

@@ -278,10 +278,22 @@ fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
         return false;
     }
     let is_prose = measure.prose > 400 && measure.link_density() < 0.2;
-    [dom.attribute(id, "id"), dom.attribute(id, "class")]
-        .into_iter()
-        .flatten()
-        .any(|n| is_boilerplate_name(n, is_prose))
+    [dom.attribute(id, "id"), dom.attribute(id, "class")].into_iter().flatten().any(|names| {
+        is_boilerplate_name(names, is_prose)
+            || !is_prose && names_contents(names) && !lists_other_pages(dom, id)
+    })
+}
+
+/// Whether an id or a list of classes names a table of contents.
+fn names_contents(names: &str) -> bool {
+    let names = &names[..names.floor_char_boundary(400)];
+    split_identifier(names).any(|word| matches!(&*word, "toc" | "tableofcontents"))
+}
+
+/// Whether the first link in the element leads to another page.
+fn lists_other_pages(dom: &Dom, id: NodeId) -> bool {
+    let link = dom.find(id, Tag::A).and_then(|link| dom.attribute(link, "href"));
+    link.is_some_and(|href| !href.starts_with('#'))
 }
 
 /// Whether the element is a footer, but not that of a quotation or a figure.
@@ -370,8 +382,6 @@ fn is_boilerplate_word(word: &str, previous: &str) -> bool {
             | "advertising"
             | "sponsor"
             | "sponsored"
-            | "toc"
-            | "tableofcontents"
             | "masthead"
             | "login"
             | "signup"

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|input: &[u8]| {
     let (html, _) = frontdesk::pages::decode_html(input);
     let url = parse_url("https://www.example.com/a/").ok();
-    let options = Options { url, keep_title: true, ..Options::default() };
+    let options = Options { url, ..Options::default() };
     let plain = convert(&html, &options);
     assert!(plain.markdown.len() <= 5 * html.len() + 100_000, "the Markdown is much longer than the page");
     assert!(!plain.markdown.contains('\0'), "NUL is not valid in Markdown");

@@ -38,7 +38,7 @@ pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
     read.with_context(|| format!("cannot read {}", options.file.display()))?;
     let has_selector = options.selector.is_some();
     let ConvertOptions { url, selector: main, exclude, .. } = options;
-    let options = Options { url, main, exclude, keep_title: true, ..Options::default() };
+    let options = Options { url, main, exclude, ..Options::default() };
     let converted = convert(&decode_html(&bytes).0, &options);
     if has_selector && !converted.is_selected {
         return Err(with_hint(

@@ -170,12 +170,8 @@ impl BuildCache {
         // The configuration has checked the selectors.
         let selector =
             |css: &str| Some(css).filter(|css| !css.is_empty()).and_then(|css| Selector::parse(css).ok());
-        let base = Options {
-            main: selector(&build.main),
-            exclude: selector(&build.exclude),
-            keep_title: true,
-            ..Options::default()
-        };
+        let base =
+            Options { main: selector(&build.main), exclude: selector(&build.exclude), ..Options::default() };
         let run = |page: &HtmlPage<'_>, boilerplate| {
             let url = parse_url(&page.url).ok();
             Arc::new(convert(&page.html, &Options { url, boilerplate, ..base.clone() }))

@@ -20,6 +20,8 @@ from urllib.parse import unquote
 from markdown_it import MarkdownIt
 from mdit_py_plugins.footnote import footnote_plugin
 
+from server import serve
+
 ROOT = Path(__file__).resolve().parents[2]
 SITE_URL = "https://www.example.com"
 ALERT = re.compile(r"^> \[!(\w+)\]\n((?:^>.*\n?)+)", re.M)
@@ -355,19 +357,6 @@ def compare(page, markdown, generator):
     found = Counter(comparable(block, generator) for block in blocks(re.sub(r"\A---\n.*?\n---\n", "", markdown, flags=re.S)))
     common = expected & found
     return common.total(), expected.total(), found.total(), list((expected - common).elements()), list((found - common).elements())
-
-
-def serve(binary, folder, data, base_url=None):
-    """Starts frontdesk on a build. Returns the process and its address."""
-    environment = dict(os.environ, NO_COLOR="1", FRONTDESK_OPERATOR__SECURITY_EMAIL="security@example.com")
-    if base_url:
-        environment["FRONTDESK_BASE_URL"] = base_url
-    arguments = [binary, "serve", folder, "--listen", "127.0.0.1:0", "--ops-listen", "off", "--data-dir", data]
-    process = subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if match := re.match(r"listening on (http://\S+)", line):
-            return process, match[1].rstrip("/")
-    raise SystemExit(f"{binary} did not start:\n{process.stderr.read()}")
 
 
 def measure(generator, pages, arguments):

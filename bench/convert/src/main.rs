@@ -128,8 +128,7 @@ fn blocks(markdown: &str) -> HashMap<String, usize> {
 }
 
 fn frontdesk(html: &str) -> String {
-    let options = frontdesk_convert::Options { keep_title: true, ..frontdesk_convert::Options::default() };
-    frontdesk_convert::convert(html, &options).markdown
+    frontdesk_convert::convert(html, &frontdesk_convert::Options::default()).markdown
 }
 
 fn htmd(html: &str) -> String {
