@@ -125,12 +125,11 @@ pub fn convert(html: &str, options: &Options) -> Converted {
             Block::Heading { level: level @ 2, text } if plain_words(text) == words => Some(level),
             _ => None,
         });
-        match level {
-            Some(level) => *level = 1,
-            None => {
-                let text = inline::Inline::of_text(title).finish_line();
-                blocks.insert(0, Block::Heading { level: 1, text });
-            }
+        if let Some(level) = level {
+            *level = 1;
+        } else {
+            let text = inline::Inline::of_text(title).finish_line();
+            blocks.insert(0, Block::Heading { level: 1, text });
         }
     }
     let markdown = writer::write_markdown(&blocks, limit);

@@ -1,9 +1,9 @@
 //! Compares the converter with other converters from HTML to Markdown, on the builds of site generators.
 //!
-//! `frontdesk-bench-convert PAGES.tsv [ROUNDS]` reads a list that `tests/generators/roundtrip.py` writes: in each
-//! line a generator, an HTML file and the file with its Markdown source, separated by tabs. Prints a table: per
-//! second of processor time, the megabytes of HTML that each program converts (median of the rounds), and the F1
-//! of the Markdown blocks compared with the source.
+//! `frontdesk-bench-convert PAGES.tsv [ROUNDS]` reads a list written by `tests/generators/roundtrip.py`. Each
+//! line has a generator, an HTML file and the file with its Markdown source, separated by tabs. The printed
+//! table has the megabytes of HTML that each program converts per second of processor time (median of the
+//! rounds), and the F1 of the Markdown blocks compared with the source.
 
 use std::collections::HashMap;
 use std::fs;
@@ -99,8 +99,8 @@ fn f1(found: &HashMap<String, usize>, expected: &HashMap<String, usize>) -> f64 
     if total == 0 { 1.0 } else { 2.0 * common as f64 / total as f64 }
 }
 
-/// Counts the blocks between blank lines: code as it is, other blocks by their letters and digits, because the
-/// programs escape and wrap text differently.
+/// Counts the blocks between blank lines. Code stays unchanged. Other blocks are reduced to letters and
+/// digits, because the programs escape and wrap text differently.
 fn blocks(markdown: &str) -> HashMap<String, usize> {
     let mut blocks = HashMap::new();
     let mut block = String::new();
