@@ -133,6 +133,10 @@ fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId) {
     }
 }
 
+/// Text around an element that is dropped as too short to be content: the rest of a long `<main>` may be an
+/// introduction to a list. In bytes, and prose counts four times.
+const MAX_LOSS: usize = 2000;
+
 /// Chooses the element that contains the content: one with a class of a known generator, `<main>`,
 /// `<article>`, or the innermost element with nearly all of the text.
 fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId {
@@ -156,10 +160,12 @@ fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId 
     if let Some(article) = article.filter(|&id| weight(id) * 10 >= weight(root) * 6) {
         root = article;
     }
+    let is_marked = root != body;
     loop {
         let child = dom.child_elements(root).max_by_key(|&id| weight(id));
         match child.filter(|&id| {
             weight(id) * 100 >= weight(root) * 92
+                && (!is_marked || weight(root) - weight(id) < MAX_LOSS)
                 && matches!(
                     dom.tag(id),
                     Tag::Div | Tag::Section | Tag::Article | Tag::Main | Tag::Center | Tag::Form
@@ -205,26 +211,30 @@ fn has_known_content_name(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "itemprop") == Some("articleBody") || dom.classes(id).any(is_class)
 }
 
-/// Removes tables of contents and blocks that consist of links from the main content.
+/// Removes tables of contents from the main content, and blocks that consist of links unless they are most of
+/// its text.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     let whole = measures[root as usize];
+    let measure = |id: NodeId| measures[id as usize];
     clean::remove(dom, root, |dom, id| {
-        if matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_table_of_contents(dom, id, measures[id as usize]) {
-            return true;
-        }
-        let own = measures[id as usize];
-        match dom.tag(id) {
-            Tag::Ul | Tag::Ol | Tag::Div | Tag::Section | Tag::Table | Tag::Aside => {
-                let is_list_of_links = own.link_density() > 0.75 && own.prose == 0;
-                is_list_of_links
-                    && whole.prose > 500
-                    && own.text * 4 < whole.text
-                    && dom.closest(id, &[Tag::P, Tag::Td]).is_none()
-                    && dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A).count() > 2
-            }
-            _ => false,
-        }
+        matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_table_of_contents(dom, id, measure(id))
     });
+    if whole.prose <= 500 {
+        return;
+    }
+    let lists = dom.outermost(root, |id| {
+        matches!(dom.tag(id), Tag::Ul | Tag::Ol | Tag::Div | Tag::Section | Tag::Table | Tag::Aside)
+            && measure(id).link_density() > 0.75
+            && measure(id).prose == 0
+            && measure(id).text * 4 < whole.text
+            && dom.closest(id, &[Tag::P, Tag::Td]).is_none()
+            && dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A).count() > 2
+    });
+    if lists.iter().map(|&id| measure(id).text).sum::<usize>() * 2 < whole.text {
+        for id in lists {
+            dom.detach(id);
+        }
+    }
 }
 
 /// Whether a list is a table of contents of its own page.

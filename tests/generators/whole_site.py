@@ -49,8 +49,15 @@ def check_page(client, file, path):
     text = re.sub(r"\A---\n.*?\n---\n", "", markdown.decode(), flags=re.S)
     if status != 200 or not headers["Content-Type"].startswith("text/markdown"):
         yield f"{status} {headers['Content-Type']} instead of Markdown"
-    elif not re.search(r"\w", re.sub(r"\A\s*# .*", "", text)):
+    elif not re.search(r"\w", re.sub(r"\A\s*# .*", "", text)) and has_text(body.decode(errors="replace")):
         yield "the Markdown has no text"
+
+
+def has_text(html):
+    """Whether the main content is more than a heading."""
+    main = re.search(r"<main\b.*?</main>", html, re.S)
+    without_heading = re.sub(r"<h1\b.*?</h1>", "", main[0] if main else html, flags=re.S)
+    return re.search(r"\w", re.sub(r"<[^>]*>", "", without_heading)) is not None
 
 
 def check(folder, binary, work):
