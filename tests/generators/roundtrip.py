@@ -224,7 +224,7 @@ def sphinx(pages):
 
 def jekyll(pages):
     return {
-        "_config.yml": f"title: Example\nurl: {SITE_URL}\ntheme: minima\nplugins: []\nexclude: [node_modules]\n",
+        "_config.yml": f"title: Example\nurl: {SITE_URL}\nplugins: []\nexclude: [node_modules]\n",
         "_layouts/page.html": template("{{ page.title }}", pages) + "{{ content }}" + LAYOUT_END,
         "index.md": "---\nlayout: page\ntitle: Welcome\n---\n\nChoose a page.\n",
     }
