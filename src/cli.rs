@@ -48,7 +48,7 @@ enum Command {
     Init {
         /// Folder to write to; created if missing
         dir: PathBuf,
-        /// Write only a configuration, which publishes the output of a site generator in this folder
+        /// Write only a configuration, to publish a site generator's output from this folder
         #[arg(long, value_name = "BUILD")]
         prebuilt: Option<PathBuf>,
     },
@@ -72,7 +72,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the Markdown of an HTML page, as agents get it
+    /// Print the Markdown of an HTML page, as agents receive it
     Convert(convert::ConvertOptions),
     /// Export the site as static files, with its headers and redirects as rules for nginx, static hosts and
     /// other programs
@@ -84,7 +84,7 @@ enum Command {
         #[command(flatten)]
         location: InboxLocation,
     },
-    /// Copy the inbox to a file and verify the copy; a server may be running
+    /// Copy the inbox to a file and verify the copy, even while a server is running
     Backup {
         /// File to write, readable only by you
         file: PathBuf,
@@ -94,9 +94,9 @@ enum Command {
         #[command(flatten)]
         location: InboxLocation,
     },
-    /// Restore the inbox from a backup; no server may be running
+    /// Restore the inbox from a backup, while no server is running
     Restore {
-        /// File that `frontdesk backup` wrote; it is verified first, and not changed
+        /// File written by `frontdesk backup`; it is verified first, and not changed
         file: PathBuf,
         /// Replace an existing inbox, and keep it under another name beside the new one
         #[arg(long)]

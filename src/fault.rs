@@ -64,8 +64,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The known word closest to `word`. `None` if no known word is close enough for a typo, that is, within one
-/// edit, plus one for every four characters of the known word.
+/// The known word closest to `word`; `None` if none is close enough for `word` to be a typo. A typo is within
+/// one edit of the known word, plus one for every four characters of that word.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     known

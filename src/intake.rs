@@ -33,12 +33,12 @@ pub struct IntakeOptions {
     /// How long a submission with the same content counts as a repeat.
     pub duplicate_window: Duration,
     /// The public key to which submissions are encrypted when no channel still has to deliver them. With
-    /// `None`, they stay in plain text.
+    /// `None`, they stay unencrypted.
     pub recipient: Option<Recipient>,
     /// Determines which submissions are held or marked as suspicious.
     pub screening: ScreeningOptions,
-    /// How many new submissions each form may receive. Submissions beyond this quota are held until the flood
-    /// ends if their network has sent many. `None` disables flood detection.
+    /// How many new submissions each form may receive. Beyond this quota, submissions from networks that have
+    /// sent many are held until the flood ends. `None` disables flood detection.
     pub form_quota: Option<Quota>,
     /// A flood ends when no submission has exceeded the quota for this long.
     pub flood_ends_after: Duration,
@@ -65,7 +65,7 @@ pub struct Arrival {
     pub idempotency_key: Option<String>,
     /// The sender's IP address or network. Stored as a keyed hash.
     pub source: Source,
-    /// When the complete request had been read. Stored to the millisecond.
+    /// When the complete request had been read. Stored with millisecond precision.
     pub received_at: Timestamp,
     pub evidence: Evidence,
     /// The host that vouches for the agent that signed the request. `None` without a verified signature.
@@ -84,8 +84,8 @@ impl fmt::Debug for Arrival {
 
 impl Arrival {
     /// Prepares the submission's row for the table `intake`. If there is an encryption key and no channel
-    /// accepts the form, the submission is screened before it is encrypted here, because the processor could
-    /// not read it.
+    /// accepts the form, the submission is screened and encrypted here, because the processor cannot screen
+    /// an encrypted submission.
     fn prepare_row(
         self,
         options: &IntakeOptions,
@@ -134,7 +134,7 @@ impl Arrival {
 pub struct Intake {
     store: Store,
     options: Arc<ArcSwap<IntakeOptions>>,
-    /// Messages that have arrived more than once recently.
+    /// Hashes of recent messages, which reveal repeated ones.
     messages: Arc<Repeats>,
     processor: Arc<Processor>,
 }
@@ -162,7 +162,7 @@ impl Intake {
         self.store.append(accepting).await
     }
 
-    /// Numbers of submissions that this process has processed.
+    /// The numbers of repeated and held submissions since the process started.
     pub fn counts(&self) -> &Counts {
         &self.processor.counts
     }

@@ -1,4 +1,4 @@
-//! Runs the command line.
+//! The `frontdesk` binary: runs the command-line interface.
 
 use std::process::ExitCode;
 

@@ -38,7 +38,7 @@ const XML: &str = "application/xml";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
-/// Builds a resource's text. Returns `None` if a required option is missing.
+/// A function that builds a resource's text. It returns `None` if a required option is missing.
 type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
 const RESOURCES: [(&str, &str, Build); 14] = [

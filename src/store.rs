@@ -69,8 +69,8 @@ impl StoreOptions {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<Writer>,
-    /// The configured channels, for which submissions are queued. A change may capture a clone of this
-    /// handle. It must not capture the store itself, which would keep the writer alive.
+    /// The configured channels, for which submissions are queued. A closure passed to [`Store::change`] may
+    /// capture a clone of this handle, but not the store itself, which would keep the writer alive.
     pub channels: Arc<ArcSwap<Vec<Route>>>,
 }
 
@@ -92,7 +92,8 @@ impl Store {
         Ok(Store { writer: Arc::new(Writer::start(&options.url)?), channels })
     }
 
-    /// Appends a submission to the intake and returns its id. It is processed later; see [`Store::settle`].
+    /// Appends a submission to the intake and returns its id. [`Store::settle`] waits until the submission is
+    /// processed.
     ///
     /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the future
     /// is dropped before it completes, the submission may have been stored.
@@ -117,17 +118,18 @@ impl Store {
         self.writer.changes.change(apply)?.blocking_recv().unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Notifications of this process's commits.
+    /// Notifications about commits by this process.
     pub fn events(&self) -> &Events {
         &self.writer.events
     }
 
-    /// Blocks until submissions have been accepted since the last call, or until the timeout.
+    /// Blocks until a submission is accepted, or until the timeout. Returns at once if one was accepted since
+    /// the last call.
     pub fn wait_for_accepted(&self, timeout: Duration) {
         let _ = postgres::connection::block_on_with_timeout(self.events().accepted.notified(), timeout);
     }
 
-    /// Whether submissions are being accepted right now.
+    /// Whether submissions are waiting to be written, or a burst of them has just arrived.
     pub fn is_busy(&self) -> bool {
         self.writer.submissions.is_busy()
     }
@@ -158,7 +160,7 @@ impl Store {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
 
-    /// Begins attempts at due deliveries, up to the capacity in `wants`, except for those in `under_way`. If
+    /// Starts attempts at due deliveries, up to the capacity in `wants`, but skips those in `under_way`. If
     /// the outcome of an attempt is not recorded within its lease, the delivery is attempted again.
     pub async fn claim(
         &self,
@@ -175,8 +177,8 @@ impl Store {
     }
 
     /// Records that a channel works again. After an outage, all deliveries that it delayed become due, in
-    /// several transactions so that submissions are accepted in between. After a shorter pause, only the next
-    /// deferred deliveries become due. Returns the number of deliveries delayed by an outage.
+    /// several transactions so that submissions can be accepted in between. After a shorter pause, only the
+    /// next deferred deliveries become due. Returns the number of deliveries delayed by an outage.
     pub async fn resume(
         &self,
         channel: String,
@@ -205,8 +207,8 @@ impl Store {
         self.writer.changes.truncate_wal().await
     }
 
-    /// Adds to the counts of refused requests on the day of `now` in UTC. A failure is not retried, because
-    /// the counts only inform the operator.
+    /// Adds to the counts of refused requests for the UTC day of `now`. A failure is not retried, because the
+    /// counts only inform the operator.
     pub async fn record_refusals(
         &self,
         refused: Vec<RefusedRequests>,
@@ -225,7 +227,7 @@ impl Store {
     }
 }
 
-/// The maximum number of counts in one transaction, because submissions wait for the transaction.
+/// The maximum number of counts in one transaction: a longer transaction could delay submissions.
 const REFUSED_AT_A_TIME: usize = 200;
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub struct Submission {
     pub released_at: Option<Timestamp>,
     /// The host whose key signed the request, such as `agent.example.com`. `None` for unsigned requests.
     pub agent: Option<String>,
-    /// Why processing failed, in which case the submission is set aside. `None` if it has not failed.
+    /// Why processing failed. Set only while the submission is set aside because of the failure.
     pub error: Option<String>,
     /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
     /// sealed.
@@ -105,13 +105,13 @@ impl Submission {
     }
 }
 
-/// Parses a JSON object whose values are strings into names and values. An error states the problem.
+/// Parses a JSON object with string values into names and values.
 pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'static str> {
     let fields: Map<String, Value> =
-        serde_json::from_slice(json).map_err(|_| "fields are not a JSON object")?;
+        serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?;
     let text = |(name, value)| match value {
         Value::String(text) => Ok((name, text)),
-        _ => Err("a field is not text"),
+        _ => Err("a field is not a string"),
     };
     fields.into_iter().map(text).collect()
 }
@@ -142,7 +142,7 @@ pub struct Hold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screening {
     pub score: u32,
-    /// The reasons, those with the most points first. Sealing removes their details.
+    /// The reasons, most points first. Sealing removes their details.
     pub reasons: Vec<ScreeningReason>,
     /// Whether screening held the submission. False if only the operator held it.
     pub withheld: bool,

@@ -20,7 +20,7 @@ pub(super) fn back_up(place: &DatabaseUrl, to: &Path, force: bool) -> anyhow::Re
     let backup = store::backup(database, to, force).map_err(|error| {
         let hint = match &error {
             BackupError::Exists(_) => {
-                "`--force` replaces it; a different name for each backup keeps them all"
+                "`--force` replaces it; use a different name for each backup to keep them all"
             }
             BackupError::IsTheInbox(_) => "name another file, preferably on another disk or machine",
             BackupError::Store(StoreError::Missing(_)) => {

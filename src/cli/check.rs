@@ -11,7 +11,7 @@ use super::site;
 use crate::config::{Config, Flag};
 use crate::pages::{LoadCache, Site};
 
-/// Maximum width of `key = value`, in columns, at which the setting's origin is aligned with the others.
+/// Origins are aligned in one column for every `key = value` that is at most this many columns wide.
 const MAX_ALIGNED: usize = 72;
 
 /// Prints every fault in a site as `file:line: message`, or as JSON. Returns failure if there are any.

@@ -114,10 +114,10 @@ async fn send_test(channel: &ChannelOptions) -> Outcome {
         topic: Topic::Test,
         created_at: now,
         form: None,
-        title: "Test message of frontdesk".to_owned(),
+        title: "Test message from frontdesk".to_owned(),
         words: vec![
             format!("This is a test: `frontdesk doctor` sent it through the channel \"{}\".", channel.name),
-            "It is not a submission. You need not do anything.".to_owned(),
+            "It is not a submission. No action is needed.".to_owned(),
         ],
         fields: Vec::new(),
         may_be_there: false,
@@ -132,7 +132,7 @@ fn check_shared_limits(shared: &rate_limiter::RedisOptions) -> CheckResult {
     match rate_limiter::test_connection(shared) {
         Ok(took) => {
             let ms = took.as_secs_f64() * 1000.0;
-            CheckResult::Good(format!("{shared} counts requests, in {ms:.1} ms"))
+            CheckResult::Good(format!("{shared} responds in {ms:.1} ms"))
         }
         Err(why) => {
             CheckResult::Bad(format!("{shared}: {why}. While this lasts, each server counts on its own."))
@@ -172,7 +172,7 @@ struct DoctorReport<W> {
 }
 
 impl<W: Write> DoctorReport<W> {
-    /// Prints a note, for example that a check was not possible.
+    /// Prints a note, such as that a check was not possible.
     fn print_note(&mut self, what: &str, words: &str) -> anyhow::Result<()> {
         self.print_result(what, CheckResult::Unknown(words.to_owned()))
     }
@@ -220,7 +220,9 @@ fn destination(kind: &TransportOptions) -> String {
 /// Returns advice on what to check first after a test message has failed.
 fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
     match (kind, cause) {
-        (_, Cause::Deferred) => "The receiver is not accepting messages for now: try again in a few minutes.",
+        (_, Cause::Deferred) => {
+            "The receiver is not accepting messages at the moment: try again in a few minutes."
+        }
         (TransportOptions::Webhook(_), Cause::Gone) => {
             "Ask the receiver for a new address, and change `url`."
         }

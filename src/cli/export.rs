@@ -37,7 +37,7 @@ pub(super) struct ExportOptions {
     /// Folder to write to: new, empty, or an earlier export, which is replaced
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Addresses of the frontdesk servers to which nginx forwards the forms; default: this site's
+    /// Addresses of the frontdesk servers to which nginx forwards form submissions; default: this site's
     /// `server.listen`
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = parse_replica)]
     replica: Vec<String>,
@@ -45,7 +45,7 @@ pub(super) struct ExportOptions {
     /// output
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Data folder, as for `frontdesk serve`; the export uses the compressed files that are cached there
+    /// Data folder, as for `frontdesk serve`; the export uses the compressed files cached there
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }

@@ -105,7 +105,7 @@ pub(super) enum InboxCommand {
     Discard(DiscardOptions),
     /// Permanently remove all submissions from an e-mail address
     Erase {
-        /// The address; upper and lower case are the same
+        /// The address, regardless of case
         #[arg(long, value_name = "ADDRESS")]
         email: String,
         /// Do not ask for confirmation; required if standard input is not a terminal

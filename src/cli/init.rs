@@ -43,8 +43,8 @@ prebuilt = BUILD
 # Submissions are stored. Channels also deliver them: docs/deliveries.md.
 "#;
 
-/// Writes the starter site into a new or empty folder; or, for the build in the folder `prebuilt`, only a
-/// configuration.
+/// Writes the starter site into a new or empty folder. If `prebuilt` names the folder of a build, writes only
+/// a configuration for it and a `.gitignore`.
 pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
     if let Some(name) = find_obstacle(folder) {
         bail!("{} is not empty (it has `{name}`); name an empty folder, or a new one", folder.display());
@@ -60,7 +60,12 @@ pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<Exit
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let mut stderr = anstream::stderr().lock();
-    writeln!(stderr, "{GOOD}written:{GOOD:#} a site of {} files in {}", others.len() + 1, folder.display())?;
+    writeln!(
+        stderr,
+        "{GOOD}written:{GOOD:#} a site with {} files in {}",
+        others.len() + 1,
+        folder.display()
+    )?;
     writeln!(
         stderr,
         "\nNext:\n  frontdesk serve {0}    serves it\n  frontdesk check {0}    checks it",
@@ -72,14 +77,14 @@ pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The configuration for a build. Fails if the folder `build` is not one.
+/// The configuration for a build. Fails if the folder `build` does not contain one.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !is_build(build) {
         bail!("{} is not the output of a site generator: it has no index.html", build.display());
     }
     let build = build.canonicalize().with_context(|| format!("cannot find {}", build.display()))?;
     let folder = std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
-    // Both often move together, so the path is relative if the build is beside the folder or in it.
+    // The site and its build often move together, so a build beside or inside `folder` gets a relative path.
     let beside = || Some(Path::new("..").join(build.strip_prefix(folder.parent()?).ok()?));
     let path = build.strip_prefix(&folder).map(Path::to_owned).ok().or_else(beside).unwrap_or(build.clone());
     // A JSON string is also a valid TOML string.
@@ -87,7 +92,7 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
 }
 
 /// Returns the name of a file that prevents writing a site to `folder`, if there is one. The `.git`, README
-/// and license of a new repository do not prevent it.
+/// and license of a new repository are allowed.
 fn find_obstacle(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -35,7 +35,7 @@ use crate::store::disk::DiskMonitor;
 use crate::web::tls::Tls;
 use crate::web::{self, Address, AppState, Metrics, ShutdownPhase, Snapshot, Socket, Sockets};
 
-/// How many bytes of bodies are compressed before the first request. The rest is compressed in the
+/// How many bytes of response bodies are compressed before the first request. The rest is compressed in the
 /// background.
 const COMPRESSED_AT_START: usize = 2 << 20;
 
@@ -80,7 +80,7 @@ fn serve(
     let worker = Arc::new(DeliveryWorker::start(reload::worker_options(&config), store.clone())?);
     let live = reload::compose_snapshot(&config, site, &worker, None);
     let monitor = DiskMonitor::start(config.inbox_folder().to_owned(), reload::min_free(&config))
-        .context("cannot monitor the free disk space")?;
+        .context("cannot monitor free disk space")?;
     let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
     let desk = Arc::new(AppState {
         store,
@@ -125,7 +125,7 @@ fn serve(
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
     web::serve(&desk, sockets, &stage)?;
-    // A failure loses only the refusals that were counted since they were last stored.
+    // On failure, only the refusals counted since the last write are lost.
     if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() {
         let _ = runtime.block_on(desk.store_refusals());
     }
@@ -168,7 +168,7 @@ fn load_and_compress(
     Ok(site)
 }
 
-/// Prints the errors of the certificate and its key, and fails if there are any.
+/// Prints the errors in the certificate and its key, and fails if there are any.
 fn check_certificate(config: &Config) -> anyhow::Result<()> {
     let mut faults = config.certificate_faults();
     faults.retain(|fault| fault.severity == Severity::Error);
@@ -176,7 +176,7 @@ fn check_certificate(config: &Config) -> anyhow::Result<()> {
         return Ok(());
     }
     print_faults(&faults);
-    bail!("TLS is not possible ({})", count_faults(&faults))
+    bail!("cannot serve over TLS ({})", count_faults(&faults))
 }
 
 /// Adds a hint to an error from binding an address. `flag` is the option that sets the address.
@@ -194,10 +194,10 @@ fn explain_bind_error(error: web::BindError, flag: &str) -> anyhow::Error {
     with_hint(error, hint)
 }
 
-/// Uses the sockets that a service manager has passed, and binds the configured addresses of those that are
-/// missing.
+/// Takes the sockets that a service manager has passed, and binds the configured addresses for missing
+/// listeners.
 fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
-    let mut sockets = Sockets::inherited().context("cannot use the sockets of the service manager")?;
+    let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
     if !is_https_passed {
         let secure = config.tls_listen.iter().map(Socket::bind).collect::<Result<_, _>>();
@@ -253,7 +253,7 @@ impl ListeningAddresses {
         Ok(Self { public, private: private.map(|address| url("http", &address)), first })
     }
 
-    /// Describes each address on a line of its own: `listening on http://127.0.0.1:8080`.
+    /// Describes each address on its own line: `listening on http://127.0.0.1:8080`.
     fn lines(&self) -> impl Iterator<Item = String> {
         let public = self.public.iter().map(|url| format!("listening on {url}"));
         public.chain(self.private.iter().map(|url| format!("private listener on {url}")))
@@ -273,7 +273,7 @@ impl ListeningAddresses {
     }
 }
 
-/// The lines that a server prints on a terminal when it starts.
+/// The lines of the banner that a server prints when it starts.
 fn banner(
     config: &Config,
     desk: &AppState,
@@ -313,7 +313,7 @@ fn banner(
     lines
 }
 
-/// Logs the content of the banner as one event.
+/// Logs the contents of the banner as one event.
 fn log_start(config: &Config, desk: &AppState, addresses: &ListeningAddresses, is_new: bool, took: Duration) {
     let site = desk.snapshot.load().site.clone();
     let channels: Vec<&str> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
@@ -335,8 +335,8 @@ fn log_start(config: &Config, desk: &AppState, addresses: &ListeningAddresses, i
     }
 }
 
-/// Handles signals in a thread. The first SIGTERM or SIGINT starts draining, the next one ends the drain, and
-/// another one exits at once. SIGHUP reloads, or stops the server if its terminal was closed.
+/// Handles signals in a separate thread. The first SIGTERM or SIGINT starts draining, the next one ends the
+/// drain, and another one exits at once. SIGHUP reloads, or stops the server if its terminal was closed.
 fn install_signal_handlers(
     reload: Sender<ReloadReason>,
     notify: Arc<ServiceManager>,
@@ -347,8 +347,8 @@ fn install_signal_handlers(
     let has_terminal = std::io::stderr().is_terminal() && !hang_up_is_ignored();
     let (mut terminate, mut interrupt, mut hang_up) = {
         let _guard = runtime.enter();
-        // Turns a write beyond the file size limit into an error. Unhandled, the signal would end the
-        // process.
+        // Without a handler for SIGXFSZ, a write beyond the file size limit would kill the process. With one,
+        // the write returns an error.
         let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?)
     };
@@ -379,7 +379,7 @@ fn install_signal_handlers(
                 let _ = tokio::time::timeout(drain, end()).await;
             }
             let _ = sender.send(ShutdownPhase::Stopping);
-            tracing::info!("stopping: open requests may finish");
+            tracing::info!("stopping: waiting for open requests to finish");
             end().await;
             std::process::exit(1);
         });

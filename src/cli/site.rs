@@ -28,7 +28,7 @@ pub(super) struct ConfigOverrides {
 }
 
 impl ConfigOverrides {
-    /// Converts the given options to the flags of [`Config::load`].
+    /// Converts the given options to flags for [`Config::load`].
     pub(super) fn flags(&self) -> Vec<Flag> {
         let addresses = self.listen.iter().map(|address| match address {
             Address::Unix(path) => Address::Unix(absolute(path).into()).to_string(),
@@ -95,7 +95,7 @@ pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Resul
     Ok((config, faults))
 }
 
-/// The environment variables, except those that are not UTF-8, which no key accepts.
+/// The environment variables. Skips those that are not UTF-8, because no key accepts them.
 pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

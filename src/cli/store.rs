@@ -16,10 +16,10 @@ use crate::store::{self, CopyError, StoreError};
 pub(super) enum StoreCommand {
     /// Migrate the database to the current layout, as the server does when it starts; create it if missing
     Migrate,
-    /// Copy the whole inbox to another database and verify the copy; no server may be running
+    /// Copy the whole inbox to another database and verify the copy, while no server is running
     Move {
-        /// New value of `store.url`, or `@FILE` with the name of a file that holds it, to avoid typing a
-        /// password
+        /// New value of `store.url`, or `@FILE` to read it from a file and keep a password off the command
+        /// line
         #[arg(long, value_name = "URL")]
         to: String,
     },
@@ -43,7 +43,7 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
             writeln!(
                 stderr,
                 "Copied {submissions} submissions ({rows} rows, verified, in {took} ms) from {place} to {to}.\n\
-                 The inbox at {place} is as it was. Set `store.url` to the new one before a server starts again."
+                 The inbox at {place} is unchanged. Set `store.url` to the new database before you start a server."
             )?;
         }
     }
@@ -61,7 +61,7 @@ fn read_url(typed: &str) -> anyhow::Result<String> {
 fn add_hint(error: CopyError) -> anyhow::Error {
     let hint = match &error {
         CopyError::InUse(_) => {
-            "stop every server that uses it, move it, and start them with the new `store.url`"
+            "stop every server that uses the inbox, move it, and start the servers with the new `store.url`"
         }
         CopyError::Occupied(_) => "name a database without submissions: two inboxes are never merged",
         CopyError::Store(StoreError::Missing(_)) => {

@@ -30,7 +30,7 @@ pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
         let Some((name, text)) = BUILT_IN_THEME.iter().find(|(name, _)| name == wanted) else {
             match closest(wanted, BUILT_IN_THEME.iter().map(|(name, _)| *name)) {
                 Some(known) => bail!("the theme has no file `{wanted}`; did you mean `{known}`?"),
-                None => bail!("the theme has no file `{wanted}`; without a name, this command lists them"),
+                None => bail!("the theme has no file `{wanted}`; omit the name to list all files"),
             }
         };
         let file = site.join("theme").join(name);

@@ -35,7 +35,7 @@ pub(crate) struct Processed {
     pub has_more: bool,
 }
 
-/// The configuration with which a batch is processed.
+/// The configuration for processing a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchConfig {
     pub options: Arc<IntakeOptions>,
@@ -84,7 +84,7 @@ pub(crate) fn process(
         match fate {
             Fate::New { reuses_key, hold, rank } => {
                 if *reuses_key {
-                    tracing::info!(%id, "stored a submission whose Idempotency-Key was used before with different content");
+                    tracing::info!(%id, "stored a submission whose Idempotency-Key had already been used with different content");
                 }
                 new.push(screened.to_new_submission(*hold, *rank));
             }
@@ -111,7 +111,7 @@ pub(crate) fn process(
 
 /// State that screening keeps between submissions.
 pub(crate) struct Screener {
-    /// Messages that have arrived more than once recently.
+    /// Hashes of recent messages, which reveal repeated ones.
     messages: Arc<Repeats>,
     /// The verdicts on submissions whose transaction is not committed yet. The transaction may be retried,
     /// but each message must be counted only once.
@@ -181,7 +181,7 @@ impl Screened {
                     )
                 })?
             }
-            // A newer version that shares the database defines this form.
+            // A newer version that shares this database has accepted a form that this version cannot screen.
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
         let candidate = Candidate {

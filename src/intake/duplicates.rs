@@ -88,7 +88,7 @@ pub(crate) struct Decision {
     pub fates: Vec<Fate>,
     /// How often the batch repeats each submission, earlier or new.
     pub repeats: BTreeMap<Uuid, i64>,
-    /// Held originals that a repeat releases, or that only a flood still holds.
+    /// Held originals that a repeat releases, or that are now held only because of a flood.
     pub eased: BTreeMap<Uuid, Eased>,
     /// Held originals with held repeats, and when the last of these repeats was received, as Unix time in
     /// milliseconds. The originals count as held since then.

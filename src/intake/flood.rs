@@ -14,10 +14,10 @@ use crate::store::{FREQUENT_RANK, FormRate, FormRates, Hash, NetworkRates, SUSPI
 
 const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
-/// How long one submission counts for its network: at up to [`A_FEW`] submissions per hour, the count does
-/// not grow.
+/// How long a submission stays in its network's count. A network that sends at most [`A_FEW`] submissions per
+/// hour never builds up a count.
 const COUNTS_FOR: i64 = HOUR / A_FEW;
-/// A network's first submissions within an hour, up to this number, are not part of a flood.
+/// A network's first submissions within an hour, up to this number, are never part of a flood.
 const A_FEW: i64 = 3;
 /// The longest time for which a network's submissions count.
 const COUNTS_AT_MOST: i64 = 24 * HOUR;
@@ -90,8 +90,8 @@ pub(crate) struct Rates {
     pub latest: i64,
 }
 
-/// How far `until` is ahead of `now`, capped at `most`. Returns zero for a time much further ahead, which was
-/// written by a wrong clock or before a clock was set back.
+/// How far `until` is ahead of `now`, capped at `most`. Returns zero if `until` is much further ahead: it was
+/// then written by a wrong clock, or before a clock was set back.
 fn remaining_debt(until: i64, now: i64, most: i64) -> i64 {
     let debt = until.saturating_sub(now);
     if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
@@ -144,7 +144,8 @@ impl Rates {
         Load { is_flood: is_over && network.before >= A_FEW, network }
     }
 
-    /// When a submission counts as received, in microseconds.
+    /// The time at which a submission counts as received, in microseconds; never later than
+    /// [`Rates::latest`].
     fn microseconds_by_database_clock(&self, received_at: i64) -> i64 {
         received_at.min(self.latest).saturating_mul(1000)
     }

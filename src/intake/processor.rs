@@ -43,8 +43,8 @@ const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
 const MAX_RELEASED: usize = 16;
 /// How often to check whether a flood has ended.
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// The minimum time between two notifications to other replicas: PostgreSQL commits transactions with a
-/// NOTIFY one at a time.
+/// The minimum time between two notifications to other replicas. They are limited because PostgreSQL commits
+/// transactions with a NOTIFY one at a time.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Counts since the process started.
@@ -103,7 +103,7 @@ impl Processor {
         self.store.events().accepted.notify_one();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the intake processor had failed before it was stopped");
+            tracing::error!("the intake processor panicked before it was stopped");
         }
     }
 }
@@ -111,7 +111,7 @@ struct ProcessorThread {
     is_stopping: Arc<AtomicBool>,
     options: Arc<ArcSwap<IntakeOptions>>,
     store: Store,
-    /// Whether there may still be submissions that were held because of a flood.
+    /// Whether submissions may still be held because of a flood.
     is_flooded: bool,
     /// How many submissions have been released since a flood ended. Logged when all are released.
     released: usize,
@@ -122,8 +122,8 @@ struct ProcessorThread {
 }
 
 impl ProcessorThread {
-    /// Processes submissions as they are accepted, and ends floods, until the store is closed or
-    /// [`Processor::stop`] is called.
+    /// Processes submissions as they are accepted, and releases submissions after floods, until the store is
+    /// closed or [`Processor::stop`] is called.
     fn run_until_stopped(mut self) {
         let look_every = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
         loop {
@@ -139,7 +139,7 @@ impl ProcessorThread {
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "the intake could not be processed; will retry");
+                    tracing::warn!(%error, "could not process the intake; will retry");
                     thread::sleep(RETRY_DELAY);
                     self.store.events().accepted.notify_one();
                 }
@@ -177,11 +177,13 @@ impl ProcessorThread {
                 }
                 Ok((released, tx.is_any_held_in_flood()?))
             })?;
-            // Another replica may hold submissions and stop before its flood ends.
+            // With a shared database, keep checking: another replica may hold submissions and stop before the
+            // flood ends.
             self.is_flooded = is_flooded || released > 0 || self.store.is_shared();
             self.released += released;
             if is_flooded {
-                // The replica that notifies the team may not be the one that holds the submissions.
+                // Signal this on every replica: the one that sends the notification may not be the one that
+                // held the submissions.
                 self.store.events().flooded.notify_one();
             }
             if released > 0 {
@@ -190,7 +192,7 @@ impl ProcessorThread {
                 self.store.events().accepted.notify_one();
             } else if self.released > 0 {
                 let released = std::mem::take(&mut self.released);
-                tracing::info!(released, "the flood has ended: released the submissions held during it");
+                tracing::info!(released, "the flood has ended; released the submissions that it held");
             }
         }
         Ok(())
@@ -202,7 +204,7 @@ impl ProcessorThread {
             Err(error) if error.is_caused_by_row() => {}
             outcome => return outcome,
         }
-        // One of the rows is faulty. Process rows one by one until the faulty one is the oldest.
+        // One of the rows is faulty. Process only the oldest row, and set it aside if it is the faulty one.
         #[expect(clippy::redundant_closure_for_method_calls, reason = "the method has one lifetime only")]
         let Some(id) = self.store.change_blocking(|tx| tx.oldest_pending())? else {
             return Ok(Some(Processed::default()));
@@ -216,7 +218,8 @@ impl ProcessorThread {
             }
             outcome => outcome?,
         };
-        // There may be more rows, but wait while another process has this row locked.
+        // Continue with the remaining rows. If another process has locked this row, return `None`, so that
+        // the caller waits first.
         Ok(processed
             .filter(|processed| processed.rows > 0)
             .map(|processed| Processed { has_more: true, ..processed }))
@@ -233,7 +236,7 @@ impl ProcessorThread {
         let channels = self.store.channels.clone();
         let may_announce = self.announced_at.is_none_or(|at| at.elapsed() >= ANNOUNCE_INTERVAL);
         let processed = self.store.change_blocking(move |tx| {
-            // A faulty row must not fail the submissions that are accepted in the same transaction.
+            // A faulty row must not affect the submissions that are accepted in the same transaction.
             let unprocessable = |error: StoreError| {
                 if error.is_caused_by_row() { StoreError::Unprocessable(error.to_string()) } else { error }
             };

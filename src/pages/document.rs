@@ -74,7 +74,7 @@ pub(super) struct Document {
 impl Document {
     /// The source file, or a description of a generated page, for error messages.
     pub fn place(&self) -> &str {
-        if self.file.is_empty() { "the generated pages" } else { &self.file }
+        if self.file.is_empty() { "a generated page" } else { &self.file }
     }
 
     /// The line of a front matter key, for error messages: 1 if the key is missing, `None` for a generated
@@ -124,16 +124,16 @@ impl Document {
 pub(super) struct ParsedSource {
     hash: Hash,
     changed: Date,
-    /// `None` for drafts and unreadable front matter.
+    /// `None` if the source is a draft, or if its front matter is invalid.
     document: Option<Document>,
     /// The source's folder, if the source is a draft named `index.md`.
     draft: Option<String>,
     faults: Vec<Fault>,
 }
 
-/// Reads the front matter of all sources. If a source is unchanged, reuses its result in `known`. Returns the
-/// published documents, and the folders (such as `posts/secret/`) that contain only a draft and its files,
-/// which are not published either.
+/// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Returns the
+/// published documents, and the folders that contain only a draft and its files, such as `posts/secret/`. The
+/// files in these folders are not published either.
 pub(super) fn read_documents(
     sources: &[SourceFile],
     known: &mut HashMap<String, Arc<ParsedSource>>,
@@ -152,7 +152,7 @@ pub(super) fn read_documents(
         documents.extend(parsed.document.clone());
         drafts.extend(parsed.draft.clone());
     }
-    // A file in the same folder as a draft may belong to a published page.
+    // A folder that also contains a published page does not count, because its files may belong to that page.
     let folders: HashSet<&str> =
         documents.iter().flat_map(|document| folders_above(&document.file)).collect();
     drafts.retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
@@ -176,11 +176,11 @@ fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
         if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
             let reason = "it has a backslash, a control character or an empty segment";
             let fault = Fault::error(file, None, format!("`{path}` cannot be requested: {reason}"));
-            faults.push(fault.hint("give the file another name, or the page a `slug`"));
+            faults.push(fault.hint("rename the file, or give the page a `slug`"));
         }
         if front_matter.description.is_none() {
             let fault = Fault::warning(file, Some(1), "the page has no `description`");
-            faults.push(fault.hint("one or two sentences, which search results, previews and llms.txt show"));
+            faults.push(fault.hint("add one or two sentences for search results, previews and llms.txt"));
         }
         Document {
             file: file.clone(),
@@ -311,7 +311,7 @@ fn tag_path(name: &str) -> String {
     format!("/blog/tags/{}/", slug(name))
 }
 
-/// The tags of all listed posts with the number of posts for each tag, sorted by name.
+/// The tags of all listed posts, sorted by name, each with its number of posts.
 pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for post in listed_posts_newest_first(documents) {

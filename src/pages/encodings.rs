@@ -1,11 +1,11 @@
-//! A cache of strong encodings on disk, which a background thread fills.
+//! An on-disk cache of strong encodings, filled by a background thread.
 //!
 //! There is one file for each body, named after the body's hash. Files are written under a temporary name and
 //! renamed, so readers see either a complete file or none. Each file ends with a hash of the bytes before it,
 //! and a damaged file is treated as missing. The folder can be removed at any time. If the folder is not
-//! writable, each start encodes again.
+//! writable, every start encodes the bodies again.
 
-#![expect(clippy::disallowed_methods, reason = "unused files of the cache are removed by age")]
+#![expect(clippy::disallowed_methods, reason = "unused cache files are removed by age")]
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -147,13 +147,13 @@ pub(super) fn encode_strongly(file: &File) -> Encoded {
 }
 
 /// The bytes of a cache file: [`MAGIC`], the body's hash, each encoding preceded by its length, and a hash of
-/// everything before it.
+/// all of these.
 fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
     let mut text = Vec::from(MAGIC);
     text.extend(content.as_bytes());
     for encoded in encoded {
         let length = encoded.as_ref().map_or(NOT_WORTH_SENDING, |encoded| {
-            // A body is at most 512 MiB long, and an encoding is smaller than its body.
+            // The length fits, because a body has at most 512 MiB and an encoding is smaller than its body.
             u32::try_from(encoded.len()).unwrap_or(NOT_WORTH_SENDING)
         });
         text.extend(length.to_le_bytes());
@@ -164,7 +164,7 @@ fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
     text
 }
 
-/// Reverses [`serialize_encodings`]. `None` if the file is damaged or belongs to another body.
+/// Parses the output of [`serialize_encodings`]. `None` if the file is damaged or belongs to another body.
 fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
     let (text, hash) = file.split_last_chunk::<32>()?;
     if blake3::hash(text) != Hash::from_bytes(*hash) {

@@ -48,7 +48,7 @@ impl Blob {
     }
 }
 
-/// The first `length` hexadecimal digits of the hash of `bytes`, 64 at most.
+/// The first `length` hexadecimal digits of the hash of `bytes`, at most 64.
 pub fn fingerprint(bytes: &[u8], length: usize) -> String {
     blake3::hash(bytes).to_hex()[..length].to_owned()
 }
@@ -79,8 +79,8 @@ impl EncodedBody {
         self.etag.clone()
     }
 
-    /// The cached bytes in `slot`, which `make` creates on first use. The server stores serialised response
-    /// headers here, so that they live exactly as long as the body.
+    /// The cached bytes in `slot`. Calls `make` to create them on first use. The server stores serialised
+    /// response headers here, so that they live exactly as long as the body.
     pub fn cached(&self, slot: usize, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
         self.cached[slot].get_or_init(make)
     }
@@ -93,7 +93,7 @@ pub struct File {
     pub cache: Cache,
     /// The value of `Link` (RFC 8288).
     pub link: Option<Bytes>,
-    /// Further headers. They replace headers of the same name that the server would send.
+    /// Additional headers. They replace the server's own headers of the same name.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Whether the encoding is negotiated. Formats that are already compressed gain nothing from another
     /// encoding.
@@ -106,7 +106,7 @@ pub struct File {
     is_strong: AtomicBool,
 }
 
-/// Bodies with fewer bytes are not encoded, because the saving is smaller than the additional header.
+/// Minimum size of an encoded body in bytes. For smaller bodies, the additional header outweighs the saving.
 const MIN_COMPRESSED: usize = 200;
 
 /// Number of hexadecimal digits of the content hash in an `ETag`: 88 bits, enough to rule out accidental
@@ -143,7 +143,8 @@ impl File {
     /// Sets the value of `Link`. Ignores a value with characters that are not permitted in a header.
     #[must_use]
     pub fn with_link(mut self, link: String) -> Self {
-        // RFC 9110 §5.5 without obs-text. A line break would begin another header field.
+        // The characters that RFC 9110 §5.5 permits, without obs-text. A line break would begin another
+        // header field.
         let is_valid = link.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
         self.link = is_valid.then(|| link.into());
         self
@@ -229,14 +230,14 @@ pub(super) type Encoded = [Option<Bytes>; 3];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Takes milliseconds, because a server start or a visitor is waiting for the result.
+    /// Takes milliseconds. Used while a server start or a visitor waits for the result.
     Quick,
-    /// Takes seconds. Done once, in the background, and the result is stored.
+    /// Takes seconds. Used for exports, and in the background of a running server.
     Strong,
 }
 
-/// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. In debug builds, the highest level takes
-/// half a second for a site of four pages, which would delay every test that starts a server.
+/// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. Debug builds use lower levels: the highest
+/// one takes half a second for a site of four pages, and would delay every test that starts a server.
 const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) {
     (BrotliQuality::Q2, BrotliQuality::Q5)
 } else {

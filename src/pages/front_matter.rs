@@ -69,12 +69,12 @@ pub struct Highlight {
 pub struct ParsedFile<'a> {
     pub front_matter: FrontMatter,
     pub body: &'a str,
-    /// The line of the file on which the body begins. Lines count from 1.
+    /// The line of the file on which the body begins, counted from 1.
     pub body_line: usize,
     pub lines: HashMap<&'static str, usize>,
 }
 
-/// Keys of Hugo and Zola that are supported under these names or ignored without a warning.
+/// Hugo and Zola keys that are supported under these names, or ignored without a warning.
 #[rustfmt::skip]
 const FOREIGN: &[&str] = &[
     // supported
@@ -86,10 +86,10 @@ const FOREIGN: &[&str] = &[
     "iscjklanguage", "translationkey", "comments", "math", "weight", "categories", "cover", "menu", "menus",
 ];
 
-/// Keys of Hugo and Zola for features that are not supported, with hints.
+/// Hugo and Zola keys for features that are not supported, with hints.
 const UNSUPPORTED: &[(&str, &str)] = &[
-    ("expirydate", "a page is served until its file is removed or `draft` is true"),
-    ("redirect_to", "add this page's path to `aliases` of the target page"),
+    ("expirydate", "pages do not expire; remove the file or set `draft: true` to take the page down"),
+    ("redirect_to", "add this page's path to the `aliases` of the target page"),
 ];
 
 #[rustfmt::skip]
@@ -149,15 +149,15 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).map(|line| line + 1);
             let message = error.to_string();
             let first = message.lines().next().unwrap_or("it cannot be read");
-            // The parser's message names the line within the front matter, but the fault names the line of
-            // the file.
+            // Remove the line from the parser's message: it counts from the start of the front matter, but
+            // the fault's line counts from the start of the file.
             let what = first
                 .rsplit_once(": ")
                 .filter(|(before, _)| before.contains("line "))
                 .map_or(first, |(_, what)| what);
             let fault = Fault::error(place, line, format!("the front matter is not valid YAML: {what}"));
             Err(fault.hint(
-                "put a value that contains a colon or begins with a special character in quotes; indent with spaces",
+                "quote values that contain a colon or begin with a special character; indent with spaces",
             ))
         }
     }
@@ -263,7 +263,7 @@ impl FrontMatterReader<'_> {
                 let fault = warning(format!("unknown key `{key}` in the front matter"));
                 match closest(key, KEYS.iter().copied()) {
                     Some(known) => fault.hint(format!("did you mean `{known}`?")),
-                    None => fault.hint("put your own values below `extra`"),
+                    None => fault.hint("put your own values under `extra`"),
                 }
             };
             self.faults.push(fault);
@@ -336,7 +336,7 @@ impl FrontMatterReader<'_> {
             };
             items.iter().map(|item| to_line(name_in_table(item))).collect::<Option<Vec<String>>>()
         };
-        let mut items = self.read_value(names, "a list of words", parse).unwrap_or_default();
+        let mut items = self.read_value(names, "a list of strings", parse).unwrap_or_default();
         items.retain(|item| !item.is_empty());
         items
     }
@@ -354,7 +354,7 @@ impl FrontMatterReader<'_> {
     fn read_slug(&mut self) -> Option<String> {
         let slug = self.read_text(&["slug"])?.trim_matches('/').to_owned();
         if slug.contains('/') || !is_valid_path(&slug) {
-            return self.report_invalid("slug", "one segment of a path, such as `pricing`");
+            return self.report_invalid("slug", "a single path segment, such as `pricing`");
         }
         Some(slug).filter(|slug| !slug.is_empty())
     }
@@ -387,7 +387,7 @@ impl FrontMatterReader<'_> {
     }
 }
 
-/// Whether a path needs no encoding, and has no dot segments or empty segments.
+/// Whether a path has no reserved characters, control characters, dot segments or empty segments.
 fn is_valid_path(path: &str) -> bool {
     !path.contains(['?', '#', '\\', '%', ':'])
         && !path.chars().any(char::is_control)
@@ -395,7 +395,7 @@ fn is_valid_path(path: &str) -> bool {
         && !path.contains("//")
 }
 
-/// The name, title or address in a table such as `author: { name: … }`. Returns other values unchanged.
+/// The name, title or URL in a table such as `author: { name: … }`. Returns other values unchanged.
 fn name_in_table(value: &Value) -> &Value {
     let keys = ["name", "title", "src", "url"];
     value.as_object().and_then(|table| keys.iter().find_map(|key| table.get(*key))).unwrap_or(value)

@@ -6,8 +6,8 @@ use giallo::{HighlightOptions, Registry, ThemeVariant};
 
 use crate::forms::text::escape_html;
 
-/// The theme whose colours the library assigns to tokens. In this theme, the colour identifies the kind of
-/// token, which [`token_kind`] looks up. A test checks this mapping.
+/// The theme whose colours the library assigns to tokens. In this theme, the colour of a token identifies its
+/// kind, which [`token_kind`] looks up. A test checks this mapping.
 const PALETTE: &str = "dark-plus";
 
 /// Maximum length of a line, in bytes. A block with a longer line is not highlighted, because the time grows
@@ -36,7 +36,7 @@ impl Highlighter {
     }
 
     /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`. If the language
-    /// is unknown or empty, only escapes the text.
+    /// is unknown or empty, or the code is too long, only escapes the code.
     pub fn highlight(&self, code: &str, language: &str) -> String {
         let language = grammar_name(language);
         let code = code.trim_end_matches('\n');

@@ -141,7 +141,7 @@ pub(super) struct RelatedPages {
     previous: Option<NavLink>,
     /// The next newer post.
     next: Option<NavLink>,
-    /// The posts that a list page shows.
+    /// The posts that the page lists.
     pub listing: Vec<ListItem>,
     /// Links to the main pages as Markdown, for the 404 page.
     pub help: String,

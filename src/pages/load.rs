@@ -35,14 +35,14 @@ pub struct LoadResult {
     pub site: Option<Site>,
     /// Errors and warnings, sorted by place.
     pub faults: Vec<Fault>,
-    /// The options, in which texts that are not configured come from the build's home page.
+    /// The options. A title or description that is not configured comes from the build's home page.
     pub options: PagesOptions,
 }
 
 /// Loads the site in `folder`. Reports all faults at once. If any of them is an error, there is no site.
 ///
 /// `pages/**.md` become pages, and `posts/**.md` become blog posts. `assets/**` and the media files next to
-/// pages get fingerprinted names. The server sends `static/**` unchanged, and `theme/**` replaces files of
+/// pages get fingerprinted names. The server sends `static/**` unchanged, and `theme/**` replaces files in
 /// the built-in theme.
 pub fn load(folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
     LoadCache::default().load(folder, options, forms)
@@ -110,7 +110,7 @@ impl LoadCache {
             self.files.invalidate();
             self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
                 site: None,
-                faults: vec![Fault::error("pages/", None, "files changed while the site was loaded")],
+                faults: vec![Fault::error("pages/", None, "files changed while the site was being loaded")],
                 options: options.clone(),
             })
         })
@@ -148,7 +148,8 @@ impl LoadCache {
         }
         register_paths(&mut names, &documents, &tree.verbatim, &assets, &mut faults);
         if !names.has_path("/") {
-            faults.push(Fault::error("pages/", None, "there is no home page").hint("write `pages/index.md`"));
+            faults
+                .push(Fault::error("pages/", None, "there is no home page").hint("create `pages/index.md`"));
         }
         let catalog = LinkCatalog {
             base_url: options.base_url.clone(),
@@ -222,7 +223,8 @@ impl LoadCache {
             sources.iter().map(|source| (source.file.as_str(), source)).collect();
         let highlighter = Highlighter::default();
         let is_same_catalog = catalog == self.catalog;
-        // The check for images from other sites uses the base URL, which `lookups` does not record.
+        // Render all bodies again if the base URL has changed: the check for images from other sites uses the
+        // base URL, and `lookups` does not record it.
         let has_same_base = catalog.base_url == self.catalog.base_url;
         let contents = in_parallel(documents, |document| {
             let Some(source) = sources.get(document.file.as_str()) else { return Ok(Content::default()) };
@@ -301,8 +303,8 @@ impl LoadCache {
                 }
             };
             if let Some(kept) = self.contents.get_mut(&document.file) {
-                // The text is a slice of the page's file. The facts must come from this load, because line
-                // numbers may have changed even if the text has not.
+                // Take the text from the page, where it is a slice of the page's file. Take the facts from
+                // this load, because line numbers may have changed even if the text has not.
                 let Content { html, markdown, .. } = page.document.content;
                 page.document.content = Content { html, markdown, ..document.content.clone() };
                 kept.content = page.document.content.clone();
@@ -328,7 +330,7 @@ fn has_same_context(document: &Document, other: &Document) -> bool {
 }
 
 /// Checks dates, templates and forms, and sorts the documents in reading order. Replaces a missing template
-/// with the default template of the page's kind.
+/// with the default template for the page's kind.
 fn check_documents(
     documents: &mut [Document],
     theme: &Theme,
@@ -353,13 +355,13 @@ fn check_documents(
             // Tomorrow may already have begun in time zones ahead of UTC.
             if date.is_some_and(|date| date > options.today.tomorrow().unwrap_or(options.today)) {
                 let fault = document.warning_at_key(key, format!("`{key}` is in the future"));
-                faults.push(fault.hint("the page is published anyway; `draft: true` prevents that"));
+                faults.push(fault.hint("the page is published anyway; set `draft: true` to hold it back"));
             }
         }
         if document.kind == PageKind::Post && matter.date.is_none() {
             let fault = document.warning_at_key("date", "the post has no `date`");
             faults.push(fault.hint(
-                "posts are listed by date; the file's name may also begin with it, as in 2026-01-15-hello.md",
+                "posts are listed by date; add a date, or begin the file name with one, as in 2026-01-15-hello.md",
             ));
         }
         let template = document.template_name().to_owned();
@@ -381,7 +383,7 @@ fn check_documents(
             faults.push(fault.hint(hint));
         } else if options.operator.email.is_empty() {
             let fault = document.error_at_key("form", "the form needs `operator.email` in frontdesk.toml");
-            let hint = "it is shown where the form cannot be sent: without JavaScript, or after an error";
+            let hint = "the page shows this address if the form cannot be sent: without JavaScript, or after an error";
             faults.push(fault.hint(hint));
         }
     }
@@ -559,7 +561,7 @@ fn lay_out_page(
     Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
 }
 
-/// A page's summary, or `None` for an unlisted page. Increments `posts` for each listed post.
+/// A page's summary, or `None` for an unlisted page. Increments `posts` for a listed post.
 fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> Option<PageSummary> {
     let matter = &document.front_matter;
     let is_post = document.kind == PageKind::Post;

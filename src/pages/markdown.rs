@@ -27,7 +27,7 @@ pub struct RenderedBody {
     pub blocks: Vec<(Hash, String)>,
 }
 
-/// Properties of a body that are found while it is rendered.
+/// Properties of a body that rendering collects.
 #[derive(Debug, Default)]
 pub struct BodyFacts {
     pub headings: Vec<Heading>,
@@ -150,7 +150,8 @@ pub fn render(
         rendered.html = rendered.html.replace("\">↩", "\">");
     }
     if work.tables > 0 {
-        // The `align` attribute is obsolete, and the content security policy forbids inline styles.
+        // Align cells with classes: the `align` attribute is obsolete, and the content security policy
+        // forbids inline styles.
         rendered.html =
             rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
     }
@@ -235,7 +236,7 @@ impl<'a> BodyRenderer<'a, '_> {
                         "the content security policy blocks images from other sites, such as `{}`",
                         image.url
                     );
-                    self.warn(position, message, "put the image into assets/");
+                    self.warn(position, message, "copy the image to assets/");
                 }
                 let (href, absolute) = self.resolve_link(&image.url, position.start.line);
                 self.replace_destination(node, position, &image.url, &absolute);
@@ -267,7 +268,7 @@ impl<'a> BodyRenderer<'a, '_> {
             NodeValue::Text(text) => {
                 self.rendered.facts.words += text.split_whitespace().count();
                 if text.contains("{{") || text.contains("{%") {
-                    let message = "shortcodes are not supported; the page shows the text".to_owned();
+                    let message = "shortcodes are not supported; the page shows them as text".to_owned();
                     self.warn(position, message, "write Markdown or HTML instead");
                 }
             }
@@ -312,7 +313,7 @@ impl<'a> BodyRenderer<'a, '_> {
             let is_permitted = pattern == "<script" && (lower.contains(" src=") || lower.contains("json"));
             if lower.contains(pattern) && !is_permitted {
                 let what = pattern.trim_matches(['<', ' ', '=']);
-                let message = format!("the content security policy blocks the inline `{what}`");
+                let message = format!("the content security policy blocks this `{what}`");
                 self.warn(position, message, hint);
             }
         }
@@ -369,8 +370,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Makes link reference definitions absolute. The parser resolves them, but does not keep their
-    /// positions.
+    /// Makes link reference definitions absolute. Searches the source for them, because the parser does not
+    /// keep their positions.
     fn resolve_reference_definitions(&mut self) {
         for number in 1..=self.source.lines.len() {
             if self.verbatim.iter().any(|lines| lines.contains(&number)) {
@@ -437,10 +438,10 @@ impl<'a> BodyRenderer<'a, '_> {
 
 /// Inline HTML that the content security policy blocks, with hints.
 const BLOCKED: [(&str, &str); 4] = [
-    ("<script", "put it into a file in assets/ and refer to it with `src`"),
-    ("<style", "put it into theme/style.css"),
-    ("<iframe", "link to the page that it would show"),
-    (" style=", "give it a class, and add a rule for the class to theme/style.css"),
+    ("<script", "move the code to a file in assets/ and load it with `src`"),
+    ("<style", "move the rules to theme/style.css"),
+    ("<iframe", "link to the embedded page instead"),
+    (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
 
 /// Formats a link destination for use between parentheses.
@@ -486,15 +487,15 @@ impl<'a> SourceText<'a> {
         Self { text, lines }
     }
 
-    /// The byte offset and the text of a line. Lines count from 1.
+    /// The byte offset and the text of a line. Line numbers start at 1.
     fn line_at(&self, number: usize) -> (usize, &'a str) {
         let start = self.lines[number - 1];
         let end = self.lines.get(number).map_or(self.text.len(), |next| next - 1);
         (start, &self.text[start..end])
     }
 
-    /// The byte range of a parser's position, whose lines and byte columns count from 1 and whose end is
-    /// inclusive.
+    /// Converts a parser's position to a byte range. In positions, lines and byte columns start at 1, and the
+    /// end is inclusive.
     fn byte_range(&self, position: Sourcepos) -> Option<Range<usize>> {
         let start =
             self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;

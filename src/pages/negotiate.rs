@@ -1,7 +1,7 @@
 //! Chooses a page's representation from `Accept`, and a file's encoding from `Accept-Encoding`.
 //!
-//! Both choices follow RFC 9110 §12.5. They depend only on the header's bytes, not on which client sent them,
-//! and do not allocate. Malformed list members are skipped and do not affect their neighbours.
+//! Both choices follow RFC 9110 §12.5. They depend only on the header's bytes, not on the client that sent
+//! them, and do not allocate. Malformed list members are skipped and do not affect their neighbours.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Media {
@@ -76,8 +76,8 @@ pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
     let mut has_valid = false;
     for line in accept {
         for member in split_members(line) {
-            // Most types that browsers list are not available here. Parse them only until a valid member has
-            // been found.
+            // Once a valid member has been found, skip types that cannot match, such as the image types that
+            // browsers list.
             if has_valid && !matches!(member[0], b't' | b'T' | b'*') {
                 continue;
             }
@@ -146,7 +146,7 @@ fn parse_media_range(member: &[u8]) -> Option<(Range, Quality)> {
 /// The qualities in `Accept-Encoding` (RFC 9110 §12.5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Codings {
-    /// The quality by [`Encoding`]; `None` for codings that the client does not name.
+    /// The quality of each [`Encoding`]; `None` if the client does not name it.
     named: [Option<Quality>; 4],
     of_others: Option<Quality>,
 }
@@ -183,7 +183,7 @@ impl Codings {
     /// Returns identity even if the client refuses both identity and all available encodings, because an
     /// unencoded response is more useful than a 406 (RFC 9110 §12.5.3 permits both).
     pub fn choose(self, available: impl Fn(Encoding) -> bool) -> Encoding {
-        // Identity is acceptable by default, but any named coding is preferred.
+        // If the client does not name identity, any other acceptable coding is preferred.
         let mut best = (Encoding::Identity, self.named[Encoding::Identity as usize].unwrap_or(0));
         for encoding in Encoding::PREFERENCE {
             let quality = self.named[encoding as usize].or(self.of_others).unwrap_or(0);
@@ -224,8 +224,8 @@ fn parse_quality(parameters: &[u8]) -> Option<Quality> {
     Some(1000)
 }
 
-/// Parses a decimal between 0 and 1 into thousandths. Digits after the third are ignored, except that a
-/// weight above zero never becomes 0, because that would count as a refusal.
+/// Parses a decimal between 0 and 1 into thousandths. Ignores digits after the third, but never turns a
+/// quality above zero into 0, because 0 means a refusal.
 fn parse_qvalue(value: &[u8]) -> Option<Quality> {
     let (whole, fraction) = match value.iter().position(|byte| *byte == b'.') {
         Some(at) => (&value[..at], &value[at + 1..]),
@@ -252,7 +252,7 @@ fn parse_qvalue(value: &[u8]) -> Option<Quality> {
 /// counts as an ordinary character, which keeps the time linear.
 fn split_outside_quotes(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
-    // Quotes are rare, so most headers skip the search for them.
+    // Few headers contain quotes, so the search for quoted strings is skipped for most of them.
     let mut quotes = bytes.contains(&b'"');
     std::iter::from_fn(move || {
         let current = rest?;

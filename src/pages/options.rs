@@ -1,4 +1,4 @@
-//! The options of the site, and the forms as pages show them.
+//! Options for the site as a whole, and the form data that pages need.
 
 use std::path::PathBuf;
 
@@ -25,24 +25,24 @@ pub struct PagesOptions {
     /// Links for the home page's `Link` header, in addition to the link to the Markdown twin, in the syntax
     /// of RFC 8288.
     pub home_links: Vec<String>,
-    /// The day on which the site is loaded, in UTC.
+    /// The date on which the site was loaded, in UTC.
     pub today: Date,
     /// The paths of generated resources and endpoints, which pages must not use.
     pub reserved: Vec<&'static str>,
-    /// The output of a site generator to publish.
+    /// The site generator's output to publish, if there is any.
     pub build: Option<BuildOptions>,
 }
 
-/// Where a build is, and how it is published.
+/// The location of a build, and how it is published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildOptions {
     pub folder: PathBuf,
     /// The path at which the build is published, with a slash at both ends.
     pub mount: String,
     pub rules: RulesDialect,
-    /// A CSS selector of the main content. Empty: the content is detected.
+    /// A CSS selector for the main content. If it is empty, the main content is detected.
     pub main: String,
-    /// A CSS selector of elements to leave out of the Markdown. May be empty.
+    /// A CSS selector for elements to leave out of the Markdown. May be empty.
     pub exclude: String,
     /// Whether a link to the Markdown is added to the head of each HTML page.
     pub adds_link_element: bool,
@@ -72,16 +72,16 @@ pub struct FooterLink {
     pub href: String,
 }
 
-/// A form as pages show it.
+/// A form as shown on pages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PageForm {
     /// The form's name, such as `contact`.
     pub name: &'static str,
     /// The path of the form's endpoint, such as `/api/contact`.
     pub action: &'static str,
-    /// The form's name as a tool for agents in the browser (WebMCP).
+    /// The name of the form's tool for agents in the browser (WebMCP).
     pub tool: &'static str,
-    /// A sentence about the use of submissions.
+    /// One or two sentences that explain what the form does.
     pub description: &'static str,
     pub fields: &'static [Field],
     /// Instructions for sending the form, as a section of the page's Markdown.

@@ -11,7 +11,7 @@ pub enum PathError {
     /// A percent sign without two hexadecimal digits (RFC 3986 §2.1).
     #[error("the path has a percent sign that is not followed by two hexadecimal digits")]
     Escape,
-    #[error("the path is not valid UTF-8 once it is decoded")]
+    #[error("the decoded path is not valid UTF-8")]
     Utf8,
     /// A dot segment, an empty segment, an encoded slash, a backslash or a control character. Servers,
     /// proxies and caches interpret these differently.
@@ -19,7 +19,7 @@ pub enum PathError {
     Ambiguous,
 }
 
-/// Decodes a request's path (without its query) once, and refuses ambiguous paths. Allocates only if the path
+/// Decodes a request's path (without its query) once, and rejects ambiguous paths. Allocates only if the path
 /// has percent escapes.
 pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     if !path.starts_with('/') {
@@ -61,7 +61,7 @@ const PLAIN: [bool; 256] = {
     table
 };
 
-/// Percent-decodes once. Refuses encoded slashes, because decoding would turn them into separators.
+/// Percent-decodes once. Rejects encoded slashes, because decoding would turn them into separators.
 pub(super) fn percent_decode(path: &str) -> Result<String, PathError> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

@@ -1,4 +1,4 @@
-//! Records the owner of each path of the site. Reports paths with two owners, and links to missing paths.
+//! Records the owner of each path on the site. Reports paths with two owners, and links to missing paths.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,8 +9,8 @@ use crate::fault::{Fault, closest};
 /// The owners of decoded paths.
 #[derive(Debug, Default)]
 pub(super) struct PathRegistry {
-    /// The owner's source file, or a description if it has none. `None` for a generated resource, which a
-    /// file in `static/` may replace.
+    /// The owner's source file, or a description if the owner has none. `None` for a generated resource,
+    /// which a file in `static/` may replace.
     owners: HashMap<String, Option<String>>,
     /// Additional paths of pages and files. They are valid link targets, but any owner may claim them.
     secondary: HashSet<String>,
@@ -22,7 +22,7 @@ impl PathRegistry {
         self.owners.insert(path.to_owned(), None);
     }
 
-    /// Registers a file from `static/`, which may replace a generated resource.
+    /// Registers a file from `static/`, or a file or page of a build. It may replace a generated resource.
     pub fn claim_static(&mut self, path: &str, place: &str, faults: &mut Vec<Fault>) {
         if self.owners.get(path) == Some(&None) {
             self.owners.remove(path);
@@ -33,7 +33,7 @@ impl PathRegistry {
     /// Registers a path for an owner. If the path already has an owner, reports a fault and returns `false`.
     pub fn claim(&mut self, path: &str, place: &str, line: Option<usize>, faults: &mut Vec<Fault>) -> bool {
         if let Some(owner) = self.owners.get(path) {
-            let owner = owner.as_deref().unwrap_or("a resource of the site");
+            let owner = owner.as_deref().unwrap_or("a built-in resource");
             let fault = Fault::error(place, line, format!("the path `{path}` is taken by {owner}"));
             faults.push(fault.hint("give one of them another name; for a page, set `slug`"));
             return false;
@@ -62,7 +62,7 @@ pub(super) struct LinkUse<'a> {
 }
 
 /// Maximum number of missing paths for which a similar path is suggested. Each suggestion compares the link
-/// with every path, and if a site has more broken links than this, typing errors are not the cause.
+/// with every path, and if a site has more broken links than this, typos are unlikely to be the cause.
 const MOST_SUGGESTIONS: usize = 100;
 
 /// Returns a warning for each link to a missing path or anchor. `anchors` holds the ids of each page, by the
@@ -86,7 +86,8 @@ pub(super) fn check_links(
             BrokenLink::MissingPath => {
                 let enough = suggested.len() >= MOST_SUGGESTIONS;
                 let suggestion = *suggested.entry(path).or_insert_with(|| {
-                    // Sorted, because `closest` returns the first of several equally similar paths.
+                    // Sort the paths, so that the suggestion is always the same: `closest` returns the first
+                    // of several equally similar ones.
                     let paths = paths.get_or_insert_with(|| {
                         let mut paths: Vec<&str> = names.owners.keys().map(String::as_str).collect();
                         paths.sort_unstable();
@@ -94,7 +95,7 @@ pub(super) fn check_links(
                     });
                     closest(path, paths.iter().copied().filter(|_| !enough))
                 });
-                let fault = Fault::warning(*place, *line, format!("the link to `{path}` leads nowhere"));
+                let fault = Fault::warning(*place, *line, format!("the link to `{path}` is broken"));
                 faults.push(with_suggestion(fault, suggestion, ""));
             }
             BrokenLink::MissingAnchor(fragment, anchors) => {
@@ -126,7 +127,7 @@ fn check_link<'a>(
     if there.is_none() && !names.has_path(path) {
         return Some(BrokenLink::MissingPath);
     }
-    // A text fragment follows `:~:` (URL Fragment Text Directives). `#top` needs no id (HTML).
+    // Ignore a text directive after `:~:` (URL Fragment Text Directives). `#top` needs no id (HTML).
     let fragment = target.fragment.as_deref()?;
     let passage = fragment.find(':').and_then(|_| fragment.find(":~:"));
     let fragment = &fragment[..passage.unwrap_or(fragment.len())];

@@ -1,7 +1,7 @@
 //! Reads a build, the output folder of a site generator: the HTML is served unchanged, and each page is also
 //! converted to Markdown.
 //!
-//! [`urls`] assigns paths to files, and [`policy`] composes the content security policy of a page. Files of
+//! [`urls`] assigns paths to files, and [`policy`] composes the content security policy of a page. Files in
 //! the build take precedence over everything that is generated.
 
 mod policy;
@@ -37,11 +37,13 @@ pub fn is_build(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && folder.join("index.html").is_file() && !folder.join("pages").is_dir()
 }
 
-/// A block that is on at least one of this many pages, and on at least [`MIN_REPETITIONS`], is boilerplate.
+/// A block is boilerplate if it is on at least one in this many pages, and on at least [`MIN_REPETITIONS`]
+/// pages.
 const BOILERPLATE_SHARE: usize = 3;
 const MIN_REPETITIONS: usize = 3;
 
-/// A page with scripts and fewer letters and digits than this shows its text only where scripts run.
+/// A page with scripts and fewer letters and digits than this is assumed to show its text only if its scripts
+/// run.
 const MIN_SHELL_LETTERS: usize = 30;
 
 /// Pages with fewer letters and digits than this are not checked for missing text.
@@ -61,9 +63,9 @@ struct CachedPage {
     url: String,
     main: String,
     exclude: String,
-    /// The conversion without regard to other pages.
+    /// The conversion of the page on its own, including the blocks that other pages share.
     alone: Arc<Converted>,
-    /// The blocks that were left out because other pages have them, and the result.
+    /// The hashes of the blocks that were left out as boilerplate, and the result.
     without_boilerplate: Option<(HashSet<u64>, Arc<Converted>)>,
 }
 
@@ -94,7 +96,7 @@ struct PrebuiltPage {
     redirects: Vec<String>,
 }
 
-/// An HTML file of a build that is a page.
+/// An HTML file in a build that counts as a page.
 struct HtmlPage<'a> {
     file: &'a BuildFile,
     html: Cow<'a, str>,
@@ -160,14 +162,15 @@ impl BuildCache {
         prebuilt
     }
 
-    /// Converts the pages in parallel, first alone, and then again without the blocks that many pages share.
+    /// Converts the pages in parallel: first each on its own, then again without the blocks that many pages
+    /// share.
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],
         build: &BuildOptions,
         faults: &mut Vec<Fault>,
     ) -> Vec<Arc<Converted>> {
-        // The configuration has checked the selectors.
+        // Invalid selectors were rejected when the configuration was read.
         let selector =
             |css: &str| Some(css).filter(|css| !css.is_empty()).and_then(|css| Selector::parse(css).ok());
         let base =
@@ -214,7 +217,7 @@ impl BuildCache {
         self.pages = pages.iter().map(|page| page.file.name.clone()).zip(cached).collect();
         if !build.main.is_empty() && !results.iter().any(|page| page.is_selected) {
             let fault = Fault::warning("frontdesk.toml", None, "`convert.main` matches nothing on any page");
-            faults.push(fault.hint("`frontdesk convert FILE --selector …` tries a selector"));
+            faults.push(fault.hint("try a selector with `frontdesk convert FILE --selector …`"));
         }
         results
     }
@@ -227,7 +230,8 @@ struct Rules {
 }
 
 impl Rules {
-    /// Takes the files that control a host, rather than being published, out of `files` and reads them.
+    /// Reads the rules, and removes all files that configure a host from `files`, because they are not
+    /// published.
     fn take(files: &mut Vec<BuildFile>, dialect: RulesDialect, faults: &mut Vec<Fault>) -> Self {
         let mut rules = Self { redirects: Vec::new(), headers: Vec::new() };
         files.retain(|file| {
@@ -236,7 +240,7 @@ impl Rules {
                 "_redirects" => rules.redirects = parse_redirects(&text(), dialect, &file.name, faults),
                 "_headers" => rules.headers = parse_headers(&text(), dialect, &file.name, faults),
                 "_worker.js" | "_routes.json" => {
-                    let message = "is a program for another host: it is neither run nor published";
+                    let message = "is for Cloudflare Pages Functions; it is neither run nor published";
                     faults.push(Fault::warning(&file.name, None, message));
                 }
                 "frontdesk.toml" => {}
@@ -248,8 +252,8 @@ impl Rules {
     }
 }
 
-/// Divides HTML files into pages and others. An HTML file without a title is a fragment, or proves the
-/// ownership of a site to another service.
+/// Separates HTML files into pages and fragments. A file without a title is not a page: it is part of one, or
+/// it proves the ownership of the site to another service.
 fn sort_html<'a>(
     html: &'a [BuildFile],
     build: &BuildOptions,
@@ -278,8 +282,8 @@ fn sort_html<'a>(
     (pages, fragments)
 }
 
-/// The text of an HTML file, and its media type. Without `charset`, browsers use the encoding that the page
-/// declares.
+/// Returns the text of an HTML file, and its media type. The media type has a `charset` only if the file is
+/// UTF-8. Without it, browsers use the encoding that the page declares.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     let start = &bytes[..bytes.len().min(1024)];
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
@@ -318,11 +322,13 @@ fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault>
     }
     if converted.page_letters < MIN_SHELL_LETTERS && page.html.contains("<script") {
         let fault = fault("the page has almost no text unless its scripts run".to_owned());
-        return Some(fault.hint("agents do not run scripts: let the generator render the page to HTML"));
+        return Some(
+            fault.hint("agents do not run scripts: configure the generator to render the page to HTML"),
+        );
     }
     let percent = converted.letters * 100 / converted.page_letters.max(1);
-    let hint = "in frontdesk.toml, `[convert] main = \"…\"` selects the main content with CSS; \
-                `frontdesk convert FILE --selector …` tries a selector";
+    let hint = "in frontdesk.toml, set `[convert] main = \"…\"` to a CSS selector for the main content; \
+                try a selector with `frontdesk convert FILE --selector …`";
     match percent {
         _ if converted.page_letters < MIN_LETTERS => None,
         0 => Some(fault("no main content was found".to_owned()).hint(hint)),
@@ -331,7 +337,7 @@ fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault>
     }
 }
 
-/// The page for missing paths of a build that has none.
+/// The 404 page for a build that has none.
 pub(super) fn plain_not_found_page() -> Page {
     let text = "There is nothing at this address.";
     let html = format!(
@@ -348,15 +354,15 @@ pub(super) fn plain_not_found_page() -> Page {
     }
 }
 
-/// Assigns further paths to pages, each of them to the first page that asks for it.
+/// Assigns additional paths to pages. The first page that claims a path gets it.
 struct Names<'a> {
     is_taken: &'a dyn Fn(&str) -> bool,
     claimed: HashSet<String>,
 }
 
 impl Names<'_> {
-    /// The paths of a page's Markdown and of its redirects. The Markdown's main path is the first one: that
-    /// of a Markdown file in the build if there is one.
+    /// Returns the paths of a page's Markdown, and the paths that redirect to the page. The first Markdown
+    /// path is the main one. If the build contains a Markdown file for the page, it is the path of that file.
     fn assign(
         &mut self,
         page: &HtmlPage<'_>,
@@ -378,16 +384,17 @@ impl Names<'_> {
     }
 }
 
-/// The inputs that the composition of all pages has in common.
+/// The inputs of [`compose_page`] that are the same for all pages.
 struct ComposeContext<'a> {
     build: &'a BuildOptions,
     options: &'a PagesOptions,
     headers: &'a [HeaderRule],
-    /// The end of most pages' titles, to be removed.
+    /// The suffix that most pages' titles share, to be removed.
     title_end: Option<&'a str>,
 }
 
-/// The end of the titles of most pages, such as ` — Python documentation`. `None` if they have none.
+/// The suffix that the titles of most pages share, such as ` — Python documentation`. `None` if there is
+/// none.
 fn common_title_end<'a>(pages: impl ExactSizeIterator<Item = &'a Metadata>) -> Option<String> {
     let needed = (pages.len() / 2 + 1).max(MIN_REPETITIONS);
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -401,7 +408,7 @@ fn common_title_end<'a>(pages: impl ExactSizeIterator<Item = &'a Metadata>) -> O
     (count >= needed).then(|| end.to_owned())
 }
 
-/// Composes both representations of a page. `written` is the build's own Markdown of the page.
+/// Composes both representations of a page. `written` is the page's Markdown from the build, if there is any.
 fn compose_page(
     source: &HtmlPage<'_>,
     converted: &Converted,
@@ -435,7 +442,7 @@ fn compose_page(
     let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob);
     let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
     if is_not_found_page(&source.file.name) {
-        // It has no URL.
+        // The 404 page has no URL.
         metadata = Metadata { title: metadata.title, language: metadata.language, ..Metadata::default() };
         canonical.clear();
     } else {
@@ -474,8 +481,8 @@ fn compose_page(
 
 const CONTENT_SECURITY_POLICY: HeaderName = HeaderName::from_static("content-security-policy");
 
-/// The headers of HTML pages that differ from those of our own pages, because generators and their themes use
-/// features that our theme does without.
+/// The headers that a build's HTML pages get instead of those of rendered pages, because generators and their
+/// themes use features that the built-in theme does not.
 fn default_headers() -> Vec<(HeaderName, HeaderValue)> {
     let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
     vec![
@@ -484,7 +491,7 @@ fn default_headers() -> Vec<(HeaderName, HeaderValue)> {
     ]
 }
 
-/// Adds headers to a file: `headers`, and those of the rules that match `path`, which take precedence.
+/// Adds `headers` to a file, and the headers of the rules that match `path`. The rules take precedence.
 fn with_headers(
     mut file: File,
     mut headers: Vec<(HeaderName, HeaderValue)>,
@@ -519,7 +526,7 @@ fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
     Blob::new([&html[..at], element.as_bytes(), &html[at..]].concat())
 }
 
-/// The date at the start of a date and time in RFC 3339 form. `None` for other forms.
+/// The date of an RFC 3339 timestamp. `None` for other formats.
 fn date_of(text: Option<&str>) -> Option<Date> {
     text?.get(..10)?.parse().ok()
 }
@@ -545,7 +552,7 @@ impl Prebuilt {
         }
     }
 
-    /// The options of the site, in which missing texts are taken from the home page.
+    /// The site's options. A missing title or description is taken from the build's home page.
     pub fn complete(&self, options: &PagesOptions) -> PagesOptions {
         let mut options = options.clone();
         let home = self.pages.first().map(|home| home.metadata.clone()).unwrap_or_default();
@@ -570,7 +577,7 @@ impl Prebuilt {
             site.pages.extend(summary);
             for twin in twins {
                 let entry = SiteEntry::File(page.markdown.clone(), Role::Twin);
-                // The Markdown that the build contains is a file of its own until now.
+                // Markdown from the build was inserted above as an asset. Turn it into a twin.
                 match site.entries.get_mut(twin.as_str()) {
                     Some(file @ SiteEntry::File(_, Role::Asset)) => *file = entry,
                     Some(_) => {}

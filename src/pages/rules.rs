@@ -1,8 +1,9 @@
-//! Reads `_redirects` and `_headers`, in which a build tells its host about redirects and headers.
+//! Reads `_redirects` and `_headers`, the files in which a build defines redirects and response headers.
 //!
-//! The two dialects look alike and differ: Netlify's redirects default to 301, and files take precedence over
-//! them unless the status ends with `!`; those of Cloudflare Pages default to 302, and take precedence over
-//! files. A rule that this server cannot follow is a fault with its line.
+//! The dialects of Netlify and Cloudflare Pages look alike, but differ in meaning. Netlify's redirects
+//! default to 301, and files take precedence over them unless the status ends with `!`. Cloudflare's
+//! redirects default to 302, and take precedence over files. A rule that this server cannot follow is
+//! reported with its line.
 
 use http::{HeaderName, HeaderValue, StatusCode};
 
@@ -16,8 +17,8 @@ pub enum RulesDialect {
     Cloudflare,
 }
 
-/// Maximum number of rules in a file, which is Cloudflare's limit. Each request for a path without a file
-/// compares the path with every redirect.
+/// Maximum number of rules in a file, the same as Cloudflare's limit. It bounds the work for a path without a
+/// file, which is matched against each redirect that has placeholders.
 const MAX_RULES: usize = 2_100;
 
 /// Maximum length of a line in bytes.
@@ -50,16 +51,16 @@ impl RedirectRule {
     pub fn target(&self, path: &str) -> Option<String> {
         let captures = self.pattern.captures(path)?;
         let to = fill_in(&self.to, &captures);
-        // A captured text that begins with a slash must not turn a path into the name of another host.
+        // A captured value that begins with a slash must not turn a path into a URL on another host.
         Some(if to.starts_with("//") { format!("/{}", to.trim_start_matches('/')) } else { to })
     }
 }
 
-/// A path of `_headers` with its headers.
+/// A path pattern in `_headers` with its headers.
 #[derive(Debug, Clone)]
 pub(super) struct HeaderRule {
     pattern: Pattern,
-    /// A header without a value removes what earlier rules have set.
+    /// A header without a value removes the values that earlier rules have set.
     headers: Vec<(HeaderName, Option<String>)>,
     dialect: RulesDialect,
 }
@@ -94,17 +95,17 @@ struct Pattern {
     start: String,
     /// The path after the `*`; `None` if the pattern has none.
     end: Option<String>,
-    /// Whether a slash at the end of the path makes no difference.
+    /// Whether a trailing slash makes no difference.
     ignores_final_slash: bool,
 }
 
-/// The texts that the placeholders of a pattern stand for, by name. That of `*` is `splat`.
+/// The values of a pattern's placeholders, by name. The name of `*` is `splat`.
 type Captures<'a> = Vec<(&'a str, &'a str)>;
 
 impl Pattern {
     fn parse(text: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
         if !text.starts_with('/') {
-            return Err("applies to another host or is not a path: it must begin with `/`");
+            return Err("applies to another host or is not a path; paths begin with `/`");
         }
         if text.matches('*').count() > 1 {
             return Err("has more than one `*`");
@@ -117,7 +118,7 @@ impl Pattern {
         Ok(Self { start, end, ignores_final_slash: dialect == RulesDialect::Netlify })
     }
 
-    /// The texts that the placeholders stand for in `path`. `None` if the path does not match.
+    /// The values of the placeholders in `path`. `None` if the path does not match.
     fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
         let mut captures = Captures::new();
         let matches = |captures: &mut Captures<'a>, path| match &self.end {
@@ -148,7 +149,7 @@ impl Pattern {
     }
 }
 
-/// Matches the beginning of `path` with a pattern of segments, and returns the rest of the path.
+/// Matches the beginning of `path` against a pattern without `*`, and returns the rest of the path.
 fn match_segments<'a>(
     mut pattern: &'a str,
     mut path: &'a str,
@@ -189,7 +190,8 @@ fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     filled + rest
 }
 
-/// The lines of a file that contain rules, with their numbers.
+/// The lines of a file without empty lines and comments, with their line numbers. Skips and reports lines
+/// that are too long.
 fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<(usize, &'a str)> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     let mut lines: Vec<_> =
@@ -199,7 +201,7 @@ fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<
             faults.push(Fault::warning(
                 file,
                 Some(*number),
-                format!("the line is longer than {MAX_LINE} bytes"),
+                format!("the line is ignored: it is longer than {MAX_LINE} bytes"),
             ));
         }
         line.len() <= MAX_LINE
@@ -241,7 +243,7 @@ enum RuleProblem {
 }
 
 fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
-    let message = format!("`{what}` restricts who may see the page, which this server cannot do");
+    let message = format!("`{what}` restricts access to the page, which this server cannot enforce");
     Fault::error(file, Some(line), message).hint("remove the page or the rule")
 }
 
@@ -285,7 +287,7 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
     Ok(RedirectRule { pattern, to: rest[0].to_owned(), status, is_forced })
 }
 
-/// Headers that a rule must not set: the server computes them, or they would break the connection.
+/// Headers that rules cannot set, because the server controls them.
 const COMPUTED: [&str; 14] = [
     "accept-ranges",
     "age",
@@ -311,7 +313,7 @@ pub(super) fn parse_headers(
     faults: &mut Vec<Fault>,
 ) -> Vec<HeaderRule> {
     let mut rules: Vec<HeaderRule> = Vec::new();
-    // Whether the headers below an ignored path are skipped.
+    // Whether the headers that follow are skipped, because their path was ignored.
     let mut is_skipped = true;
     for (line, text) in rule_lines(text, file, faults) {
         let mut warn = |message: String| faults.push(Fault::warning(file, Some(line), message));
@@ -346,7 +348,7 @@ pub(super) fn parse_headers(
         let is_valid = value.as_deref().is_none_or(|value| HeaderValue::from_str(value).is_ok());
         match HeaderName::try_from(name) {
             Ok(name) if COMPUTED.contains(&name.as_str()) => {
-                warn(format!("`{name}` is ignored: the server sets this header itself, or never"));
+                warn(format!("`{name}` is ignored: rules cannot set this header"));
             }
             Ok(name) if is_valid => {
                 if let Some(rule) = rules.last_mut().filter(|_| !is_skipped) {
@@ -364,7 +366,7 @@ mod tests {
     use super::RulesDialect::{Cloudflare, Netlify};
     use super::*;
 
-    /// The redirect rule in a line that has no faults.
+    /// Parses a redirect rule from a line without faults.
     fn redirect(line: &str, dialect: RulesDialect) -> RedirectRule {
         let mut faults = Vec::new();
         let mut rules = parse_redirects(line, dialect, "_redirects", &mut faults);
@@ -426,7 +428,7 @@ mod tests {
             ("/a /b 404", Netlify, "_redirects:2: the rule is ignored: it has a status other"),
             ("/a /b 301!", Cloudflare, "_redirects:2: the rule is ignored: it has a status other"),
             ("/*/* /b", Cloudflare, "_redirects:2: the rule is ignored: it has more than one `*`"),
-            ("/a /b 200! Role=admin", Netlify, "_redirects:2: `Role=` restricts who may see the page"),
+            ("/a /b 200! Role=admin", Netlify, "_redirects:2: `Role=` restricts access to the page"),
         ] {
             let mut faults = Vec::new();
             assert_eq!(parse_redirects(&format!("# x\n{line}"), dialect, "_redirects", &mut faults), []);
@@ -459,7 +461,7 @@ mod tests {
     fn headers_that_the_server_computes_are_refused() {
         for (line, expected) in [
             ("  Content-Length: 1", "_headers:2: `content-length` is ignored"),
-            ("  Basic-Auth: a:b", "_headers:2: `Basic-Auth` restricts who may see the page"),
+            ("  Basic-Auth: a:b", "_headers:2: `Basic-Auth` restricts access to the page"),
             ("  No colon", "_headers:2: is not a header"),
             ("  Bad name: x", "_headers:2: is not a valid header"),
             ("https://x.example/*", "_headers:2: the rule is ignored: it applies to another host"),

@@ -134,8 +134,8 @@ impl Site {
         self.entries.get(path)
     }
 
-    /// Applies the rules of a build. Rules without placeholders become entries; the others are for paths
-    /// without an entry, and forced ones also replace the entries that they match.
+    /// Applies the rules of a build. Rules without placeholders become entries. Rules with placeholders apply
+    /// to paths without an entry, and forced ones also replace matching entries.
     pub(super) fn set_rules(&mut self, rules: Vec<RedirectRule>) {
         for (index, rule) in rules.iter().enumerate() {
             for path in rule.literal_paths() {
@@ -169,8 +169,8 @@ impl Site {
         self.rules.iter().find_map(|rule| self.follow_rule(rule, path))
     }
 
-    /// The redirect of a rule, or the entry that the rule selects. `None` if the rule does not apply, or if
-    /// the entry does not exist.
+    /// The redirect that a rule defines, or the entry that it selects. `None` if the rule does not apply, or
+    /// if the entry does not exist.
     fn follow_rule(&self, rule: &RedirectRule, path: &str) -> Option<RuleResult<'_>> {
         let to = rule.target(path)?;
         if rule.status != StatusCode::OK {
@@ -230,8 +230,8 @@ impl Site {
         self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(Arc::new(file), Role::Resource));
     }
 
-    /// Reuses the files of an earlier site, and with them their encodings, where path, headers and content
-    /// are the same.
+    /// Reuses the files of an earlier site, and with them their encodings, if path, headers and content are
+    /// the same.
     pub fn adopt(&mut self, earlier: &Site) {
         let take = |new: &mut Arc<File>, old: &Arc<File>| {
             if !Arc::ptr_eq(new, old) && new.is_like(old) {

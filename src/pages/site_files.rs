@@ -1,6 +1,6 @@
 //! Reads the files in a site's folder, except unchanged ones, and gives assets fingerprinted names.
 
-#![expect(clippy::disallowed_methods, reason = "files that changed just now are read again")]
+#![expect(clippy::disallowed_methods, reason = "the age of a file is measured with the system clock")]
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -65,7 +65,7 @@ struct FileSignature {
 }
 
 /// The resolution of the coarsest time stamps, those of FAT. A file that changed within the last two seconds
-/// may change again without getting a new time stamp, so each load reads the file until the change is older.
+/// may change again without getting a new time stamp, so every load reads such a file again.
 const COARSEST_STAMP: Duration = Duration::from_secs(2);
 
 impl FileSignature {
@@ -80,14 +80,14 @@ impl FileSignature {
     }
 }
 
-/// Whether any change of the file after `now` will also change its metadata.
+/// Whether any change to the file after `now` will also change its metadata.
 pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).ok();
     let since = since.and_then(|since| i64::try_from(since.checked_sub(COARSEST_STAMP)?.as_secs()).ok());
     since.is_some_and(|since| file.ctime() < since)
 }
 
-/// The files of the last load, by their names relative to the site's folder.
+/// The files from the last load, by their names relative to the site's or the build's folder.
 #[derive(Debug, Default)]
 pub(super) struct FileCache(HashMap<String, CachedFile>);
 
@@ -151,9 +151,9 @@ pub(super) struct SiteFiles {
     pub sources: Vec<SourceFile>,
     /// Each asset, with the path at which it is published.
     pub assets: Vec<(String, Blob)>,
-    /// Each file of `static/`, with its name relative to that folder.
+    /// Each file in `static/`, with its name relative to that folder.
     pub verbatim: Vec<(String, Blob)>,
-    /// Each file of `theme/`, with its name relative to that folder.
+    /// Each file in `theme/`, with its name relative to that folder.
     pub theme: Vec<(String, Blob)>,
 }
 
@@ -170,7 +170,7 @@ impl SiteFiles {
         let now = SystemTime::now();
         let mut tree = Self::default();
         if !folder.join("pages").is_dir() {
-            let fault = Fault::error("pages/", None, "the site's folder has no folder `pages`");
+            let fault = Fault::error("pages/", None, "the site's folder has no `pages` folder");
             faults.push(fault.hint("`frontdesk init DIR` writes a small site to start from"));
         }
         let before = std::mem::take(known);
@@ -213,7 +213,7 @@ impl SiteFiles {
     }
 }
 
-/// A file of a build.
+/// A file in a build.
 #[derive(Debug)]
 pub(super) struct BuildFile {
     /// The name relative to the build's folder.
@@ -223,14 +223,15 @@ pub(super) struct BuildFile {
     pub changed: Date,
 }
 
-/// Reads all files of a build except unchanged ones, updates the cache, and reports unreadable files.
+/// Reads all files in a build except unchanged ones, updates the cache, and reports unreadable files.
 pub(super) fn read_build(folder: &Path, known: &mut FileCache, faults: &mut Vec<Fault>) -> Vec<BuildFile> {
     let now = SystemTime::now();
     let before = std::mem::take(known);
     let published: Vec<PathBuf> = folder.canonicalize().into_iter().collect();
     let mut unlisted = Vec::new();
     let found = list_files(folder, "", &published, &mut unlisted);
-    // The build is served without what cannot be published, such as links to files of the system.
+    // Report warnings instead of errors: the build is served without the files that cannot be published, such
+    // as symbolic links to system files.
     faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));
     let read =
         in_parallel(&found, |file| read_file(file, &file.name, Purpose::Verbatim, before.0.get(&file.name)));
@@ -251,7 +252,8 @@ pub(super) fn read_build(folder: &Path, known: &mut FileCache, faults: &mut Vec<
     files
 }
 
-/// Reads a file unless it is unchanged. Returns its content, and also the text of a source that was read.
+/// Reads a file unless it is unchanged. Returns its content, and the text if the file is a source and was
+/// read.
 fn read_file(
     file: &FoundFile,
     place: &str,
@@ -261,7 +263,7 @@ fn read_file(
     if purpose == Purpose::None {
         let fault = Fault::warning(place, None, "is not published");
         return Err(fault.hint(
-            "images, audio and video may be in the folders of pages; put other files into assets/ or static/",
+            "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/",
         ));
     }
     let is_same = |seen: &&CachedFile| seen.settled && seen.signature == FileSignature::new(&file.metadata);
@@ -287,8 +289,8 @@ fn read_file(
     }
 }
 
-/// Whether a file in a page's folder is media that pages can show. Other files there, such as notes and
-/// backups, are not published.
+/// Whether a file in `pages/` or `posts/` is a media file that pages can show. Other files there, such as
+/// notes and backups, are not published.
 fn is_media_file(name: &str) -> bool {
     let kind = media_type(name);
     ["image/", "audio/", "video/"].iter().any(|shown| kind.starts_with(shown)) || kind == "application/pdf"
@@ -340,12 +342,12 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
             let leads_to = is_link.then(|| file.canonicalize());
             let is_inside = |real: &Path| published.iter().any(|part| real.starts_with(part));
             if let Some(Err(_)) = &leads_to {
-                faults.push(error(&file, "the symbolic link leads nowhere".to_owned()));
+                faults.push(error(&file, "the symbolic link is broken".to_owned()));
             } else if leads_to
                 .is_some_and(|real| !real.is_ok_and(|real| is_inside(&real) && !is_hidden(&real, published)))
             {
                 let place = relative_name(root, &file);
-                faults.push(outside_link_fault(&place, "the folders that are published"));
+                faults.push(outside_link_fault(&place, "the published folders"));
             } else if kind.is_some_and(|kind| kind.is_dir()) || (is_link && file.is_dir()) {
                 folders.push(file);
             } else if let Some(metadata) =
@@ -357,7 +359,8 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
                 }
             } else {
                 let mebibytes = MAX_FILE_BYTES >> 20;
-                faults.push(error(&file, format!("is not a regular file of at most {mebibytes} MiB")));
+                faults
+                    .push(error(&file, format!("is not a regular file, or is larger than {mebibytes} MiB")));
             }
         }
     }
@@ -376,8 +379,8 @@ fn is_hidden(real: &Path, published: &[PathBuf]) -> bool {
 }
 
 fn outside_link_fault(place: &str, boundary: &str) -> Fault {
-    Fault::error(place, None, format!("the symbolic link leads out of {boundary}"))
-        .hint("copy the file into it")
+    Fault::error(place, None, format!("the symbolic link points outside {boundary}"))
+        .hint("replace the link with a copy of its target")
 }
 
 fn relative_name(root: &Path, file: &Path) -> String {
@@ -408,7 +411,7 @@ pub(super) fn name_assets<'a>(
 ) -> (Vec<Asset>, BTreeMap<String, String>) {
     let themed = theme.asset_files().map(|(name, blob)| (path::public_path(&format!("assets/{name}")), blob));
     let own = files.map(|(path, blob)| (path.clone(), blob));
-    // The operator's assets come last, so that they replace those of the theme.
+    // The operator's assets come last, so that they replace the theme's assets.
     let all: BTreeMap<String, &Blob> = themed.chain(own).collect();
     let assets: Vec<Asset> = all
         .into_iter()
@@ -468,7 +471,7 @@ mod tests {
         check("../assets", &["a.txt", "link/b.txt"], None);
         // A link to the folder that contains it.
         check(".", &["a.txt"], None);
-        let out = Some("static/link: the symbolic link leads out of the folders that are published");
+        let out = Some("static/link: the symbolic link points outside the published folders");
         for target in [
             "OUTSIDE/secret",
             "OUTSIDE",
@@ -481,8 +484,8 @@ mod tests {
         ] {
             check(target, &["a.txt"], out);
         }
-        check("../none", &["a.txt"], Some("static/link: the symbolic link leads nowhere"));
-        check("link", &["a.txt"], Some("static/link: the symbolic link leads nowhere"));
+        check("../none", &["a.txt"], Some("static/link: the symbolic link is broken"));
+        check("link", &["a.txt"], Some("static/link: the symbolic link is broken"));
     }
 
     #[test]
@@ -495,6 +498,6 @@ mod tests {
         let mut faults = Vec::new();
         assert!(SiteFiles::read(folder.path(), &mut FileCache::default(), &mut faults).verbatim.is_empty());
         assert_eq!(faults.len(), 1);
-        assert!(faults[0].to_string().contains("static: the symbolic link leads out of the site's folder"));
+        assert!(faults[0].to_string().contains("static: the symbolic link points outside the site's folder"));
     }
 }

@@ -60,7 +60,8 @@ pub struct CompiledTheme {
 }
 
 impl Theme {
-    /// The built-in theme, in which `overrides` (name in the theme's folder, content) replace files.
+    /// The built-in theme with `overrides`: files, by their names in the theme's folder, that replace
+    /// built-in files or are added to them.
     pub fn new(overrides: impl IntoIterator<Item = (String, Blob)>) -> Self {
         let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), Blob::new(text.as_bytes())));
         Self { files: built_in.chain(overrides).collect() }
@@ -95,8 +96,8 @@ impl Theme {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
-        // The engine's default escaping also escapes `/`, so programs that search for URLs would not find the
-        // links.
+        // The engine's default formatter also escapes `/`, so programs that search the HTML for URLs would
+        // not find any.
         environment.set_formatter(|output, _, value| {
             let text =
                 if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
@@ -129,7 +130,7 @@ fn is_template(name: &str) -> bool {
 
 /// Converts a template engine's error into a fault with the template's file and line.
 pub fn template_fault(error: &Error) -> Fault {
-    // The outer errors name the lines that include the faulty template.
+    // Report the innermost error, because the outer ones name the lines that include the faulty template.
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
     let place = causes.filter_map(|cause| cause.downcast_ref::<Error>()).last().unwrap_or(error);
     let name = place.name().unwrap_or("template");

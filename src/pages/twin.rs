@@ -131,7 +131,7 @@ pub fn escape_brackets(text: &str) -> String {
 }
 
 /// Converts a link that was resolved for HTML to an absolute link. `page` is the URL of the page that
-/// contains it.
+/// contains the link.
 pub(super) fn make_absolute(href: &str, base: &str, page: &str) -> String {
     match href.as_bytes().first() {
         Some(b'/') if !href.starts_with("//") => format!("{base}{href}"),

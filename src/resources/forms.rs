@@ -1,4 +1,4 @@
-//! Describes the forms for templates and in Markdown, based on the same definitions as validation.
+//! Describes the forms for templates and in Markdown, using the same definitions as validation.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::pages;
 /// An instruction for agents, included in every description of the forms.
 pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
 
-/// The forms as pages show them.
+/// The forms as shown on pages.
 pub fn page_forms(base_url: &str) -> Vec<pages::PageForm> {
     FORMS
         .iter()

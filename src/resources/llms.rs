@@ -1,5 +1,5 @@
 //! `/llms.txt`, a guide to the site for language models (llmstxt.org), and `/llms-full.txt`, which contains
-//! all pages. The guide of a large site is divided: it links to the guides of folders, such as
+//! all pages. The guide to a large site is divided: it links to the guides to folders, such as
 //! `/docs/llms.txt`.
 
 use std::collections::BTreeMap;
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use super::text::list_item;
 use crate::pages::{PageSummary, PagesOptions, Site, escape_brackets};
 
-/// Maximum length of the lists in a guide in characters. With its introduction and links, a guide has fewer
-/// than 50,000 characters, so that it fits into a model's context.
+/// Maximum length of the lists in a guide, in characters. With its introduction and links, a guide stays
+/// below 50,000 characters, so that it fits into a model's context.
 const MAX_LISTED: usize = 40_000;
 
-/// Builds `llms.txt`: a heading, a summary, and lists of links to the Markdown of each page. Returns its
-/// percent-encoded path and its text, and the same for each further guide that it links to.
+/// Builds `llms.txt`: a heading, a summary, and lists of links to the Markdown of each page. Returns the
+/// percent-encoded path and the text of `llms.txt`, followed by those of each further guide.
 pub(super) fn build_guides(pages: &[PageSummary], options: &PagesOptions) -> Vec<(String, String)> {
     let base = &options.base_url;
     let introduction = format!(
@@ -33,8 +33,8 @@ pub(super) fn build_guides(pages: &[PageSummary], options: &PagesOptions) -> Vec
     guides
 }
 
-/// Adds the guide of a folder, which begins with `introduction`. If it cannot list all pages itself, adds
-/// guides of its folders, too.
+/// Adds the guide to a folder, beginning with `introduction`. If the list of pages is too long for one guide,
+/// also adds guides to subfolders.
 fn add_guides(
     guides: &mut Vec<(String, String)>,
     options: &PagesOptions,
@@ -45,7 +45,7 @@ fn add_guides(
     let base = &options.base_url;
     let line = |page: &PageSummary| list_item(base, &page.twin, page);
     let length: usize = pages.iter().map(|page| line(page).chars().count()).sum();
-    // The length of the path of the folder below this one that contains the page; zero if there is none.
+    // The length of the path of the subfolder that contains the page; zero if the page is not in a subfolder.
     let folder_of = |page: &PageSummary| {
         let end = page.path.strip_prefix(folder).and_then(|rest| rest.find('/'));
         end.map_or(0, |at| folder.len() + at + 1)
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// The guides of a site with pages at these paths.
+    /// The guides to a site with pages at these paths.
     fn guides_of(paths: impl Iterator<Item = String>) -> Vec<(String, String)> {
         let page = |(number, path): (usize, String)| PageSummary {
             twin: format!("{}.md", path.trim_end_matches('/')),
@@ -148,7 +148,8 @@ mod tests {
         build_guides(&pages, &PagesOptions { base_url, ..PagesOptions::default() })
     }
 
-    /// Checks that the guides are short and list each page once, and that links lead to all of them.
+    /// Checks that the guides are short and list each page once, and that each guide is linked from another
+    /// one.
     fn check(guides: &[(String, String)], pages: usize) {
         let listed: Vec<&str> = guides.iter().flat_map(|(_, text)| text.lines()).collect();
         let listed: Vec<_> = listed.iter().filter(|line| line.contains(".md): What it is about")).collect();

@@ -1,4 +1,5 @@
-//! `/openapi.json`: describes the two forms (OpenAPI 3.1.0), based on the same definitions as validation.
+//! `/openapi.json`: describes the two forms (OpenAPI 3.1.0), generated from the definitions that validation
+//! uses.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

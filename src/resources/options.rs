@@ -1,6 +1,6 @@
-//! The options of the generated resources.
+//! Options for the generated resources.
 
-/// The options that only resources need, in addition to those of the site.
+/// The options that only the generated resources need, in addition to the site's options.
 #[derive(Debug, Clone, Default)]
 pub struct ResourceOptions {
     /// The e-mail address for vulnerability reports. If it is empty, there is no `security.txt`.
@@ -17,7 +17,7 @@ pub struct ResourceOptions {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ContentSignals {
     pub search: Option<bool>,
-    /// Whether pages may be used as input for an answer.
+    /// Whether pages may be used as input for AI answers.
     pub ai_input: Option<bool>,
     pub ai_train: Option<bool>,
 }

@@ -2,7 +2,7 @@
 
 use super::options::ContentSignals;
 
-/// Crawlers that build search indexes or fetch pages for an answer.
+/// Crawlers that build search indexes, or fetch pages to answer a user.
 const ASSISTANTS: [&str; 9] = [
     "OAI-SearchBot",
     "ChatGPT-User",
@@ -29,7 +29,7 @@ const TRAINERS: [&str; 8] = [
 ];
 
 /// Builds `robots.txt`. Crawlers may fetch everything except the forms' endpoints, unless the operator's
-/// signals forbid it.
+/// signals exclude them.
 pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> String {
     let said: Vec<String> =
         [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]

@@ -41,7 +41,7 @@ pub(super) fn to_xml(pages: &[PageSummary], options: &PagesOptions) -> String {
     list_as_xml("urlset", "url", &options.base_url, pages)
 }
 
-/// Formats paths and the dates of their last change as XML elements `entry` in an element `root`.
+/// Formats paths and the dates of their last change as `entry` elements in a `root` element.
 fn list_as_xml(
     root: &str,
     entry: &str,

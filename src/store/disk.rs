@@ -1,4 +1,4 @@
-//! Measures free space on the inbox's disk, and limits the size of submissions when it is low.
+//! Measures free space on the inbox's disk, and limits the size of submissions when space is low.
 //!
 //! A thread samples the file system once a second, so requests only read a flag, and a file system that hangs
 //! blocks only that thread.
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::store::url::DatabaseUrl;
 
-/// The longest body in bytes that is accepted when space is low.
+/// The maximum size of a request body when space is low, in bytes.
 pub const SMALL_BODY_BYTES: usize = 4 * 1024;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub enum MinFree {
 }
 
 impl MinFree {
-    /// The reserve in bytes on a file system of this size.
+    /// The reserve for a file system of `size` bytes, in bytes.
     pub fn bytes(self, size: u64) -> u64 {
         match self {
             MinFree::Auto => AUTO_MOST.min(size / AUTO_SHARE),
@@ -105,7 +105,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// Formats a number of bytes in the largest unit that is not larger than the number, with one decimal.
+/// Formats a number of bytes in the largest unit that does not exceed it, with one decimal place.
 fn format_bytes(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.into_iter().find(|(unit, _)| bytes >= *unit) {
@@ -143,8 +143,8 @@ impl DiskMonitor {
         DiskMonitor { folder, state, is_low: AtomicBool::new(false) }
     }
 
-    /// Samples the file system of `folder` now, and then once a second on a thread that ends with the
-    /// monitor.
+    /// Samples the file system of `folder` now, and then once a second on a thread that ends when the monitor
+    /// is dropped.
     pub fn start(folder: PathBuf, min_free: MinFree) -> io::Result<Arc<DiskMonitor>> {
         let monitor = Arc::new(DiskMonitor::new(folder, min_free));
         monitor.sample();
@@ -159,7 +159,7 @@ impl DiskMonitor {
         Ok(monitor)
     }
 
-    /// Replaces the reserve, with effect from the next sample.
+    /// Changes the reserve, starting with the next sample.
     pub fn reconfigure(&self, min_free: MinFree) {
         self.lock_state().min_free = min_free;
     }
@@ -179,7 +179,7 @@ impl DiskMonitor {
     fn sample(&self) {
         match Space::sample(&self.folder) {
             Ok(space) => self.record_sample(space),
-            // For example, the folder was removed: the writer logs that and refuses submissions.
+            // If the folder was removed, for example, the writer logs that and refuses submissions.
             Err(_) => self.lock_state().last = None,
         }
     }

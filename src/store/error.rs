@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::postgres::server::Server;
 use super::url::DatabaseUrl;
 
-/// Why an operation of the store failed. No variant contains visitors' data.
+/// Why an operation on the store failed. No variant contains visitors' data.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("too many submissions are waiting to be written")]
@@ -23,7 +23,7 @@ pub enum StoreError {
         "{url} was created by a newer version of frontdesk (layout {found}; this version supports up to {known})"
     )]
     TooNew { url: DatabaseUrl, found: i64, known: i64 },
-    #[error("{0} has an older layout; the server migrates it when it starts")]
+    #[error("{0} has an older layout; starting the server migrates it")]
     TooOld(DatabaseUrl),
     /// The database does not guarantee that its commits are synced, for instance because its file system does
     /// not support shared memory.
@@ -42,7 +42,7 @@ pub enum StoreError {
     ReadOnly,
     #[error("a submission could not be encrypted")]
     NotSealed,
-    /// A row of the intake is faulty, so a retry would not help. Contains the cause.
+    /// A row in the intake is faulty, so a retry would not help. Contains the cause.
     #[error("a submission cannot be processed: {0}")]
     Unprocessable(String),
     #[error("the inbox is damaged: {0}")]

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use uuid::{ContextV7, Uuid};
 
-/// Generates ids. Different generators generate different ids.
+/// Generates ids that differ from those of any other generator.
 #[derive(Default)]
 pub(super) struct Ids(ContextV7);
 

@@ -1,8 +1,8 @@
-//! Locks an inbox for one process, so that no other process can replace it in the meantime.
+//! Locks an inbox for one process, so that no other process can replace the inbox in the meantime.
 //!
 //! This is an advisory lock (`flock`) on a separate file beside the database, `inbox.sqlite-lock`: SQLite
 //! takes and releases its own locks on the database all the time, and a lock on a replaced file would have no
-//! effect. The file remains; the lock ends with the process.
+//! effect. The lock file is never removed; the lock ends with the process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -42,7 +42,7 @@ impl Lock {
         }
     }
 
-    /// Whether the lock is still held. A lost connection loses the lock.
+    /// Whether the lock is still held. The server releases it when the connection is lost.
     pub fn is_held(&self) -> bool {
         match self {
             Lock::File { .. } => true,

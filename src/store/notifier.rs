@@ -1,7 +1,7 @@
 //! Notifies other processes of commits.
 //!
-//! A process that has committed to a SQLite file updates the file's time stamps. Listeners watch the time
-//! stamps with inotify, or check them twice a second if the kernel has no inotify instance or watch left.
+//! A process that has committed to a SQLite file updates the file's timestamps. Listeners watch the
+//! timestamps with inotify, or check them twice a second if no inotify instance or watch is available.
 //! Listeners never open the file, because closing it would drop the locks that SQLite holds on it.
 //!
 //! With PostgreSQL, processes use NOTIFY and LISTEN.
@@ -30,7 +30,8 @@ use super::url::DatabaseUrl;
 
 /// Notifies the listeners of a SQLite file.
 pub(super) fn notify(database: &Path) {
-    // Set both time stamps: SQLite's own writes change only the modification time.
+    // Set both timestamps: inotify reports that as `ATTRIB`, the event that listeners watch for. It does not
+    // report SQLite's own writes that way.
     let now = Timestamps {
         last_access: rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
         last_modification: rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
@@ -39,7 +40,7 @@ pub(super) fn notify(database: &Path) {
     let _ = utimensat(CWD, database, &now, AtFlags::empty());
 }
 
-/// How often the time stamps are checked without inotify.
+/// How often the timestamps are checked without inotify.
 const STAMP_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Listens for commits by any process.
@@ -57,9 +58,8 @@ impl ChangeListener {
         }
     }
 
-    /// Waits until there has been a commit since the last call, or until the timeout. Returns whether there
-    /// may have been one. With PostgreSQL, this also returns true at intervals, because not every commit is
-    /// announced.
+    /// Waits for a commit since the last call, or until the timeout. Returns whether there may have been one.
+    /// With PostgreSQL, this also returns true at intervals, because not every commit is announced.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
             ChangeListener::File(listener) => listener.wait(timeout),
@@ -117,10 +117,10 @@ impl ServerListener {
     }
 }
 
-/// Watches the time stamps of a file.
+/// Watches the timestamps of a file.
 pub(crate) struct FileListener {
     database: PathBuf,
-    /// `None` if all inotify instances of the user are in use; by default the kernel allows 128.
+    /// `None` if the user has no inotify instance left; by default, the kernel allows 128.
     inotify: Option<OwnedFd>,
     watch: Option<i32>,
     /// The inode and the modification time at the last check.
@@ -146,7 +146,7 @@ impl FileListener {
         Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec()))
     }
 
-    /// Watches the file that currently has the name: another file may have replaced the watched one.
+    /// Watches the file that is currently at the path: it may have replaced the file watched so far.
     fn watch_file(&mut self) {
         let Some(inotify) = &self.inotify else { return };
         let flags =
@@ -155,7 +155,7 @@ impl FileListener {
         if self.watch != found
             && let Some(former) = self.watch
         {
-            // The watch may have been removed with its file.
+            // This fails if the watch was removed together with its file.
             let _ = inotify::remove_watch(inotify, former);
         }
         self.watch = found;
@@ -175,7 +175,7 @@ impl FileListener {
                         Err(_) => self.check_stamp(left),
                     }
                 }
-                // A file that does not exist yet cannot be watched.
+                // There is no inotify instance, or the file cannot be watched: it may not exist yet.
                 _ => self.check_stamp(left),
             };
             if heard || Instant::now() >= deadline {
@@ -185,7 +185,7 @@ impl FileListener {
         }
     }
 
-    /// Returns whether the time stamp has changed since the last check. Otherwise waits up to `left` and
+    /// Returns whether the timestamp has changed since the last check. Otherwise waits up to `left` and
     /// checks again.
     fn check_stamp(&self, left: Duration) -> bool {
         if self.read_stamp() != self.seen {
@@ -207,7 +207,7 @@ fn drain_events(inotify: &OwnedFd) -> bool {
     heard
 }
 
-/// Notifies `told` of each commit, from a separate thread, until all other references to `told` are dropped.
+/// Starts a thread that notifies `told` of commits until all other references to `told` are dropped.
 pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<()> {
     /// How long the thread may outlive its receiver.
     const RECEIVER_CHECK_INTERVAL: Duration = Duration::from_mins(1);
@@ -238,7 +238,7 @@ mod tests {
         for listen in [FileListener::listen, |path: &Path| FileListener::with_inotify(path, None)] {
             let mut listener = listen(&path);
             assert!(!listener.wait(Duration::from_millis(1)));
-            // A time stamp has the resolution of the kernel's tick.
+            // Wait for a kernel tick, which is the resolution of timestamps.
             std::thread::sleep(Duration::from_millis(20));
             for _ in 0..500 {
                 notify(&path);

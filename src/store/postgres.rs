@@ -35,7 +35,7 @@ const LAYOUT: i64 = 5;
 /// update.
 const READABLE_FROM: i64 = 3;
 
-/// Options for the writer, whose statements visitors wait for.
+/// Options for the writer. Visitors wait for its statements.
 const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };
 /// Options for the operator's changes, which may affect all rows.
 const EDITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_mins(5) };
@@ -70,7 +70,7 @@ pub(super) fn open_or_create(server: &Server) -> Result<PgConnection, StoreError
 /// How long the server may take to end an abandoned session.
 const ABANDONED_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The lock that marks the inbox as in use. All users of the inbox share it.
+/// The key of the lock that marks the inbox as in use. All processes that use the inbox share the lock.
 const IN_USE: &str = "hashtextextended('frontdesk in use ' || current_schema(), 0)";
 
 /// Marks the inbox as in use. Fails with [`StoreError::Locked`] while it is being copied to another database.
@@ -79,8 +79,8 @@ fn mark_in_use(sql: &dyn Sql) -> Result<(), StoreError> {
     if is_taken { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Locks the inbox exclusively for as long as the connection lasts, even while it is idle. Returns whether it
-/// succeeded.
+/// Locks the inbox exclusively for as long as the connection lasts, even while the connection is idle.
+/// Returns whether the lock was acquired.
 pub(super) fn lock_exclusively(connection: &PgConnection) -> Result<bool, StoreError> {
     connection.run_statements("SET idle_in_transaction_session_timeout = 0")?;
     lock_with_retries(connection, &format!("SELECT pg_try_advisory_lock({IN_USE})"))
@@ -138,7 +138,8 @@ fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     }
 }
 
-/// Fixes the session's durability settings, so that later changes to the server's settings do not affect it.
+/// Fails unless commits are durable. Fixes `synchronous_commit` for this session, so that later changes to
+/// the server's configuration do not affect it.
 fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
     for setting in ["fsync", "synchronous_commit"] {
         let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;

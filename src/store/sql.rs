@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 
-/// A trivial change, which tests whether writes succeed.
+/// An update that changes nothing, which tests whether the database accepts writes.
 pub(super) const TOUCH: &str = "UPDATE meta SET value = value WHERE name = 'secret'";
 
 /// A connection to a database, or a transaction on it.
@@ -32,7 +32,7 @@ pub(crate) trait Sql: Send {
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
     /// Inserts rows. `into` names the table and its columns, `columns` is the number of columns, and `values`
-    /// holds the rows one after the other.
+    /// holds the values of all rows, row by row.
     fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError>;
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// The clause that locks the rows of a query. Empty for SQLite, which has one writer.
+    /// The clause that locks the rows that a query returns. Empty for SQLite, which allows only one writer.
     pub(super) fn row_lock_clause(self) -> &'static str {
         if self == Dialect::Postgres { "FOR UPDATE" } else { "" }
     }
@@ -53,7 +53,7 @@ impl Dialect {
         if self == Dialect::Postgres { "FOR UPDATE SKIP LOCKED" } else { "" }
     }
 
-    /// A table for a `FROM` clause, with the partial index that SQLite is to use. PostgreSQL chooses an index
+    /// A table for a `FROM` clause. Makes SQLite use the given index; PostgreSQL always chooses an index
     /// itself.
     pub(super) fn table_with_index(self, table: &str, index: &str) -> String {
         match self {
@@ -62,7 +62,7 @@ impl Dialect {
         }
     }
 
-    /// A table expression with one row for each of screening's reasons, from the column `reasons` of `table`.
+    /// A table expression that yields one row for each screening reason in the column `reasons` of `table`.
     pub(super) fn reasons_table(self, table: &str) -> String {
         match self {
             Dialect::Sqlite => format!("json_each({table}.reasons)"),
@@ -87,8 +87,9 @@ impl dyn Sql + '_ {
         Ok(!self.query(sql, values)?.is_empty())
     }
 
-    /// Reads the rows in which a column has one of the values `keys`. `select` ends with the column's name.
-    /// The keys must be sorted. Rows are returned, and locked with `lock`, in that order.
+    /// Reads the rows in which a column has one of the values `keys`. `select` must end with the column's
+    /// name, and `keys` must be sorted. Rows are returned in the order of the keys, and locked in that order
+    /// with the clause `lock`.
     pub(super) fn query_in(
         &self,
         select: &str,
@@ -104,8 +105,8 @@ impl dyn Sql + '_ {
     }
 
     /// Executes a statement on the rows in which a column has one of the values `keys`, and returns the
-    /// number of affected rows. `statement` ends with the column's name; `values` are for its own parameters,
-    /// which are numbered from 1.
+    /// number of affected rows. `statement` must end with the column's name. `values` are the statement's
+    /// other parameters, numbered from 1.
     pub(super) fn execute_in(
         &self,
         statement: &str,
@@ -119,7 +120,7 @@ impl dyn Sql + '_ {
         Ok(count)
     }
 
-    /// Executes `change` in a transaction: commits it, or rolls it back after an error.
+    /// Runs `change` in a transaction. Commits it on success and rolls it back on error.
     pub(super) fn transaction<T>(
         &self,
         change: impl FnOnce() -> Result<T, StoreError>,
@@ -131,8 +132,8 @@ impl dyn Sql + '_ {
         };
         self.execute(begin, &[])?;
         let done = change().and_then(|found| self.execute("COMMIT", &[]).map(|_| found));
-        // A server that did not reply in time would not reply to a rollback either, and the caller has waited
-        // long enough.
+        // Do not roll back if the server did not reply in time: it would not reply to the rollback either,
+        // and the caller has waited long enough.
         if done.as_ref().is_err_and(|error| !matches!(error, StoreError::Unreachable { .. })) {
             // If this fails, the connection is unusable, and the database rolls back on its own.
             let _ = self.execute("ROLLBACK", &[]);
@@ -140,7 +141,7 @@ impl dyn Sql + '_ {
         done
     }
 
-    /// Executes queries that all see the same state of the database.
+    /// Runs queries that all see the same snapshot of the database.
     pub(super) fn snapshot<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let begin = match self.dialect() {
             Dialect::Sqlite => "BEGIN",
@@ -153,11 +154,12 @@ impl dyn Sql + '_ {
     }
 }
 
-/// The possible numbers of rows in one statement. There are only a few, so that the statements stay prepared.
+/// The numbers of rows or keys that one statement may have. There are only a few, so that prepared statements
+/// are reused.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
-/// Splits keys into `IN` lists, each with the statement's parameters: `values`, then the keys. A list is
-/// padded with its last key to one of a few sizes, so that few statements are prepared.
+/// Splits keys into `IN` lists, each with all parameters of its statement: `values`, then the keys. Pads each
+/// list to one of a few sizes by repeating its last key, so that few statements are prepared.
 fn parameter_lists<'a>(
     keys: &'a [[u8; 16]],
     values: &'a [Value<'a>],
@@ -174,14 +176,14 @@ fn parameter_lists<'a>(
     })
 }
 
-/// Pads up to 64 keys with the last one to one of a few sizes.
+/// Pads up to 64 keys to one of the sizes in [`ROWS_AT_A_TIME`] by repeating the last key.
 fn pad_keys(keys: &[[u8; 16]]) -> Vec<&[u8; 16]> {
     let size = ROWS_AT_A_TIME.into_iter().rfind(|size| *size >= keys.len()).unwrap_or(keys.len());
     let missing = keys.last().into_iter().cycle().take(size - keys.len());
     keys.iter().chain(missing).collect()
 }
 
-/// The placeholders for rows of values. For two rows of two columns: `(?1, ?2), (?3, ?4)`.
+/// The placeholders for several rows of values. For two rows of two columns: `(?1, ?2), (?3, ?4)`.
 pub(super) fn placeholders(rows: usize, columns: usize) -> String {
     let mut text = String::with_capacity(rows * columns * 6);
     for number in 1..=rows * columns {
@@ -201,7 +203,7 @@ pub(crate) enum Value<'a> {
     Null,
     Integer(i64),
     Text(&'a str),
-    /// Bytes, or an id as 16 bytes.
+    /// Bytes, or the 16 bytes of an id.
     Blob(&'a [u8]),
 }
 
@@ -218,7 +220,7 @@ macro_rules! values {
 }
 pub(super) use values;
 
-/// Converts values to the parameters of a statement that was composed at run time.
+/// Converts values to parameters for a statement that was composed at run time.
 pub(super) fn bind_all(values: &[Cell]) -> Vec<Value<'_>> {
     values.iter().map(Bind::bind).collect()
 }
@@ -284,7 +286,7 @@ pub(crate) enum Cell {
 }
 
 impl Row {
-    /// The value in a column, counted from 0. Fails if the value has another type.
+    /// The value in a column, counted from 0. Fails if the column is missing or has a different type.
     pub(super) fn get<T: Read>(&self, column: usize) -> Result<T, StoreError> {
         self.0.get(column).and_then(T::read).ok_or(StoreError::Damaged("a row has the wrong shape"))
     }
@@ -297,7 +299,7 @@ impl Row {
         }
     }
 
-    /// The count in a column, which is never negative.
+    /// The count in a column. Reads a negative number as zero.
     pub(super) fn count(&self, column: usize) -> Result<usize, StoreError> {
         Ok(usize::try_from(self.get::<i64>(column)?).unwrap_or_default())
     }

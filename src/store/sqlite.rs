@@ -49,14 +49,14 @@ const OLDEST_LAYOUT: i64 = 3;
 const APPLICATION_ID: i64 = 0x4644_534b;
 /// How long to wait for another program's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// The size of the cache of prepared statements. It exceeds the number of different statements.
+/// The capacity of the prepared statement cache. It exceeds the number of different statements.
 pub(super) const STATEMENTS: usize = 64;
-/// The maximum size in bytes of the texts and blobs in one `INSERT`. A single row may exceed it.
+/// The maximum total size of the strings and blobs in one `INSERT`, in bytes. A single row may exceed it.
 const STATEMENT_BYTES: usize = 256 * 1024;
-/// The size of the log in pages of 4 KiB at which SQLite copies it into the database within a commit.
-/// `copier.rs` normally copies it earlier.
+/// The size of the log, in pages of 4 KiB, at which SQLite copies the log into the database within a commit.
+/// Normally, `copier.rs` has copied it before that.
 const CHECKPOINT_PAGES: i64 = 16_384;
-/// The size to which the log's file is truncated after a checkpoint.
+/// The size to which SQLite truncates the log file after a checkpoint, in bytes.
 const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
 
 /// A database that is open for writing.
@@ -91,7 +91,7 @@ impl SqliteWriter {
     /// trivial change to test whether writes succeed. If stored data make a change impossible, only that
     /// change fails.
     ///
-    /// A failed commit may have reached the disk, and may reappear when the database is reopened. Its
+    /// A failed commit may have reached the disk, and may take effect when the database is reopened. Its
     /// submissions stay in `unresolved`, and the next successful transaction removes them, because they were
     /// not confirmed.
     pub(super) fn commit(
@@ -115,7 +115,8 @@ impl SqliteWriter {
         let sure = unresolved.len();
         unresolved.extend(accepted.iter().map(|id| UnresolvedCommit { id: *id, backend: None }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
-            // A commit that fails because of a full disk or a lock has not taken effect.
+            // If the disk was full or the database was locked, the commit has not taken effect, so there is
+            // nothing to remove.
             if matches!(error, StoreError::Full | StoreError::Locked) {
                 unresolved.truncate(sure);
             }
@@ -215,7 +216,7 @@ impl Sql for Connection {
     }
 }
 
-/// The size of a text or blob in bytes.
+/// The size of a string or blob in bytes; 0 for other values.
 fn size_in_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Null | Value::Integer(_) => 0,
@@ -236,7 +237,7 @@ impl ToSql for Value<'_> {
 }
 
 impl From<ValueRef<'_>> for Cell {
-    /// Maps invalid UTF-8 and floating-point numbers to blobs, because frontdesk never writes them.
+    /// Maps invalid UTF-8 and floating-point numbers, neither of which frontdesk writes, to blobs.
     fn from(value: ValueRef<'_>) -> Cell {
         match value {
             ValueRef::Null => Cell::Null,
@@ -267,8 +268,8 @@ pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connectio
     Ok((connection, secret))
 }
 
-/// Opens a database of the current or an earlier layout read-only, and returns its layout. Without a running
-/// server, this works only if the database's log can be created beside it.
+/// Opens a database with the current or an earlier layout read-only, and returns its layout. Without a
+/// running server, this works only if the database's log can be created beside it.
 pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
     open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY_TIMEOUT).map_err(|error| match error {
         StoreError::Database { code, reason } if code & 0xff == ffi::SQLITE_CANTOPEN => {
@@ -304,7 +305,7 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     enable_stable_plans(&connection)?;
     connection.pragma_update(None, "trusted_schema", "off")?;
-    // Overwrite removed data.
+    // Overwrite removed data with zeros.
     connection.pragma_update(None, "secure_delete", "on")?;
     Ok(connection)
 }
@@ -316,8 +317,8 @@ pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// The layout of the database; `None` for an empty one. Fails for another program's database, before anything
-/// is changed.
+/// The layout of the database; `None` if it is empty. Fails if another program created the database, before
+/// anything is changed.
 fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
     // A single statement reads a consistent state, even while another process creates the tables.
     let state = connection.query_row(
@@ -341,10 +342,10 @@ fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, Stor
     }
 }
 
-/// Syncs all writes to the medium.
+/// Makes SQLite sync all writes to stable storage.
 fn enable_full_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "full")?;
-    // On macOS, fsync stops at the drive's cache.
+    // On macOS, `fsync` does not flush the drive's cache.
     connection.pragma_update(None, "fullfsync", "on")?;
     connection.pragma_update(None, "checkpoint_fullfsync", "on")
 }
@@ -368,7 +369,8 @@ fn make_durable(connection: &Connection) -> Result<(), StoreError> {
 
 /// Switches to write-ahead logging and returns the resulting mode.
 ///
-/// SQLite does not wait for locks here, so two processes that create the same database at once need a loop.
+/// Retries while the database is locked, because SQLite does not wait here: two processes may create the same
+/// database at once.
 fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     let started = Instant::now();
     loop {
@@ -385,15 +387,15 @@ fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-/// Copies as much of the log as possible into the database without waiting, syncs it, and returns the number
-/// of copied pages.
+/// Copies as much of the log as possible into the database without waiting, syncs the database, and returns
+/// the number of copied pages.
 fn checkpoint_passively(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
 }
 
 /// Creates the tables, or migrates them to the current layout.
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    // A migration may replace a table while other rows refer to it.
+    // A migration may replace a table while rows of other tables refer to it.
     connection.pragma_update(None, "foreign_keys", "off")?;
     let migrated = migrate_in_transaction(connection);
     connection.pragma_update(None, "foreign_keys", "on")?;
@@ -420,7 +422,7 @@ fn migrate_in_transaction(connection: &mut Connection) -> Result<(), StoreError>
 }
 
 impl From<rusqlite::Error> for StoreError {
-    /// Keeps the result code only: the message could quote data.
+    /// Keeps only the result code, because the message could quote data.
     fn from(error: rusqlite::Error) -> StoreError {
         let Some(error) = error.sqlite_error() else {
             return StoreError::Damaged("a row has the wrong shape");

@@ -13,7 +13,7 @@ pub(super) type Recorded = BTreeMap<String, Executions>;
 /// The executions of a statement.
 #[derive(Debug, Default)]
 pub(super) struct Executions {
-    /// The most steps of SQLite's virtual machine in one execution.
+    /// The maximum number of steps of SQLite's virtual machine in one execution.
     pub steps: i32,
     /// The duration of each execution.
     pub times: Vec<Duration>,

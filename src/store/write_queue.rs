@@ -11,11 +11,11 @@ use super::error::StoreError;
 use super::sql::intake::Accepting;
 use super::sql::transaction::{Change, Transaction};
 
-/// The maximum number of waiting submissions, and therefore of the submissions in one transaction.
+/// The maximum number of waiting submissions, and therefore of submissions in one transaction.
 const MAX_WAITING: usize = 4096;
 /// The maximum size in bytes of the fields of all waiting submissions. One submission always fits.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
-/// After a failure, the time until the writer retries without a request.
+/// How long after a failure the writer tries again if no request arrives earlier.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the writer checks an idle PostgreSQL server.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
@@ -84,7 +84,7 @@ impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        // The caller may have stopped waiting.
+        // Ignore a caller that has stopped waiting.
         let _ = self.answer.send(committed.and(self.found));
     }
 }
@@ -117,7 +117,7 @@ impl WriteQueue {
         Ok(answered)
     }
 
-    /// Commits a submission with the next batch, and returns its id. Fails at once if too many are waiting.
+    /// Commits a submission with the next batch, and returns its id. Fails at once if the queue is full.
     pub async fn accept(&self, job: Accepting) -> Result<Uuid, StoreError> {
         let answered = self.push(|waiting, answer| {
             let (bytes, batch) = (waiting.bytes + job.fields.len(), &mut waiting.batch);
@@ -132,8 +132,8 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Commits a change with the next batch. Needs no limit: there are at most a few more changes than
-    /// attempts under way.
+    /// Commits a change with the next batch. The number of changes needs no limit: there are only a few more
+    /// than delivery attempts under way.
     pub fn change<T: Send + 'static>(
         &self,
         apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -185,7 +185,8 @@ impl WriteQueue {
     }
 
     /// Waits for requests and takes all of them. Returns an empty batch when a probe is due: after a failure,
-    /// or while a commit is unresolved. `None` once the queue is closed and empty.
+    /// while a commit is unresolved, or while a PostgreSQL server is idle. Returns `None` once the queue is
+    /// closed and empty.
     pub fn take_batch(&self, has_unresolved: bool) -> Option<Batch> {
         let mut waiting = self.lock();
         while waiting.batch.is_empty() {

@@ -1,4 +1,4 @@
-//! The thread that writes: commits all waiting requests together, then reports the outcome to each caller.
+//! The writer thread: commits all waiting requests together, then reports the outcome to each caller.
 
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use super::{postgres, sqlite};
 pub struct Events {
     /// Submissions were accepted.
     pub accepted: Notify,
-    /// A batch of the intake was processed.
+    /// A batch from the intake was processed.
     pub processed: watch::Sender<()>,
     /// Deliveries may have been queued.
     pub queued: Notify,
@@ -35,7 +35,8 @@ pub(super) struct Writer {
     /// Submissions to be appended.
     pub submissions: Arc<WriteQueue>,
     /// Other changes. With SQLite, this is the same queue, because one transaction commits both. With
-    /// PostgreSQL, it is a separate queue, so that a change of several statements does not delay submissions.
+    /// PostgreSQL, it is a separate queue, so that a change with several statements does not delay
+    /// submissions.
     pub changes: Arc<WriteQueue>,
     pub events: Arc<Events>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -68,13 +69,13 @@ impl Writer {
         let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
-                tracing::error!("the inbox writer had failed before it was closed");
+                tracing::error!("the inbox writer had panicked before it was closed");
             }
         }
     }
 }
 
-/// Opens the database and starts the thread. Creates the data folder if it is missing; the writer thread does
+/// Opens the database and starts a writer thread. Creates the data folder if it is missing; the thread does
 /// not create it later.
 fn start_thread(
     place: &DatabaseUrl,
@@ -159,7 +160,7 @@ impl Drop for AbandonOnDrop<'_> {
 struct WriterThread {
     url: DatabaseUrl,
     events: Arc<Events>,
-    /// Outlives the database, so that ids ascend even if it is reopened.
+    /// Outlives the open database, so that ids keep ascending after the database is reopened.
     ids: Ids,
     /// Commits that were reported as failed but may have happened.
     unresolved: Vec<UnresolvedCommit>,
@@ -205,7 +206,7 @@ impl WriterThread {
                 self.events.accepted.notify_one();
             }
             for (at, answer) in batch.answers.into_iter().enumerate() {
-                // The caller may have stopped waiting.
+                // Ignore callers that have stopped waiting.
                 let _ = answer.send(outcome.as_ref().map(|accepted| accepted[at]).map_err(Clone::clone));
             }
             if outcome.is_ok() {
@@ -214,7 +215,7 @@ impl WriterThread {
         }
     }
 
-    /// Checks an idle database without a write.
+    /// Checks an idle database without writing to it.
     fn probe(&mut self) -> Result<(), StoreError> {
         match &mut self.database {
             Some(DatabaseWriter::Postgres(database)) => database.check_writable(),
@@ -222,8 +223,8 @@ impl WriterThread {
         }
     }
 
-    /// Starts to copy a long write-ahead log into the database, and copies its rest once that has ended. Call
-    /// this after a commit, while no caller is waiting.
+    /// Starts copying a long write-ahead log into the database on another thread, and copies the rest once
+    /// that thread has ended. Call this after a commit, while no caller is waiting.
     fn checkpoint_if_due(&mut self) {
         if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database)
             && copier.is_due(database.changed, || Some(database.files.clone()))

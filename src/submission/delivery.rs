@@ -12,15 +12,15 @@ pub struct Route {
     pub name: String,
     /// The forms whose submissions the channel accepts. An empty list means all forms.
     pub forms: Vec<String>,
-    /// Set if the receiver accepts only a limited number of messages a day, as mail providers do. The channel
-    /// then limits the pace of first attempts for frequent networks.
+    /// Set if the receiver accepts only a limited number of messages a day, as mail providers do. First
+    /// attempts for networks that exceed their daily allowance are then rate-limited.
     pub quota: Option<DailyQuota>,
 }
 
 /// The daily quota of a channel's receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DailyQuota {
-    /// The account that has the quota. Channels with the same account share it.
+    /// The account that has the quota. Channels with the same account share its quota.
     pub account: String,
     /// Number of recipients of each message. Every recipient counts towards the quota.
     pub recipients: u32,
@@ -123,7 +123,8 @@ pub struct ChannelTarget {
 pub struct ClaimRequest {
     pub target: ChannelTarget,
     pub capacity: Capacity,
-    /// The number of attempts so far, which selects the form that comes first.
+    /// The number of attempts that the channel has started so far. Seeds pseudorandom choices, such as which
+    /// form comes first.
     pub turn: usize,
 }
 
@@ -136,8 +137,8 @@ pub struct Claims {
     pub is_off: bool,
     /// Whether the store records the channel as paused. A retry by the operator clears the record.
     pub is_paused: bool,
-    /// Whether some of the waiting deliveries come from frequent networks, for which this channel limits the
-    /// pace.
+    /// Whether the rate limit for networks that exceed their daily allowance delays some of the waiting
+    /// deliveries.
     pub is_paced: bool,
     /// When the deliveries that were not claimed are due.
     pub next: NextDue,

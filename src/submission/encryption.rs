@@ -1,4 +1,4 @@
-//! Encrypts text to the operator's age key, so that the server stores text that it cannot decrypt.
+//! Encrypts data to the operator's age key, so that the server cannot decrypt the data that it stores.
 //!
 //! The format is age v1, binary, with one X25519 recipient (<https://age-encryption.org/v1>). The `age` tool
 //! decrypts what [`Recipient::encrypt`] encrypts, and [`AgeIdentity::decrypt`] decrypts what the tool
@@ -18,12 +18,12 @@ use x25519::{PrivateKey, PublicKey};
 mod format;
 mod x25519;
 
-/// Maximum length of a text, in bytes.
+/// Maximum length of a plaintext, in bytes.
 pub const MAX_PLAIN_BYTES: usize = 1 << 20;
 /// An identity file has a few lines. The limit avoids reading a large file that was named by mistake.
 const MAX_IDENTITY_FILE_BYTES: usize = 64 << 10;
 
-/// The form of a recipient, for errors of [`Recipient::parse`].
+/// The expected form of a recipient, for errors from [`Recipient::parse`].
 const EXPECTED: &str = "the public key that `age-keygen` prints: \"age1\" and 58 more characters";
 
 /// A public key. The holder of the matching [`AgeIdentity`] can decrypt text that is encrypted to it.
@@ -87,7 +87,7 @@ pub enum IdentityError {
 pub struct AgeIdentity(Vec<PrivateKey>);
 
 impl AgeIdentity {
-    /// Reads an identity file as `age-keygen` writes it: comments, and one or more lines `AGE-SECRET-KEY-1…`.
+    /// Reads an identity file from `age-keygen`: comments, and one or more `AGE-SECRET-KEY-1…` lines.
     pub fn read(path: &Path) -> Result<AgeIdentity, IdentityError> {
         let io = |error| IdentityError::Io { path: path.to_owned(), error: Arc::new(error) };
         // The capacity is large enough that no reallocation leaves a copy of the secret behind. The buffer is
@@ -147,11 +147,11 @@ fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityErr
 /// Explains why a line of an identity file is not an identity.
 fn explain_invalid_line(line: &[u8]) -> &'static str {
     if line.starts_with(b"AGE-PLUGIN-") {
-        "the identity needs a plugin of age; only keys from `age-keygen` are supported"
+        "the identity needs an age plugin; only keys from `age-keygen` are supported"
     } else if line.starts_with(b"age1") {
         "this is a public key; decryption needs the secret half, AGE-SECRET-KEY-1…"
     } else {
-        "this is not an identity, which is a line AGE-SECRET-KEY-1… as `age-keygen` writes it"
+        "this is not an identity; `age-keygen` writes one as a line that begins with AGE-SECRET-KEY-1"
     }
 }
 
@@ -335,7 +335,7 @@ mod tests {
         check("", "contains no identity");
         check("# created by hand\n\n", "contains no identity");
         check(&format!("# public\n{public}\n"), "key.txt:2: this is a public key");
-        check("AGE-PLUGIN-YUBIKEY-1QQQQQQQ\n", "key.txt:1: the identity needs a plugin");
+        check("AGE-PLUGIN-YUBIKEY-1QQQQQQQ\n", "key.txt:1: the identity needs an age plugin");
         check("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n", "is an SSH key");
         check("-----BEGIN AGE ENCRYPTED FILE-----\nYWdlLWVuY3J5cHRpb24\n", "protected by a passphrase");
         check("age-encryption.org/v1\n-> scrypt 4SXWcOsxdOZ3p2Io0Iq9BA 18\n", "protected by a passphrase");

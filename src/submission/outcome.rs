@@ -24,7 +24,7 @@ pub struct AttemptFailure {
     /// The error or the receiver's reply, for the operator, such as `450 4.2.1 greylisted`. A receiver may
     /// quote what a visitor wrote, so this is stored in the inbox and never logged.
     pub answer: String,
-    /// The delay before a retry that the receiver asked for, if any.
+    /// The delay that the receiver asked for before a retry, if any.
     pub retry_after: Option<Duration>,
 }
 
@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// Shortens a text to one line of at most [`MAX_ANSWER_CHARS`].
+/// Shortens a reply to one line of at most [`MAX_ANSWER_CHARS`] characters.
 fn shorten(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(MAX_ANSWER_CHARS).collect()

@@ -61,7 +61,7 @@ pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, now: Timestamp) -> 
 
 /// Decides what follows an interrupted attempt, the `interrupted`-th in a row.
 ///
-/// The first one is retried at once, because the process was most likely just stopped. Later ones back off,
+/// The first one is retried at once, because the process was probably only restarted. Later ones back off,
 /// so that a delivery that crashes the process does not keep the process from running.
 pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextStep {
     match interrupted {
@@ -85,7 +85,7 @@ fn retry_delay(id: Uuid, failures: u32) -> Option<Duration> {
     ))
 }
 
-/// Mixes the bits of a number, with the output function of the generator SplitMix64.
+/// Mixes the bits of a number with the output function of the SplitMix64 generator.
 pub(crate) fn splitmix64(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -4,11 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 named_enum! {
-    /// A feature of a submission that is more common in spam.
+    /// A feature of a submission that is more common in spam than in genuine messages.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Signal {
-        /// The source has used up most of its quota.
+        /// The source has used more than half of its quota.
         Rate = "rate",
         /// The form has received more submissions than its quota allows, and this submission's network is
         /// part of that flood. The submission is held until the flood ends. This signal is added by
@@ -33,9 +33,10 @@ named_enum! {
         TimeToFill = "time-to-fill",
         /// A browser sent the submission from another site or from an unknown one.
         Origin = "origin",
-        /// The text contains phrases that are typical of mass offers.
+        /// The text contains phrases that are typical of mass-mailed offers.
         Offer = "offer",
-        /// The text promises money or makes another mass offer, and asks to continue in a messenger.
+        /// The text promises money or makes another mass-mailed offer, and asks the reader to continue in a
+        /// messenger.
         Lure = "lure",
         /// Words are disguised with invisible characters, letters of other scripts, or digits in place of
         /// letters.
@@ -56,7 +57,7 @@ pub struct ScreeningVerdict {
     /// Whether to mark the submission as suspicious. Never true if `hold` is.
     #[serde(default)]
     pub suspicious: bool,
-    /// Minimum number of points at which a submission is held.
+    /// A submission with at least this many points, not counting [`Signal::Rate`], is held.
     pub threshold: u32,
 }
 

@@ -37,7 +37,7 @@ pub const FETCH_TIMEOUTS: FetchTimeouts = FetchTimeouts {
     body: Duration::from_secs(5),
 };
 
-/// The default of [`AgentOptions::key_timeout`].
+/// The default for [`AgentOptions::key_timeout`].
 pub const KEY_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl Agents {
             };
             match result {
                 Ok(agent) => return Ok(Some(agent)),
-                // The request names another host, so the signature may have been made for another site.
+                // The request names another host, so the signature may have been made for that host.
                 Err(SignatureError::Signature)
                     if host_of(head).is_some_and(|host| !self.origin.matches_host(host)) =>
                 {

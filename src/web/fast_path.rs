@@ -1,11 +1,12 @@
 //! The fast path: serves plain HTTP/1.1 requests without the HTTP library.
 //!
-//! A request is plain if it is a GET or HEAD for a representation in memory, arrives in one piece, and has no
-//! header that needs special handling (`fast_path/plain_request.rs`). On any other request, the connection
-//! falls back to hyper, which receives the unserved bytes and serves all further requests. Both use
-//! `get_page::choose` and `Selection::head`; a fuzz target compares their responses to the same bytes.
+//! A request is plain if it is a GET or HEAD request for a representation in memory, arrives in one piece,
+//! and has no header that needs special handling (`fast_path/plain_request.rs`). On any other request, the
+//! connection falls back to hyper, which receives the unserved bytes and serves all further requests. Both
+//! use `get_page::choose` and `Selection::head`, and a fuzz target sends the same bytes to both and compares
+//! their responses.
 //!
-//! The connections of a worker share one set of buffers, because each request that has arrived is served
+//! The connections of a worker can share one set of buffers, because each request that has arrived is served
 //! before another connection is polled. Idle connections therefore need no buffers.
 
 mod header_writer;
@@ -81,8 +82,8 @@ pub(super) struct FastPathConn<'a> {
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) timer: &'a Rc<ConnTimer>,
-    /// When the server leaves [`ShutdownPhase::Serving`], hyper takes over, because it announces the end of
-    /// the connection in its responses.
+    /// When the server leaves [`ShutdownPhase::Serving`], hyper takes over, because only hyper announces the
+    /// end of the connection in its responses.
     pub(super) phase: &'a watch::Receiver<ShutdownPhase>,
     /// Whether to close the connection after serving the requests that have arrived.
     pub(super) is_closing: &'a Cell<bool>,
@@ -132,7 +133,7 @@ impl FastPathConn<'_> {
         };
         beginning.copy_from_slice(&unserved);
         let mut length = unserved.len();
-        // Read the clock only if there is a request: a connection can also wake up without one.
+        // Read the clock only if a request has arrived: the task can also be woken without one.
         let mut since = (length > 0).then(Instant::now);
         loop {
             let mut served = 0;
@@ -187,8 +188,8 @@ impl FastPathConn<'_> {
     }
 
     /// Writes the header of the response into `response`, and the body as well if it is short. Returns the
-    /// body if it is long (otherwise, no bytes) and the current time. Returns `None` if the response is not a
-    /// representation in memory.
+    /// body if it is long (otherwise, no bytes) and the current time. Returns `None` if hyper must serve the
+    /// request.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,
@@ -278,7 +279,7 @@ impl RequestPreferences for CachedPreferences<'_> {
         }
     }
 
-    /// Requests with `If-Match` are not plain.
+    /// Always false, because requests with `If-Match` are not plain.
     fn fails_if_match(&self, _: &EncodedBody) -> bool {
         false
     }
@@ -322,7 +323,7 @@ fn poll_write_response<S: AsyncWrite + Unpin>(
             }
         }
     }
-    // TLS may have buffered some of the response.
+    // TLS may have buffered part of the response, so flush it.
     match Pin::new(stream).poll_flush(cx) {
         Poll::Ready(result) => result.map(|()| None),
         Poll::Pending => Ok(Some(Bytes::new().chain(Bytes::new()))),

@@ -1,4 +1,4 @@
-//! HTTP/1.0 and HTTP/1.1 (RFC 9112) on one connection.
+//! Serves HTTP/1.0 and HTTP/1.1 (RFC 9112) on one connection.
 
 pub(super) mod timer;
 
@@ -34,7 +34,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     timer: Rc<ConnTimer>,
 ) {
-    // During shutdown every response must announce that it is the last one; only hyper does that.
+    // During shutdown, each response must announce that the connection will close. The fast path does not do
+    // that.
     if conn.worker.app.snapshot.load().options.fast_path && *conn.phase.borrow() == ShutdownPhase::Serving {
         match serve_fast_path(&mut conn, unserved, &mut stream, &timer).await {
             Exit::Fallback(rest) => unserved = rest,

@@ -1,7 +1,7 @@
 //! Serves HTTP/2 (RFC 9113) on one connection.
 //!
-//! `guard.rs` counts abusive frames, `deadlines.rs` contains the deadlines, and `memory.rs` charges the
-//! memory that a client makes the server hold. The limits below bound that memory.
+//! `guard.rs` counts abusive frames, `deadlines.rs` computes the deadlines, and `memory.rs` estimates the
+//! memory that the connection uses. The limits below bound that memory.
 
 mod deadlines;
 mod frames;
@@ -41,19 +41,20 @@ use super::socket::{Peer, Scheme};
 use super::state::{AppState, ShutdownPhase};
 use super::worker::{ConnContext, WorkerState};
 
-/// The flow-control window of one request body, in bytes. The largest permitted form is one byte longer.
+/// The flow-control window for one request body: one byte less than the longest permitted form.
 const STREAM_WINDOW: u32 = 65_535;
 
 /// The maximum size of hyper's send buffer for one response, in bytes.
 const SEND_BUFFER: usize = 32 * 1024;
 
-/// The maximum number of pending streams that the client reset before hyper accepted them.
+/// The maximum number of streams that the client may reset while they are waiting for hyper to accept them.
 const RESET_UNSEEN: usize = 32;
 
-/// The maximum number of streams per connection that hyper resets because of the client's errors.
+/// The maximum number of streams per connection that hyper resets because of client errors.
 const RESET_BY_US: usize = 256;
 
-/// Bodies are sent in chunks of this many bytes, so that the client's progress is visible.
+/// Response bodies are passed to hyper in chunks of this many bytes, so that the server knows how much hyper
+/// has taken.
 const CHUNK: usize = 16 * 1024;
 
 /// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,
@@ -72,10 +73,10 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(Observed::new(read, stream, conn.clone())), service);
     let mut connection = std::pin::pin!(connection);
-    // A connection that is opened while the server is draining may still send a request: without a response,
-    // the client would only connect again.
+    // A connection that is opened while the server is draining stays open until the server stops: without a
+    // response, its client would only connect again.
     let begun = *phase.borrow();
-    // Errors here and below are caused by the peer: it disconnected, or it violated the protocol and hyper
+    // Ignore errors here and below: the peer has disconnected, or it has violated the protocol and hyper has
     // sent GOAWAY.
     let (is_over, is_overdue) = tokio::select! {
         ended = run_until_deadline(|| conn.next_deadline(), connection.as_mut()) => {
@@ -105,7 +106,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     let _ = run_until_deadline(|| conn.next_deadline(), connection).await;
 }
 
-/// Responds to one request, in chunks whose sending is tracked.
+/// Responds to one request, and tracks how much of the response hyper has taken.
 async fn respond(
     app: Arc<AppState>,
     scheme: Scheme,
@@ -130,7 +131,8 @@ async fn respond(
     Ok(Response::from_parts(head, ChunkedBody { bytes, active_request }))
 }
 
-/// The state that the stream, the requests and the deadline check of one connection share, on one thread.
+/// The state of one connection. The stream, the requests and the deadline check, which run on one thread,
+/// share it.
 struct Http2Conn {
     /// The deadline for the first byte; `None` after it has arrived.
     first_byte: Cell<Option<Instant>>,
@@ -154,7 +156,7 @@ impl Http2Conn {
         })
     }
 
-    /// The next deadline. It is in the past if the server must close the connection.
+    /// The next deadline; a time in the past if the server must close the connection now.
     fn next_deadline(&self) -> Instant {
         if self.is_closing_now() || self.is_evicted() {
             return self.began;
@@ -162,19 +164,20 @@ impl Http2Conn {
         self.first_byte.get().unwrap_or_else(|| self.deadlines.borrow().next_deadline())
     }
 
-    /// Whether the connection is to be closed to make room, and is idle with all responses sent.
+    /// Whether the connection is to be closed to make room, and has become idle with all responses sent.
     fn is_evicted(&self) -> bool {
         self.slot.closing() == Some(Closing::WhenIdle)
             && self.deadlines.borrow().is_idle()
             && self.deadlines.borrow().is_flushed()
     }
 
-    /// Whether the connection is to be closed at once because memory is short.
+    /// Whether the connection is to be closed immediately because the server is short of memory.
     fn is_closing_now(&self) -> bool {
         self.slot.closing() == Some(Closing::Now)
     }
 
-    /// Starts the deadline of a request, and charges its memory until the result is dropped.
+    /// Starts the deadline of a request, and charges the request's memory until the returned value is
+    /// dropped.
     fn begin_request(self: &Rc<Self>) -> ActiveRequest {
         let number = self.deadlines.borrow_mut().exchange_began(Instant::now());
         self.memory.borrow_mut().on_request_begin();
@@ -211,7 +214,7 @@ impl Observer for Rc<Http2Conn> {
 struct ActiveRequest {
     conn: Rc<Http2Conn>,
     number: u64,
-    /// The number of bytes of the response that hyper has not taken; `None` until the response is ready.
+    /// The number of response bytes that hyper has not taken yet; `None` until the response is ready.
     unsent: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! TLS 1.2 and 1.3 on the public sockets: its options, the server certificate, handshakes with their
-//! deadlines, and HSTS.
+//! TLS 1.2 and 1.3 on the public sockets: options, the server certificate, handshakes and their deadlines,
+//! and HSTS.
 
 mod acme;
 mod certificate;
@@ -41,7 +41,7 @@ const H2: &[u8] = b"h2";
 /// The ALPN protocols that the server offers, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [H2, b"http/1.1"];
 
-/// The maximum number of bytes of a plain-text request that are read before the server refuses it.
+/// The maximum number of bytes to read from a plain-text request before refusing it.
 const MAX_PLAIN_REQUEST: u64 = 16 * 1024;
 
 #[derive(Debug, Clone, Default)]
@@ -56,19 +56,19 @@ pub struct TlsOptions {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateSource {
-    /// Two files that another program renews.
+    /// Certificate files that another program renews.
     Files(CertificateFiles),
-    /// A certificate authority, over ACME (RFC 8555).
+    /// A certificate that the server obtains from an authority over ACME (RFC 8555).
     Acme(Acme),
 }
 
-/// The value of `Strict-Transport-Security` (RFC 6797): browsers reach this host only over TLS until it
-/// expires.
+/// The value of the `Strict-Transport-Security` header (RFC 6797), which makes browsers connect to this host
+/// only over TLS until `max-age` has passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hsts(HeaderValue);
 
 impl Hsts {
-    /// `max_age` is rounded down to seconds.
+    /// `max_age` is rounded down to whole seconds.
     pub fn new(max_age: Duration, include_subdomains: bool, preload: bool) -> Self {
         let mut value = format!("max-age={}", max_age.as_secs());
         if include_subdomains {
@@ -98,14 +98,15 @@ pub(super) fn negotiated_protocol(stream: &TlsStream<TcpStream>) -> Protocol {
 pub struct Tls {
     config: Arc<ServerConfig>,
     current: Arc<CurrentCertificate>,
-    /// The files of the certificate; `None` with ACME.
+    /// The watched certificate files; `None` with ACME.
     files: Option<Arc<WatchedFiles>>,
-    /// The configuration for validation handshakes; `None` without ACME.
+    /// The configuration for ACME validation handshakes; `None` without ACME.
     challenge: Option<Arc<ServerConfig>>,
 }
 
 impl Tls {
-    /// Loads the certificate, or starts ordering one, and starts the thread that watches it.
+    /// Loads the certificate files or starts the ACME client, and starts the thread that watches the
+    /// certificate.
     ///
     /// Certificate files must already be usable. With ACME, handshakes fail until the authority has issued
     /// the first certificate.
@@ -124,9 +125,8 @@ impl Tls {
         Ok(Arc::new(Self { config, current, files, challenge }))
     }
 
-    /// Reads the certificate files again, if the certificate comes from files. New connections get the new
-    /// certificate. If it cannot be used, the old one stays in use, and the reason is logged once per change
-    /// of the files.
+    /// Rereads the certificate files; does nothing with ACME. New connections use the new certificate. If it
+    /// is unusable, the server keeps the previous one, and logs the reason once until the files change again.
     pub fn reload(&self) {
         if let Some(watched) = &self.files {
             watched.reload(&self.current);
@@ -139,8 +139,8 @@ impl Tls {
     }
 
     /// Performs the handshake. The first byte must arrive within `first_byte`, and the handshake must
-    /// complete within `header` after that. Returns `None` if the connection ends with the handshake, which
-    /// is the case for plain-text requests and ACME validations.
+    /// complete within `header` after that. Returns `None` if there is nothing to serve: after an ACME
+    /// validation or a refused plain-text request.
     pub(super) async fn accept(
         &self,
         stream: TcpStream,
@@ -189,8 +189,7 @@ fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, 
     Ok(config)
 }
 
-/// Answers a plain-text HTTP request on a TLS socket with an error that a person at a terminal can
-/// understand.
+/// Responds to a plain-text HTTP request on a TLS socket with a readable error.
 async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
     // Read the request first: closing a socket with unread data resets the connection, and the client would
     // lose the response.

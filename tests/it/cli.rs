@@ -56,7 +56,7 @@ fn check_reports_every_fault_with_file_and_line() {
     has("pages/b.md", 4, "the path `/contact/` is taken by pages/contact.md");
     has("pages/c.md", 1, "no front matter");
     has("pages/d.md", 4, "there is no form `contcat`");
-    has("pages/a.md", 5, "the link to `/contcat/` leads nowhere");
+    has("pages/a.md", 5, "the link to `/contcat/` is broken");
     has("pages/a.md", 7, "there is no anchor `#nope` on `/contact/`");
 
     for name in ["pages/b.md", "pages/c.md", "pages/d.md"] {
@@ -65,7 +65,7 @@ fn check_reports_every_fault_with_file_and_line() {
     let (code, stdout, stderr) = run(&["check", "."], folder.path());
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     let expected =
-        "warning: pages/a.md:5: the link to `/contcat/` leads nowhere\n    hint: did you mean `/contact/`?";
+        "warning: pages/a.md:5: the link to `/contcat/` is broken\n    hint: did you mean `/contact/`?";
     assert!(stderr.contains(expected), "{stderr}");
     assert!(stderr.ends_with("3 warnings\n"), "{stderr}");
 }
@@ -127,9 +127,9 @@ fn conflicting_paths_are_reported() {
     assert_eq!(
         said,
         [
-            "pages/agents.md: the path `/agents.md` is taken by a resource of the site",
+            "pages/agents.md: the path `/agents.md` is taken by a built-in resource",
             "pages/one.md: the path `/contact.md` is taken by pages/contact.md",
-            "pages/one.md: the path `/openapi.json` is taken by a resource of the site",
+            "pages/one.md: the path `/openapi.json` is taken by a built-in resource",
             "pages/two.md: the path `/old/` is taken by pages/one.md",
             "pages/waitlist.md: the path `/waitlist.md` is taken by static/waitlist.md",
             "posts/2026-01-02-b.md: the tag `+++` has no letter or digit that could name its page",
@@ -149,7 +149,7 @@ fn a_symbolic_link_that_leaves_the_site_is_refused() {
         std::os::unix::fs::symlink(destination, site.join(link)).expect("a link");
         let (code, out, error) = run(&["check", "site"], folder.path());
         assert_eq!(code, Some(1), "{link}: {out} {error}");
-        assert!((out + &error).contains("the symbolic link leads out of"), "{link}");
+        assert!((out + &error).contains("the symbolic link points outside"), "{link}");
         assert_eq!(
             run(&["serve", "site", "--listen", "127.0.0.1:0", "--ops-listen", "off"], folder.path()).0,
             Some(1)

@@ -125,9 +125,7 @@ fn a_changed_restart_only_key_is_reported_on_reload() {
     let configuration = std::fs::read_to_string(site.join("frontdesk.toml")).expect("it is there");
     write(&site.join("frontdesk.toml"), &configuration.replace("# workers = 0", "workers = 7"));
     hang_up(&server);
-    until("the note", || {
-        server.log().contains("`server.workers` takes effect when the server is started again")
-    });
+    until("the note", || server.log().contains("`server.workers` takes effect after a restart"));
 }
 
 #[test]
@@ -148,7 +146,7 @@ fn restart_only_keys_keep_their_values_on_reload() {
         hang_up(&server);
         until("the reload", || server.log().matches("configuration reloaded").count() == reloads);
         for key in ["tls.listen", "tls.certificate", "tls.key", "store.url"] {
-            let said = format!("`{key}` takes effect when the server is started again");
+            let said = format!("`{key}` takes effect after a restart");
             assert_eq!(server.log().matches(&said).count(), reloads, "{key}");
         }
     }

@@ -1,4 +1,4 @@
-//! Queries text records over DNS (RFC 1035), for SPF, DKIM and DMARC.
+//! Queries DNS for TXT records (RFC 1035), which hold SPF, DKIM and DMARC data.
 //!
 //! Sends one query at a time over UDP, and repeats it over TCP if the answer is truncated. Caches nothing.
 
@@ -43,7 +43,7 @@ impl Resolver {
         (!servers.is_empty()).then_some(Resolver { servers, timeout: TIMEOUT })
     }
 
-    /// Returns the text records of a name, each with its strings joined. Empty if the name does not exist.
+    /// Returns the TXT records of a name, each with its strings joined. Empty if the name does not exist.
     pub(super) fn query_texts(&self, name: &str) -> Result<Vec<String>, String> {
         let mut last = "no name server is known".to_owned();
         for server in &self.servers {
@@ -56,7 +56,7 @@ impl Resolver {
     }
 }
 
-/// Queries one name server for text records: over UDP, and over TCP if the answer was truncated.
+/// Queries one name server for TXT records: over UDP, and over TCP if the answer was truncated.
 fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result<Vec<String>> {
     let id = random_id();
     let wrong = |_| io::Error::new(io::ErrorKind::InvalidInput, "the name is not valid");
@@ -71,7 +71,7 @@ fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result
     }
 }
 
-/// Sends a query over UDP and returns the text records of the answer. `None` if the answer was truncated.
+/// Sends a query over UDP and returns the TXT records in the answer. `None` if the answer was truncated.
 fn query_over_udp(
     server: SocketAddr,
     id: u16,
@@ -106,7 +106,7 @@ fn query_over_udp(
     }
 }
 
-/// Sends a query over TCP and returns the text records of the answer.
+/// Sends a query over TCP and returns the TXT records in the answer.
 fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Vec<String>> {
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
@@ -121,7 +121,7 @@ fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) 
     if answer.id() == id { extract_texts(&answer) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// Extracts the text records from an answer. Fails on any error code except `NXDOMAIN` (the name does not
+/// Extracts the TXT records from an answer. Fails on any error code except `NXDOMAIN` (the name does not
 /// exist).
 fn extract_texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
     match answer.rcode() {
@@ -136,7 +136,7 @@ fn extract_texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
     Ok(answer.answers.iter().filter_map(|record| text(&record.rdata)).collect())
 }
 
-/// An unpredictable query id from the system's random source, so that other hosts cannot forge an answer.
+/// An unpredictable query id, which makes it hard for other hosts to forge an answer.
 fn random_id() -> u16 {
     let bytes = uuid::Uuid::now_v7().into_bytes();
     u16::from_be_bytes([bytes[14], bytes[15]])

@@ -45,8 +45,8 @@ pub(super) fn check_records(
     [("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
 }
 
-/// Finds the text record whose first part, up to `end`, is `version`. Fails if there are several such
-/// records; `described` turns their number into the beginning of the message.
+/// Finds the TXT record whose first part, up to `end`, is `version`. Fails if there are several such records;
+/// `described` formats their number for the start of the error message.
 fn find_record<'a>(
     texts: &'a [String],
     (version, end): (&str, char),
@@ -64,7 +64,7 @@ fn find_record<'a>(
     }
 }
 
-/// Checks the SPF record among the text records of the domain.
+/// Checks the SPF record among the domain's TXT records.
 fn check_spf(domain: &str, texts: &[String]) -> CheckResult {
     let record = find_record(texts, ("v=spf1", ' '), |count| format!("{domain} has {count} SPF records"));
     let allows_all = |record: &String| {
@@ -83,7 +83,7 @@ fn check_spf(domain: &str, texts: &[String]) -> CheckResult {
     }
 }
 
-/// Checks the DKIM key under a selector. `None` if the text records contain no key.
+/// Checks the DKIM key under a selector. `None` if the TXT records contain no key.
 fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     let tag = |text: &str, name: &str| {
         let mut tags = text.split(';').filter_map(|tag| tag.split_once('='));
@@ -91,7 +91,7 @@ fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     };
     let key = texts.iter().find_map(|text| tag(text, "p"))?;
     Some(if key.is_empty() {
-        CheckResult::Bad(format!("the key under \"{selector}\" was withdrawn (its p= is empty)"))
+        CheckResult::Bad(format!("the key under \"{selector}\" has been revoked (its p= is empty)"))
     } else {
         CheckResult::Good(format!("a key is published under \"{selector}\""))
     })

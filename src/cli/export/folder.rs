@@ -1,8 +1,8 @@
-//! Writes an export into its folder atomically. Never replaces anything except an earlier export.
+//! Writes an export into its folder atomically. Replaces only an empty folder or an unmodified
+//! earlier export.
 //!
-//! Writes all files into a new folder beside the output, syncs them, and exchanges both folders with one
-//! rename. Then removes those files of the earlier export that its manifest lists and that have not been
-//! changed.
+//! Writes all files into a new folder beside the output, syncs them, and swaps the two folders with one
+//! rename. Then removes the files of the earlier export.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// Identifies a manifest that this command wrote.
 pub(super) const GENERATOR: &str = "frontdesk export";
 pub(super) const FORMAT: u32 = 1;
-/// Members of the manifest.
+/// Names of members in the manifest.
 pub(super) const FILES: &str = "files";
 pub(super) const BYTES: &str = "bytes";
 pub(super) const BLAKE3: &str = "blake3";
@@ -118,7 +118,7 @@ impl ExportFolder {
                 remove_files(&draft, old.iter());
                 if draft.exists() {
                     bail!(
-                        "the export is complete, but parts of the earlier one are left in {}",
+                        "the export is complete, but parts of the earlier one remain in {}",
                         draft.display()
                     );
                 }

@@ -16,7 +16,7 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
             UrlContent::Moved(_) => continue,
         };
         text.push_str(&format!("\n{}\n", url_pattern(path)));
-        // Hosts create validators and encodings themselves.
+        // Hosts generate validators and encodings themselves.
         write_headers(&mut text, layout.own_headers(reply, &["etag", "vary"]));
     }
     text

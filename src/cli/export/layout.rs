@@ -9,7 +9,7 @@ use crate::pages::negotiate::Encoding;
 use crate::pages::path;
 use crate::web::describe::{Description, EncodedResponses, RecordedResponse, UrlResponses};
 
-/// Maximum length of the name of a file or folder that every common file system accepts, in bytes.
+/// Maximum length, in bytes, of a file or folder name on common file systems.
 const MAX_NAME: usize = 255;
 /// The folder for bodies whose URL cannot be used as a file name.
 const ASIDE: &str = "frontdesk-files";
@@ -87,7 +87,7 @@ impl ExportLayout {
         }
         let missing = names.place(missing, "404.html", ["404.html", "404.md"]);
         let place = |(path, answers): (String, UrlResponses)| {
-            // The page's Markdown is stored in the file of the page's twin URL.
+            // A page's Markdown is stored under the name of its twin: `about.md` for `/about/`.
             let (name, twin) = (&path[1..], path::twin_path(&path));
             let content = names.place(answers, name, [&format!("{name}index.html"), &twin[1..]]);
             (path, content)

@@ -1,4 +1,4 @@
-//! The `map` block of nginx's configuration, which computes a variable from others.
+//! A `map` block in nginx's configuration, which computes one variable from others.
 
 use std::fmt;
 
@@ -16,14 +16,14 @@ impl NginxMap {
         Self { source: source.to_owned(), variable: variable.to_owned(), lines }
     }
 
-    /// Maps a text to a value. nginx ignores the text's case.
+    /// Maps a string to a value. nginx ignores case when it compares strings.
     pub fn add_text(&mut self, text: &str, value: &str) -> &mut Self {
         self.lines.push((quote(text), value.to_owned()));
         self
     }
 
-    /// Maps texts that match a regular expression to a value. The expression ignores case if it begins with
-    /// `*`. The first matching expression applies; texts take precedence over expressions.
+    /// Maps strings that match a regular expression to a value. The expression ignores case if it begins with
+    /// `*`. The first matching expression applies; plain strings take precedence.
     pub fn add_expression(&mut self, expression: &str, value: &str) -> &mut Self {
         self.add_text(&format!("~{expression}"), value)
     }
@@ -32,7 +32,7 @@ impl NginxMap {
         self.lines.len()
     }
 
-    /// The length, in bytes, of the longest text that is not a regular expression.
+    /// The length, in bytes, of the longest quoted string that is not a regular expression.
     pub fn longest_text(&self) -> usize {
         let texts = self.lines.iter().filter(|(text, _)| !text.starts_with("\"~"));
         texts.map(|(text, _)| text.len()).max().unwrap_or_default()
@@ -49,7 +49,7 @@ impl fmt::Display for NginxMap {
     }
 }
 
-/// Quotes a word for nginx's configuration. nginx still expands variables in it.
+/// Quotes a string for nginx's configuration. nginx still expands variables in it.
 pub(super) fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -2,7 +2,7 @@
 //! values.
 //!
 //! nginx matches regular expressions and uses their captures, but it cannot calculate. So each weight is
-//! converted to at least four digits (`1000`, `0500`), and two weights are compared by the first digit in
+//! converted to at least four digits (`1000`, `0500`), and two weights are compared at the first digit in
 //! which they differ. A table of common field values comes first, because a lookup is faster.
 
 use std::fmt::Write as _;
@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use super::map::NginxMap;
 use crate::pages::negotiate::{self, Encoding, Media};
 
-/// Maximum length of a field value that is evaluated, in bytes. Real clients send shorter ones, and
-/// evaluating a longer, crafted value can take more than a millisecond.
+/// Field values with more bytes than this are not evaluated. Real clients send shorter ones, and evaluating a
+/// longer, crafted value can take more than a millisecond.
 pub(super) const MAX_VALUE: usize = 500;
 
 /// Values of `Accept` that browsers, tools, agents and feed readers send.
@@ -51,7 +51,7 @@ const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
 const LETTERS: [(Encoding, char); 3] =
     [(Encoding::Brotli, 'b'), (Encoding::Zstd, 'z'), (Encoding::Gzip, 'g')];
 
-/// Names the encodings of a file by one letter each, in order of preference.
+/// Abbreviates the encodings of a file to one letter each, in order of preference.
 pub(super) fn encoding_letters(encodings: impl Iterator<Item = Encoding>) -> String {
     let has: Vec<Encoding> = encodings.collect();
     LETTERS.iter().filter(|(encoding, _)| has.contains(encoding)).map(|(_, letter)| letter).collect()
@@ -59,9 +59,9 @@ pub(super) fn encoding_letters(encodings: impl Iterator<Item = Encoding>) -> Str
 
 /// A quoted string (RFC 9110 §5.6.4).
 const QUOTED: &str = r#""(?:[^"\\\n]|\\.)*+""#;
-/// White space around members.
+/// Optional white space around list members (RFC 9110 §5.6.3).
 const OWS: &str = r"[ \t]*+";
-/// The end of a member.
+/// Looks ahead for the end of a list member.
 const END: &str = r"(?=[,\n])";
 
 /// Matches the rest of a list member: up to the next comma outside quotes.
@@ -89,13 +89,13 @@ fn after_weight() -> String {
     format!("{OWS}(?:;{})*+{END}", rest_of_parameter())
 }
 
-/// Maps the field value in `source`, followed by ten digits, to the greatest weight of the member `name` in
-/// it. Without this member, the weight is `otherwise`.
+/// Maps the field value in `source`, followed by ten digits, to the greatest weight that it gives to `name`.
+/// If no list member is `name`, the weight is `otherwise`.
 fn weight_map(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap {
     let member = format!("{}{OWS}{name}{}", earlier_members(), parameters());
     let (rest, q) = (after_weight(), format!(";{OWS}q{OWS}={OWS}"));
     // A later member has a greater weight if both weights begin with the same digits and its next digit is
-    // greater. The ten digits at the end of the text define the order of digits. Missing digits are zeros.
+    // greater. The ten digits after the field value define the order of digits. Missing digits are zeros.
     let further = format!(r"\d*+{OWS}(?:;{})*+,{member}{q}0?+\.", rest_of_parameter());
     let rest = format!(r"\d*+{rest}");
     let greater = format!(
@@ -130,8 +130,8 @@ fn less_than_later() -> String {
     expression
 }
 
-/// The maps that choose a representation by `Accept`. The result is `$frontdesk_media`: `html`, `markdown` or
-/// `none`.
+/// The maps that choose a representation based on `Accept`. The result is `$frontdesk_media`: `html`,
+/// `markdown` or `none`.
 pub(super) fn media_maps() -> Vec<NginxMap> {
     let name_of = |media| match media {
         Some(Media::Html) => "html",
@@ -208,7 +208,7 @@ pub(super) fn encoding_maps() -> Vec<NginxMap> {
         map.add_expression(&format!(r"^[a-z]*{letter}[a-z]* (\d{{4}})"), "$1");
         maps.push(map);
         available.push(of_file);
-        // The first weight that no later weight exceeds.
+        // Matches the first weight that no later weight exceeds.
         chosen_of.push((format!(r"^(?:\d+ ){{{at}}}(?!0000)(?!{})", less_than_later()), token));
     }
     let mut weighed = NginxMap::new(
@@ -231,7 +231,7 @@ pub(super) fn encoding_maps() -> Vec<NginxMap> {
         let chosen = negotiate::Codings::parse([known.as_bytes()]).choose(|_| true);
         encoding.add_text(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
     }
-    // The file is available only unencoded.
+    // The file has no encodings.
     encoding.add_expression("^:", "");
     encoding.add_expression(&format!("^[^:]*:.{{{}}}", MAX_VALUE + 1), "");
     encoding.add_expression(&format!("^[^:]*:{}", &unclosed_quote()[1..]), "");
@@ -239,7 +239,7 @@ pub(super) fn encoding_maps() -> Vec<NginxMap> {
     maps
 }
 
-/// Matches a field value with an unclosed quote, which does not begin a quoted string.
+/// Matches a field value that contains an unclosed quote.
 fn unclosed_quote() -> String {
     format!(r#"^(?!(?:[^"]++|{QUOTED})*+\z)"#)
 }

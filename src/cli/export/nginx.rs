@@ -3,7 +3,7 @@
 //!
 //! The configuration needs no additional modules. nginx sends files; variables select the file and the value
 //! of each header, by path (`$frontdesk_entry`), representation, encoding and result (`$frontdesk_answer`).
-//! The templates in `nginx/` contain what is the same for every site.
+//! The templates in `nginx/` contain the parts that are the same for every site.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -19,18 +19,18 @@ use crate::web::trusted_proxies::{
 };
 use crate::web::{ForwardedHeader, WebOptions};
 
-/// Escapes dollar signs, so that nginx finds no variables in the text.
+/// Escapes dollar signs, so that nginx expands no variables in the string.
 fn escape_variables(text: &str) -> String {
     text.replace('$', "${frontdesk_dollar}")
 }
 
-/// Quotes a text for nginx, so that it contains no variables.
+/// Quotes a string for nginx, and escapes its dollar signs.
 fn quote_literal(text: &str) -> String {
     quote(&escape_variables(text))
 }
 
-/// Replaces each `{{name}}` of a template with its value. If only spaces precede it on its line, every line
-/// of the value gets the same indentation.
+/// Replaces each `{{name}}` in a template with its value. If only spaces precede a name on its line, every
+/// line of the value gets the same indentation.
 fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     let mut parts = template.split("{{");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -50,7 +50,7 @@ fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     text
 }
 
-/// A regular expression that matches only this text.
+/// A regular expression that matches only this string.
 fn exact_expression(text: &str) -> String {
     let mut expression = String::from("^");
     for byte in text.bytes() {
@@ -102,8 +102,8 @@ impl FileTable {
             .iter()
             .map(|header| identity.reply.header(&header.name).unwrap_or_default())
             .collect();
-        // The page for missing URLs has a different status and no validator. Two URLs of the same file can
-        // have different headers.
+        // The key includes the status and the headers: the page for missing URLs has a different status and
+        // no validator, and two URLs with the same file can have different headers.
         let key = format!("{} {} {}", identity.reply.status, identity.name, values.join("\n"));
         let next = self.numbers.len();
         let number = *self.numbers.entry(key).or_insert(next);
@@ -122,7 +122,7 @@ impl FileTable {
             }
         }
         let has = negotiation::encoding_letters(stored.0.iter().map(|coded| coded.encoding));
-        // The response varies by encoding even if no encoding is shorter than the identity.
+        // With `-`, the response has `Vary: Accept-Encoding` even if the file has no encodings.
         let varies = identity.reply.header("vary").is_some_and(|vary| vary.contains("Accept-Encoding"));
         if varies {
             self.has.add_text(&id, if has.is_empty() { "-" } else { &has });
@@ -137,7 +137,7 @@ impl FileTable {
 }
 
 impl FileHeader {
-    /// A map without files. Its default is the most frequent value in the site.
+    /// Creates a map without files. Its default is the most frequent value in the site.
     fn new(layout: &ExportLayout, name: String) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for stored in layout.places().flat_map(UrlContent::stored) {
@@ -164,7 +164,7 @@ fn file_headers(layout: &ExportLayout) -> BTreeSet<String> {
         .collect()
 }
 
-/// The variable of a header, such as `$frontdesk_header_content_type`.
+/// The name of a header's variable, such as `$frontdesk_header_content_type`.
 fn variable(prefix: &str, header: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     prefix.chars().chain(header.chars().map(letter)).collect()
@@ -184,8 +184,8 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
     fill_template(
         include_str!("nginx/http.conf"),
         &[
-            // A bucket must hold the longest text and nginx's own data, and the table needs several slots per
-            // text.
+            // A bucket must hold the longest string and nginx's own data, and the table needs several slots
+            // per string.
             ("bucket_size", (longest + 64).next_power_of_two().to_string()),
             ("table_size", (most * 4).next_power_of_two().max(2048).to_string()),
             ("replicas", replicas.join("\n")),
@@ -196,7 +196,7 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
     )
 }
 
-/// The maps from paths to entries, and from entries to files, redirects and texts.
+/// The maps from paths to entries, from entries to files and redirects, and from files to names and headers.
 fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     let mut files = FileTable::new(layout);
     let (of_html, of_markdown, missing_link, missing_text) = match &layout.missing {
@@ -217,7 +217,7 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     let mut location = by_entry("$frontdesk_redirect", "");
     let mut lookup = NginxMap::new("$uri", "$frontdesk_lookup", "");
 
-    // nginx ignores the case of texts, so paths that differ only in case need regular expressions.
+    // nginx ignores the case of strings, so paths that differ only in case need regular expressions.
     let mut folded: HashMap<String, usize> = HashMap::new();
     for (path, _) in &layout.urls {
         *folded.entry(path.to_ascii_lowercase()).or_default() += 1;
@@ -255,14 +255,14 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     maps
 }
 
-/// The target of a redirect with the query of the request, unless the target has its own.
+/// The target of a redirect with the request's query, unless the target has its own.
 fn with_query(to: &str) -> String {
     let (path, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
     let query = if path.contains('?') { "" } else { "$frontdesk_query" };
     format!("{}{query}{}", escape_variables(path), escape_variables(fragment))
 }
 
-/// The statuses of the redirects.
+/// The distinct status codes of all redirects.
 fn redirect_statuses(layout: &ExportLayout) -> BTreeSet<u16> {
     let statuses = layout.places().filter_map(|place| match place {
         UrlContent::Moved(reply) => Some(reply.status),
@@ -328,7 +328,8 @@ fn first_response<'a>(
 pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
     let add_header = |name: &str, value: &str| format!("add_header {} {value} always;", capitalize(name));
     let with_value = |(name, value): &(String, String)| add_header(name, &quote_literal(value));
-    // nginx sends the named location of an error status with another status.
+    // A redirect returns an internal status, for which `error_page` sends `/.frontdesk/moved` with the
+    // redirect's own status.
     let moved = |template: &str| -> String {
         let statuses = redirect_statuses(layout).into_iter();
         let values = |status: u16| [("status", status.to_string()), ("internal", (status + 170).to_string())];
@@ -338,7 +339,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     let own = file_headers(layout);
     let of_file = own.iter().map(|name| add_header(name, &variable("$frontdesk_header_", name)));
     let headers: Vec<String> = layout.common.iter().map(with_value).chain(of_file).collect();
-    // Errors of nginx itself have the security headers of the server's other responses.
+    // nginx's own errors have the same security headers as the other responses.
     let is_described =
         |name: &str| matches!(name, "cache-control" | "content-type" | "allow" | "link" | "vary");
     let security = layout.read_only.headers.iter().filter(|(name, _)| !is_described(name));
@@ -367,7 +368,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
             (
                 "away",
                 error(
-                    "The request could not be answered. Please try again in a moment; sent again unchanged, it is recognised.",
+                    "The request could not be answered. Try again in a moment: an unchanged repeat is recognised.",
                 ),
             ),
         ],

@@ -54,7 +54,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
                 Retry { which: which.clone(), channel: options.channel.clone(), parked_only: options.parked };
             count += editor
                 .retry(&retry, console.now)
-                .context("some deliveries are not queued; run the same command again")?;
+                .context("some deliveries were not queued; run the same command again")?;
         }
         match count {
             0 => explain_nothing_to_retry(&inbox, options, &filters, console)?,
@@ -83,7 +83,7 @@ fn explain_nothing_to_retry(
     {
         let names: Vec<_> = channels.iter().map(|channel| visible(&channel.name)).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        writeln!(console.err, "The inbox has no channel of that name. Channels with deliveries: {names}.")?;
+        writeln!(console.err, "The inbox has no channel with that name. Channels with deliveries: {names}.")?;
     }
     let held = |filter: &Filter| -> Result<usize, StoreError> {
         reader.count(&Filter { status: Some(Status::Held), ..filter.clone() })

@@ -1,4 +1,4 @@
-//! The terminal, standard streams and settings of an inbox command.
+//! The terminal, standard streams and settings for an inbox command.
 
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 

@@ -93,8 +93,8 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
     Ok(code)
 }
 
-/// Calls `write` with a file that only its owner can read, and returns its result. Replaces an existing file
-/// only with `force`.
+/// Passes `write` a file that only its owner can read, and returns the result of `write`. Replaces an
+/// existing file only with `force`.
 fn write_to_file(
     path: &Path,
     force: bool,
@@ -105,8 +105,7 @@ fn write_to_file(
         options.write(true).mode(0o600);
         let file = if force {
             let file = options.create(true).truncate(true).open(path)?;
-            // An existing file keeps its mode when it is opened. The mode of a device or a pipe is not
-            // changed.
+            // Opening an existing file does not change its mode. Devices and pipes keep theirs.
             if file.metadata()?.is_file() {
                 file.set_permissions(Permissions::from_mode(0o600))?;
             }

@@ -25,7 +25,7 @@ pub struct DiscardOptions {
     #[arg(required_unless_present = "held", value_name = "ID")]
     ids: Vec<String>,
     /// Select all held submissions, or those that match all other options. Submissions held only because of a
-    /// flood stay: they are released when it ends; `--reason form-rate` selects them
+    /// flood are not selected, because they are released when it ends; `--reason form-rate` selects them
     #[arg(long, conflicts_with = "ids")]
     held: bool,
     /// Only submissions to which screening assigned this signal
@@ -97,11 +97,11 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
         0 => {}
         1 => writeln!(
             console.err,
-            "1 submission is held only until a flood ends, and stays: `--reason form-rate` selects it."
+            "1 submission is held only until a flood ends and is not selected: `--reason form-rate` selects it."
         )?,
         n => writeln!(
             console.err,
-            "{n} submissions are held only until a flood ends, and stay: `--reason form-rate` selects them."
+            "{n} submissions are held only until a flood ends and are not selected: `--reason form-rate` selects them."
         )?,
     }
     if let Some((first, last)) = held.received
@@ -136,7 +136,7 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
         return Ok(ExitCode::FAILURE);
     }
     let ids: Vec<Uuid> = held.iter().map(|submission| submission.id).collect();
-    // Runs even without ids: an earlier call may have left removed data in the log.
+    // Runs even without ids: an earlier call may have left removed data in the database's log.
     let erased = Editor::open(console.place)?.discard(&ids).context(INCOMPLETE)?;
     let code = report_removal(&erased, console)?;
     let stayed = held.len().saturating_sub(erased.submissions);
@@ -148,9 +148,9 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
 }
 
 /// The context of an error after which some submissions may already have been removed.
-const INCOMPLETE: &str = "only some of them were removed; run the same command again";
+const INCOMPLETE: &str = "some submissions may not have been removed; run the same command again";
 
-/// Formats the question whether to remove this many held submissions, received from `first` to `last`.
+/// The prompt to confirm the removal of this many held submissions, received from `first` to `last`.
 fn removal_question(count: usize, first: Timestamp, last: Timestamp) -> String {
     let held = counted(count, "held submission");
     let received = if first == last {
@@ -167,7 +167,7 @@ fn refusal(submission: &Submission) -> anyhow::Error {
     let erase = "`frontdesk inbox erase --email ADDRESS` removes everything that came from an address";
     let can_be_held = submission.status != Status::Delivered && submission.error.is_none();
     let hint = if can_be_held {
-        format!("`frontdesk inbox hold {id}` holds it, and then it can be discarded; {erase}")
+        format!("`frontdesk inbox hold {id}` holds it, so that it can be discarded; {erase}")
     } else {
         erase.to_owned()
     };
@@ -248,7 +248,7 @@ fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<Exit
                 "warning: {had} in a mailbox or another system, which this command cannot reach."
             )?;
         }
-        writeln!(console.err, "warning: earlier backups still contain what was removed.")?;
+        writeln!(console.err, "warning: earlier backups still contain the removed data.")?;
     }
     let Some(file) = console.place.file() else {
         if erased.submissions > 0 {
@@ -262,7 +262,7 @@ fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<Exit
     if !erased.is_wiped {
         writeln!(
             console.err,
-            "warning: another program reads the inbox, so its log could not be wiped and may still contain what was removed.\n\
+            "warning: another program is reading the inbox, so the database's log could not be wiped and may still contain removed data.\n\
              hint: run the same command again once that program has ended"
         )?;
     } else if erased.submissions > 0 {

@@ -34,7 +34,7 @@ pub struct SelectionOptions {
     channel: Option<String>,
     #[command(flatten)]
     period: PeriodOptions,
-    /// Only submissions with this text in a field; upper and lower case are the same
+    /// Only submissions with this text in a field, regardless of case
     #[arg(long, value_name = "WORDS")]
     text: Option<String>,
     /// Only submissions that arrived before this one, to continue a listing
@@ -44,7 +44,7 @@ pub struct SelectionOptions {
     key: IdentityOption,
 }
 
-/// Options that select submissions by the time of arrival.
+/// Options that select submissions by time of arrival.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct PeriodOptions {
     /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC),
@@ -80,7 +80,7 @@ impl IdentityOption {
 }
 
 impl SelectionOptions {
-    /// The conditions that the database checks. The limit and the text are not among them.
+    /// The filter for the database, without the limit and the search text.
     fn filter(&self, reader: &InboxReader, now: Timestamp) -> anyhow::Result<Filter> {
         Ok(Filter {
             form: self.form.clone(),
@@ -92,8 +92,8 @@ impl SelectionOptions {
     }
 }
 
-/// Resolves the id, or the prefix of an id, after which a listing continues. A complete id is valid even if
-/// its submission was removed.
+/// Resolves the id, or prefix of an id, after which a listing continues. A complete id is valid even if its
+/// submission has been removed.
 fn resolve_before(reader: &InboxReader, id: &str) -> anyhow::Result<Uuid> {
     if let Ok(id) = Uuid::try_parse(id) {
         return Ok(id);
@@ -131,7 +131,8 @@ impl<'a> SelectedSubmissions<'a> {
         let words = which.text.as_ref().map(|text| text.to_lowercase());
         let list = |reader: &'a InboxReader| -> anyhow::Result<Listing<'a>> {
             let filter = which.filter(reader, now)?;
-            // Only submissions with the searched text count towards the limit.
+            // With a search text, only matching submissions count towards the limit, so the query
+            // itself has none.
             Ok(reader.list(&Filter { limit: limit.filter(|_| words.is_none()), ..filter })?)
         };
         let listing = reader.map(list).transpose()?;
@@ -169,7 +170,7 @@ impl<'a> SelectedSubmissions<'a> {
         }
     }
 
-    /// Whether a submission contains the searched text. Counts sealed submissions, which cannot be searched.
+    /// Whether a submission contains the search text. Counts sealed submissions, which cannot be searched.
     fn contains_words(&mut self, submission: &Submission) -> bool {
         let Some(words) = &self.words else { return true };
         if submission.sealed.is_some() {

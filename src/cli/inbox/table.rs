@@ -16,7 +16,7 @@ pub(super) const GAP: &str = "  ";
 pub(super) const SEALED: &str = "(sealed: --identity FILE opens it)";
 /// Length of an id prefix that contains the time of arrival in milliseconds.
 const SHORT_ID: usize = 13;
-/// Length of an id prefix that contains the time and 14 more bits, which make it unique in practice.
+/// Length of an id prefix that contains the time and 12 more bits, which make it unique in practice.
 const LONGER_ID: usize = 18;
 /// Minimum width of the last column, in terminal columns.
 const MIN_DETAILS: usize = 10;
@@ -27,7 +27,7 @@ const TITLES: [&str; 6] = ["ID", "RECEIVED (UTC)", "FORM", "STATUS", "E-MAIL", "
 
 struct TableRow {
     cells: [String; 6],
-    /// `None` in the row of titles.
+    /// `None` in the title row.
     status: Option<Status>,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn write(
     Ok(count)
 }
 
-/// Formats the cells of a submission. Each field has at most `width` characters.
+/// Formats the cells of a submission's row. `width` is the width of the table.
 fn table_row(submission: &Submission, width: usize) -> TableRow {
     let cells = [
         submission.id.to_string(),
@@ -75,7 +75,8 @@ fn table_row(submission: &Submission, width: usize) -> TableRow {
     TableRow { cells, status: Some(submission.status) }
 }
 
-/// Joins marks for repeats, holds and agents with all fields except the address, cut to `width` characters.
+/// Joins marks for repeats, holds and agents with all fields except the address. Cuts each field to `width`
+/// characters.
 fn details(submission: &Submission, width: usize) -> String {
     let mut details = Vec::new();
     if submission.repeats > 0 {
@@ -127,7 +128,7 @@ pub(super) fn write_line(
     writeln!(out, "{}", [id, received, form, status, rest].join(GAP).trim_end())
 }
 
-/// Colors a text by status if `colors` is set. Statuses that need the operator's attention stand out.
+/// Colors `text` by status if `colors` is set. Statuses that need the operator's attention stand out.
 fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     let style = match status.filter(|_| colors) {
         Some(Status::Held) => AnsiColor::Yellow.on_default(),

@@ -12,7 +12,8 @@ pub(super) enum TimeArgument {
 }
 
 impl TimeArgument {
-    /// Parses RFC 3339, a date (midnight in UTC), or an age: a whole number followed by s, m, h, d or w.
+    /// Parses an RFC 3339 time, a date (midnight in UTC), or an age: a whole number followed by s, m, h, d
+    /// or w.
     pub(super) fn parse(text: &str) -> Result<TimeArgument, String> {
         parse_age(text)
             .map(TimeArgument::Ago)

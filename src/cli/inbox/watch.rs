@@ -28,15 +28,15 @@ const POLL_MISSING: Duration = Duration::from_secs(1);
 pub(super) struct InboxWatch {
     form: Option<String>,
     newest: Option<Uuid>,
-    /// Ids of recent submissions. With several servers, a submission may be committed later than one with a
-    /// higher id.
+    /// Ids of recent submissions. With several servers, submissions may be committed out of id order, so each
+    /// query also covers the minute before `newest`, and skips these ids.
     seen: HashSet<Uuid>,
     /// The error of the last query. A repeated error is reported only once.
     last_error: Option<String>,
 }
 
 impl InboxWatch {
-    /// Returns the submissions since the last query, in order of arrival. `None` if there is no inbox.
+    /// Returns the submissions that arrived since the last query, oldest first. `None` if there is no inbox.
     pub(super) fn query(&mut self, place: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
         let Some(reader) = open_inbox(place)? else { return Ok(None) };
         let mut new = self.list_new(&reader)?;
@@ -44,7 +44,7 @@ impl InboxWatch {
         Ok(Some(new))
     }
 
-    /// Returns the submissions since the last query, newest first.
+    /// Returns the submissions that arrived since the last query, newest first.
     fn list_new(&mut self, reader: &InboxReader) -> Result<Vec<Submission>, StoreError> {
         let after = self.newest.map(minute_before);
         let filter = Filter { form: self.form.clone(), after, ..Filter::default() };
@@ -123,7 +123,7 @@ pub(super) fn run(
     let mut watch = InboxWatch { form: form.map(str::to_owned), ..InboxWatch::default() };
     watch.skip_existing(console.place)?;
     exit_on_closed_output()?;
-    writeln!(console.err, "Watching for submissions; Ctrl-C ends it.")?;
+    writeln!(console.err, "Watching for submissions; press Ctrl-C to stop.")?;
     loop {
         // Subscribes to the current file before the query, so that no commit between the two is missed.
         listener.wait(Duration::ZERO);

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// The width of a text: the sum of the widths of its characters, which is how most terminals count. East
+/// The width of a string: the sum of the widths of its characters, which is how most terminals count. East
 /// Asian characters and emoji take two columns, combining marks none.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
@@ -18,7 +18,7 @@ pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Cuts the text to `width` columns, and marks the end of a cut text with `…`.
+/// Cuts the text to `width` columns. If something was cut, the result ends with `…`.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -39,7 +39,7 @@ pub(super) fn shorten(text: &str, width: usize) -> String {
 /// Minimum width of a wrapped line, in columns.
 const MIN_WRAPPED: usize = 12;
 
-/// Wraps pieces into lines, with a space between two pieces. Splits pieces that are wider than a line.
+/// Wraps pieces into lines, with a space between pieces. Splits pieces that are wider than a line.
 pub(super) fn wrap(pieces: &[String], width: usize) -> Vec<String> {
     let width = width.max(MIN_WRAPPED);
     let mut lines = Vec::new();

@@ -64,7 +64,7 @@ impl ServerLog {
         } else {
             layer.with_ansi(colours).boxed()
         };
-        // If a log is already installed, as in tests, it stays in place.
+        // If a subscriber is already installed, as in tests, it stays in place.
         let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
         let last = queue.clone();
         std::panic::set_hook(Box::new(move |panic| {
@@ -83,7 +83,7 @@ impl ServerLog {
         Self { is_json, queue }
     }
 
-    /// Logs faults of the site or its configuration, or prints them if the log is text.
+    /// Logs faults in the site or its configuration, or prints them if the log is text.
     pub(super) fn log_faults(&self, faults: &[Fault]) {
         if !self.is_json {
             self.queue.flush();
@@ -183,7 +183,7 @@ fn write_lines(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU
             );
             reported = now;
         }
-        // Errors are ignored: there is no other place to report them.
+        // Errors are ignored: there is nowhere else to report them.
         let _ = out.write_all(&pending).and_then(|()| out.flush());
         pending.clear();
         drop(flushed);

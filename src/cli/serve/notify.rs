@@ -15,7 +15,7 @@ pub(super) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The manager that `NOTIFY_SOCKET` names.
+    /// Connects to the manager's socket in `NOTIFY_SOCKET`, if the variable is set.
     pub(super) fn from_environment() -> Self {
         let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty());
         name.map_or_else(Self::default, |name| {
@@ -26,8 +26,8 @@ impl ServiceManager {
         })
     }
 
-    /// Opens a socket for sending messages to the manager's socket, whose `name` is a path, or `@` and an
-    /// abstract name.
+    /// Opens a socket for sending messages to the manager's socket. `name` is an absolute path, or `@`
+    /// followed by an abstract name.
     fn connect(name: &OsStr) -> io::Result<Self> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -35,7 +35,7 @@ impl ServiceManager {
             _ => {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
-                    "NOTIFY_SOCKET must be an absolute path or `@` and a name",
+                    "NOTIFY_SOCKET must be an absolute path, or `@` followed by a name",
                 ));
             }
         };
@@ -69,7 +69,7 @@ impl ServiceManager {
     }
 }
 
-/// The time of `CLOCK_MONOTONIC` in microseconds, which the protocol requires.
+/// The time of `CLOCK_MONOTONIC` in microseconds, as the protocol requires.
 fn monotonic_micros() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000

@@ -1,4 +1,4 @@
-//! Settings of the process: open files, memory allocation and scheduling.
+//! Process settings: open files, memory allocation and scheduling.
 #![cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "the C library's settings and scheduling classes have no safe interface")
@@ -6,7 +6,7 @@
 
 use crate::config::Config;
 
-/// Number of descriptors that are reserved for the inbox, deliveries and reloads.
+/// Number of file descriptors reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
 
 /// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` needs. If
@@ -81,8 +81,8 @@ pub(super) fn enter_idle_class() {
     {
         // SAFETY: all fields are integers, and this class requires 0.
         let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-        // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0, the call
-        // affects only the calling thread. This is not true of the C library's own function everywhere.
+        // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0, the system
+        // call affects only the calling thread. Not every C library's wrapper does the same.
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters) };
     }
 }

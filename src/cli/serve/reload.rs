@@ -32,9 +32,9 @@ use crate::web::{AppState, Snapshot};
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
 /// Maximum wait for a quiet period: some folders change continuously.
 const MAX_SETTLE: Duration = Duration::from_secs(5);
-/// The same for the output of a site generator, which writes its files with pauses.
+/// The quiet period for the output of a site generator, which may pause between files.
 const BUILD_QUIET_PERIOD: Duration = Duration::from_secs(1);
-/// A rebuild may take this long. Until it ends, the previous site is served.
+/// Maximum wait for a rebuild. The previous site is served until the rebuild ends.
 const MAX_BUILD_TIME: Duration = Duration::from_mins(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub(super) enum ReloadReason {
     Encoded,
 }
 
-/// How many bytes of bodies are compressed before a new site is served. Fewer than at the start, because
-/// unchanged bodies keep their encodings, and an edit should be visible at once.
+/// How many bytes of response bodies are compressed before a new site is served. Fewer than at startup,
+/// because unchanged bodies keep their encodings, and an edit should be visible at once.
 const COMPRESSED_AT_RELOAD: usize = 128 << 10;
 /// How often replaced sites are checked for requests that still use them.
 const RETIREMENT_CHECK: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ pub(super) struct Reloader {
     /// Results of the last load, which are reused for unchanged files.
     pub(super) previous: LoadCache,
     pub(super) encodings: Arc<Encodings>,
-    /// Triggers a reload from the encoding thread.
+    /// The encoding thread reports here that stronger encodings are ready.
     pub(super) reasons: Sender<ReloadReason>,
     /// Triggers a reload after changes in the site's folder; `None` if it is not watched.
     pub(super) watcher: Option<SiteWatcher>,
@@ -131,7 +131,7 @@ impl Reloader {
                 Ok(_) => {}
                 Err(error) => {
                     let folder = encodings.folder().display();
-                    tracing::warn!(%error, "cannot store strong encodings in {folder}; serving quick ones");
+                    tracing::warn!(%error, "cannot store strong encodings in {folder}; serving weaker ones");
                 }
             }
         };
@@ -178,7 +178,8 @@ impl Reloader {
         }
     }
 
-    /// Loads and serves the site and its configuration. On error, changes nothing and returns the faults.
+    /// Loads the site and its configuration and puts both into effect. On error, keeps the current ones and
+    /// returns the faults.
     fn try_reload(&mut self) -> Result<Arc<Snapshot>, Vec<Fault>> {
         let load = |running| {
             let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
@@ -202,7 +203,7 @@ impl Reloader {
 
         // The steps below cannot fail.
         for key in waiting {
-            tracing::warn!("`{key}` takes effect when the server is started again");
+            tracing::warn!("the change to `{key}` takes effect after a restart");
         }
         process::raise_descriptor_limit(&mut config);
         let live = Arc::new(compose_snapshot(&config, site, &self.worker, Some((&self.config, &before))));
@@ -277,8 +278,8 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     }
 }
 
-/// Discards reload triggers until none has arrived for a while and the build, if there is one, has a home
-/// page again; or until a maximum time has passed.
+/// Discards reload triggers until none has arrived for the quiet period and the build, if there is one, has a
+/// home page again. Gives up after the maximum wait.
 fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildOptions>) {
     let (quiet, max) = match build {
         Some(_) => (BUILD_QUIET_PERIOD, MAX_BUILD_TIME),
@@ -304,7 +305,7 @@ pub(super) fn min_free(config: &Config) -> MinFree {
     }
 }
 
-/// Triggers a reload whenever a file of the site changes, except for files in the data folder.
+/// Triggers a reload whenever a file in the site changes, except for files in the data folder.
 pub(super) struct SiteWatcher {
     watcher: notify::RecommendedWatcher,
     folders: Vec<(PathBuf, RecursiveMode)>,
@@ -322,7 +323,7 @@ impl SiteWatcher {
         let is_published = published_filter(config, &root, build.clone());
         let trigger = move |event: notify::Result<notify::Event>| {
             // Reading a file is not a change. An event without a path means that the kernel has dropped
-            // events.
+            // events, so any file may have changed.
             let changed = event.as_ref().map_or(true, |event| {
                 !matches!(event.kind, EventKind::Access(_))
                     && (event.paths.is_empty() || event.paths.iter().any(|path| is_published(path)))
@@ -352,8 +353,9 @@ impl SiteWatcher {
     }
 }
 
-/// The folders to watch. With a build, the site's folder is often that of a project, which has folders of
-/// tools with thousands of files; and the folder above the build shows when the build is created again.
+/// The folders to watch. With a build, the site's folder is often a whole project, in which tools keep
+/// thousands of files, so only the site's own subfolders are watched recursively. The folder above the build
+/// is watched to notice when the build is created again.
 fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, RecursiveMode)> {
     let Some(build) = build else { return vec![(root.to_owned(), RecursiveMode::Recursive)] };
     let above = build.parent().map(|above| (above.to_owned(), RecursiveMode::NonRecursive));
@@ -363,7 +365,7 @@ fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, Recursi
     [(build.clone(), RecursiveMode::Recursive)].into_iter().chain(above).chain(own).collect()
 }
 
-/// Returns a function that returns whether a change of a file may change the site.
+/// Returns a predicate for the paths of files that can affect the site.
 fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> impl Fn(&Path) -> bool + use<> {
     let data = config.inbox_folder().canonicalize().unwrap_or_else(|_| config.inbox_folder().to_owned());
     let root_is_data = root.starts_with(&data);
@@ -371,8 +373,8 @@ fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> imp
     let encodings = data.join(site::ENCODINGS);
     let root = root.to_owned();
     move |path| {
-        // The data folder may be the site's folder, in which case the database, SQLite's files beside it and
-        // the encodings are recognized by their names.
+        // The data folder may be the site's folder. The database, SQLite's files beside it and the encodings
+        // are then recognised by their names.
         let of_encodings = path.starts_with(&encodings);
         let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
             file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)

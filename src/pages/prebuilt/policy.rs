@@ -10,13 +10,13 @@ use http::HeaderValue;
 /// so its policy permits all inline code of that kind.
 const MAX_HASHES: usize = 96;
 
-/// The parts that do not depend on the page. Generators and their themes load fonts, scripts and images from
-/// content delivery networks, so all secure origins are permitted.
+/// The directives that do not depend on the page. Generators and their themes load fonts, scripts and images
+/// from content delivery networks, so all secure origins are permitted.
 const BASE: &str = "default-src 'self' https: data: blob:; connect-src 'self' https: wss:; object-src 'none'; \
                     base-uri 'self'; frame-ancestors 'self'";
 
-/// A policy that permits the page's own inline code by its hashes, and no other. For a page that declares a
-/// policy itself, returns only the directive that `<meta>` cannot contain.
+/// Builds a policy that permits the page's own inline code by hash, and no other inline code. If the page
+/// declares a policy itself, returns only the directive that `<meta>` cannot contain.
 pub(super) fn content_security_policy(code: &Embedded) -> HeaderValue {
     if code.has_policy {
         return HeaderValue::from_static("frame-ancestors 'self'");
@@ -32,7 +32,7 @@ pub(super) fn content_security_policy(code: &Embedded) -> HeaderValue {
     if code.has_style_attributes {
         policy.push_str("; style-src-attr 'unsafe-inline'");
     }
-    // The policy consists of ASCII characters.
+    // The policy contains only printable ASCII, so the conversion does not fail.
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(BASE))
 }
 

@@ -1,4 +1,4 @@
-//! Assigns paths to the files of a build, by the conventions of site generators.
+//! Assigns paths to the files of a build, following the conventions of site generators.
 
 use std::collections::HashSet;
 
@@ -41,8 +41,8 @@ pub(super) fn redirect_names(page: &str) -> Vec<String> {
     }
 }
 
-/// Whether a page has a link with the extension `.html` to another of the files `names`. Links to home pages
-/// of folders do not count.
+/// Whether a page has a link that ends with `.html` and points to one of the files in `names`. Links to
+/// `index.html` do not count.
 pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>, mount: &str) -> bool {
     let links = attributes(html).filter(|(attribute, _)| attribute.eq_ignore_ascii_case("href"));
     links.map(|(_, value)| &html[value]).any(|link| {
@@ -62,15 +62,15 @@ pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>,
 /// Folders in which bundlers put only files whose names contain a hash of their content.
 const FINGERPRINTED_FOLDERS: [&str; 4] = ["_astro/", "_next/static/", "_app/immutable/", "_nuxt/"];
 
-/// Folders in which bundlers put such files beside others.
+/// Folders in which bundlers put such files alongside files without a hash.
 const BUNDLE_FOLDERS: [&str; 3] = ["assets/", "static/", "build/"];
 
-/// The endings of files that bundlers name after their content.
+/// The extensions of the files that bundlers fingerprint.
 const BUNDLED: [&str; 12] =
     ["js", "mjs", "css", "map", "wasm", "woff", "woff2", "svg", "png", "jpg", "webp", "avif"];
 
-/// Whether a file's name contains a hash of its content, so that caches may keep the file forever. `false` in
-/// cases of doubt, such as dates and words.
+/// Whether a file's name contains a hash of its content, so that caches may keep the file forever. Returns
+/// `false` if in doubt, as for dates and words.
 pub(super) fn is_fingerprinted(name: &str) -> bool {
     let is_below =
         |folders: &[&str]| folders.iter().any(|folder| format!("/{name}").contains(&format!("/{folder}")));

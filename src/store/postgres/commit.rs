@@ -39,8 +39,8 @@ pub(crate) struct PostgresWriter {
 /// shares.
 pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 /// Finds the server process that [`BACKEND`] has identified. The server removes a process from the list after
-/// its last transaction has ended, so a process that is no longer listed cannot commit anything. A role can
-/// see its own processes.
+/// its last transaction has ended, so a process that is no longer listed cannot commit anything. Needs no
+/// privileges: a role can always see its own processes.
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
@@ -99,7 +99,7 @@ impl PostgresWriter {
                     *unresolved = left;
                     return Ok(ids);
                 }
-                // An idle connection may have been lost long ago.
+                // The connection may have been lost long ago, while it was idle. Reconnect once.
                 Err(CommitError::Failed(StoreError::Unreachable { .. })) if !is_new => {
                     self.reconnect()?;
                     is_new = true;
@@ -170,7 +170,7 @@ impl PostgresWriter {
     /// Fails if the server has sent a warning about the commit.
     fn fail_if_warned<T>(&self, committed: T) -> Result<T, StoreError> {
         if self.connection.was_warned() {
-            Err(self.connection.unreachable("the commit is in doubt"))
+            Err(self.connection.unreachable("the commit may not be durable"))
         } else {
             Ok(committed)
         }
@@ -222,7 +222,7 @@ impl PostgresWriter {
             // The server did not reply in time, and may still commit; or its reply is not reliable.
             error if self.connection.is_lost() => CommitError::Unknown(error),
             error @ StoreError::Unreachable { .. } => CommitError::Unknown(error),
-            // An earlier try was committed.
+            // The ids already exist, so an earlier try was committed.
             StoreError::Postgres(code) if code == "23505" => CommitError::Unknown(StoreError::Locked),
             error => CommitError::Failed(error),
         })
@@ -269,9 +269,9 @@ impl PostgresWriter {
         Some(touched.is_ok() && !self.connection.was_warned())
     }
 
-    /// Whether submissions were committed; `None` while the server process that received them is alive but
-    /// they are not visible. A new primary does not list the processes of the old one, so only the rows
-    /// count.
+    /// Whether submissions were committed; `None` if they are not visible but the server process that
+    /// received them is still alive. A new primary does not list the processes of the old one, so only the
+    /// rows count there.
     fn look_for_commit(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
         // A process that is waiting for its client has not committed, and must not commit later.
         (&self.connection as &dyn Sql).query(END_IF_IDLE, values![backend])?;

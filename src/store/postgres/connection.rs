@@ -91,7 +91,7 @@ impl PgConnection {
         }
         let each = config.get_connect_timeout().copied().unwrap_or(GRACE);
         let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
-        // The server may accept the connection but never reply.
+        // Bound the whole handshake: the server may accept the connection but never reply.
         let bound = each * hosts + GRACE;
         let (told, opened) = sync_channel(1);
         let (alive, over) = oneshot::channel();
@@ -142,7 +142,7 @@ impl PgConnection {
         self.wait(self.client.batch_execute(statements))
     }
 
-    /// Waits for a reply, with the session's timeout.
+    /// Waits for a reply until the session's timeout.
     pub(super) fn wait<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, StoreError> {
         match block_on_with_timeout(asked, self.patience) {
             Some(answer) => answer.map_err(|error| self.to_store_error(&error)),
@@ -199,7 +199,7 @@ impl PgConnection {
             {
                 self.unreachable(&source.to_string())
             } else {
-                StoreError::Damaged("a value does not have its column's type")
+                StoreError::Damaged("a value does not match its column's type")
             };
         };
         // After such an error, the connection is closed, and the outcome of a commit is unknown.
@@ -220,7 +220,7 @@ impl PgConnection {
     }
 }
 
-/// The reason why connecting failed. It names only the configured user and database.
+/// The reason why connecting failed. Contains no secrets: at most, it names the configured user and database.
 fn connect_error_reason(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => error.message().to_owned(),
@@ -286,7 +286,7 @@ where
         () = &mut listen => return,
         _ = &mut over => {}
     }
-    // Close properly, unless an outstanding reply does not arrive in time.
+    // Close the connection cleanly, unless an outstanding reply does not arrive in time.
     let _ = timeout(GRACE, listen).await;
 }
 
@@ -323,7 +323,7 @@ impl Sql for PgConnection {
     }
 
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
-        // Some poolers cannot prepare these statements, and preparing them would gain nothing.
+        // Do not prepare these statements: some poolers cannot, and it would gain nothing.
         if values.is_empty() {
             let statement = sql.split_ascii_whitespace().next().unwrap_or_default();
             if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"]
@@ -385,11 +385,11 @@ impl ToSql for Value<'_> {
                 Type::INT2 => out.put_i16(number.try_into()?),
                 Type::INT4 => out.put_i32(number.try_into()?),
                 Type::INT8 => out.put_i64(number),
-                _ => return Err(format!("a number is not a {ty}").into()),
+                _ => return Err(format!("cannot encode a number as {ty}").into()),
             },
             Value::Blob(bytes) => match *ty {
                 Type::BYTEA | Type::UUID => out.put_slice(bytes),
-                _ => return Err(format!("bytes are not a {ty}").into()),
+                _ => return Err(format!("cannot encode bytes as {ty}").into()),
             },
             // PostgreSQL cannot store NUL in text.
             Value::Text(text) if text.contains('\0') => {

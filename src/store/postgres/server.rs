@@ -40,7 +40,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
 
 impl Server {
-    /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or several hosts.
+    /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or more hosts.
     /// Errors do not contain the password.
     pub fn parse(url: &str) -> Result<Server, String> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
@@ -59,7 +59,7 @@ impl Server {
             format!("{base}?{}", rest.join("&")).parse().map_err(|error: tokio_postgres::Error| {
                 let reason =
                     std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-                format!("cannot be read: {reason}")
+                format!("cannot be parsed: {reason}")
             })?;
         if config.get_hosts().is_empty() {
             return Err("names no host".to_owned());

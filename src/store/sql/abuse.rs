@@ -11,8 +11,8 @@ use super::{Sql, values};
 use crate::forms::source::RefusedRequests;
 use crate::store::error::StoreError;
 
-/// The maximum number of rows for one day, each for a source and a form. Requests beyond that are counted by
-/// form only.
+/// The maximum number of rows per day, one for each source and form. Beyond that, requests from new sources
+/// are counted by form only.
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {
@@ -47,8 +47,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Removes up to `most` rows of refused requests from before the day of `before`, and returns their
-    /// number.
+    /// Removes the counts of refused requests before the day of `before`, up to `most` rows, and returns the
+    /// number of removed rows.
     pub fn forget_refusals(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.sql.execute(
             "DELETE FROM pressure WHERE (day, source, form) IN
@@ -82,7 +82,7 @@ pub(super) fn day_of(time: Timestamp) -> i64 {
 pub struct Abuse {
     pub submissions: usize,
     pub held: usize,
-    /// How many held submissions the operator released, that is, the false positives.
+    /// How many of the held submissions were released, that is, the false positives.
     pub released: usize,
     /// The number of requests that the limits refused.
     pub refused: usize,

@@ -173,7 +173,7 @@ impl Table {
     ) -> Result<(), StoreError> {
         let key = self.key;
         let keys = key.split(", ").count();
-        // A backup's digest does not belong to the inbox that is restored from it.
+        // Skip the digest of a backup: it does not apply to an inbox that is restored from the backup.
         let which = if self.name == "meta" { "name <> 'backup-digest'" } else { "TRUE" };
         let select = |after: &str| {
             format!(
@@ -219,7 +219,7 @@ impl Sum {
                 let (kind, bytes): (u8, Cow<'_, [u8]>) = match cell {
                     Cell::Null => (0, Cow::default()),
                     Cell::Integer(number) => (1, number.to_le_bytes().to_vec().into()),
-                    // PostgreSQL cannot store NUL in text.
+                    // PostgreSQL cannot store NUL in text, so a copy there contains U+FFFD instead.
                     Cell::Text(text) if text.contains('\0') => {
                         (2, text.replace('\0', "\u{fffd}").into_bytes().into())
                     }
@@ -237,7 +237,7 @@ impl Sum {
     }
 }
 
-/// Migrates an inbox to the current layout, or creates it.
+/// Migrates an inbox to the current layout, or creates an empty one.
 pub fn migrate(place: &DatabaseUrl) -> Result<(), StoreError> {
     match place {
         DatabaseUrl::Sqlite(path) => {

@@ -20,15 +20,15 @@ use crate::submission::outcome::{Cause, Outcome};
 use crate::submission::schedule::{self, NextStep};
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
 
-/// Times in parameters and results are by this process's clock.
+/// All times in parameters and results follow this process's clock.
 impl Transaction<'_> {
     /// Requeues the attempts that an earlier process left unfinished, and returns their number. Call this
-    /// when no other process is sending. With PostgreSQL, attempts are left alone, because other replicas may
-    /// be sending them.
+    /// only while no other process is sending. With PostgreSQL, attempts are left alone, because other
+    /// replicas may be sending them.
     pub fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
         let count = self.requeue_orphans(&[], now)?;
         if self.sql.dialect() == Dialect::Sqlite {
-            // Try failing channels again after a restart, which may have been meant to fix them.
+            // Try paused channels again at once: the operator may have restarted the server to fix them.
             for channel in self.sql.query("SELECT name FROM channel WHERE paused_at IS NOT NULL", &[])? {
                 let channel = channel.get::<String>(0)?;
                 self.resume(&channel)?;
@@ -43,9 +43,9 @@ impl Transaction<'_> {
     }
 
     /// Requeues attempts that are recorded as begun but are not in `under_way`, because they were recorded by
-    /// a commit that was reported as failed. Returns their number. Only the process that sends may call this.
-    /// With PostgreSQL, nothing is requeued: another replica may be sending the attempts, so their leases
-    /// have to expire first.
+    /// a commit that was reported as failed. Returns their number. Only the process that sends deliveries may
+    /// call this. With PostgreSQL, nothing is requeued: another replica may be sending the attempts, so their
+    /// leases have to expire first.
     pub fn requeue_orphans(&self, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
             return Ok(0);
@@ -63,12 +63,12 @@ impl Transaction<'_> {
     }
 
     /// Makes deliveries due if they are scheduled for later than the retry schedule allows, because they were
-    /// scheduled before the clock was set back to `now`. With `clamp_far_due_times` alone, a clock that was
-    /// corrected by a day would delay deliveries by a day.
+    /// scheduled before the clock was set back to `now`. `clamp_far_due_times` alone is not enough: after the
+    /// clock is set back by a day, it would leave deliveries delayed by a day.
     pub fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let mut far = Vec::new();
-        // Two queries, each with a partial index that leaves out completed deliveries.
+        // Two queries, each of which uses a partial index that excludes completed deliveries.
         for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
             // A loose index scan: look up each channel, then its rows.
             let next = format!(
@@ -101,8 +101,8 @@ impl Transaction<'_> {
     }
 
     /// Begins attempts at due deliveries, up to the capacity of each channel. `channels` are the configured
-    /// channels; those with a daily quota send first attempts for frequent networks at the pace of
-    /// `FrequentPace`.
+    /// channels; those with a daily quota make first attempts for frequent networks only as fast as
+    /// `FrequentPace` allows.
     pub fn claim(
         &self,
         wants: &[ClaimRequest],
@@ -140,12 +140,12 @@ impl Transaction<'_> {
         record_outcome(self.sql, lease, outcome, next, self.to_database_time(now))
     }
 
-    /// Whether at least one channel has confirmed a submission.
+    /// Whether at least one channel has delivered a submission.
     pub fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
         self.sql.exists("SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'", values![id])
     }
 
-    /// Records that a channel is paused and being probed, with the receiver's reply.
+    /// Records that a channel is paused and being probed, and stores the receiver's reply.
     pub fn pause(&self, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
         self.sql.execute(
             "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
@@ -157,18 +157,18 @@ impl Transaction<'_> {
 
     /// Records that a channel works again.
     pub fn resume(&self, channel: &str) -> Result<(), StoreError> {
-        // The stored answer is outdated, and may quote a visitor.
+        // Unless the channel is off, clear the stored answer: it is outdated and may quote a visitor.
         self.sql.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
     }
 
     /// After a channel's outage, makes up to 200 deliveries due: those that are waiting because of the outage
-    /// and are scheduled for `from` or later. Attempts that failed only because of the channel no longer
-    /// count: otherwise a mail server that accepts few messages would use up all attempts within an hour. The
-    /// last failure still counts, and so do failures that the content may have caused, so a delivery that the
-    /// receiver never accepts is eventually parked.
+    /// and are scheduled for `from` or later. Forgives each delivery's latest failure, unless it is the only
+    /// one: otherwise, a mail server that accepts few messages would use up all attempts within an hour.
+    /// Failures that the content may have caused are forgiven only until the submission reaches
+    /// `FORGIVENESS_AGE`, so a delivery that the receiver never accepts is eventually parked.
     ///
-    /// Returns the number of these deliveries, and the due time from which the next call continues; `None`
-    /// after the last call.
+    /// Returns the number of these deliveries, and the due time from which the next call continues; `None` if
+    /// there are no more.
     pub fn bring_forward(
         &self,
         channel: &str,
@@ -191,9 +191,10 @@ impl Transaction<'_> {
         Ok((count, from))
     }
 
-    /// After a receiver that defers messages has accepted one, makes some of the deliveries that it deferred
-    /// earlier due: up to `NEXT_DEFERRED` of the lowest rank. They need not wait for their scheduled times,
-    /// because the receiver accepts messages at its own rate. Retries for frequent networks keep their times.
+    /// Call this after a receiver that defers messages has accepted one. Makes up to `NEXT_DEFERRED` of the
+    /// deliveries that it deferred earlier due, lowest ranks first. They need not wait for their scheduled
+    /// times, because the receiver accepts messages at its own rate. Retries for frequent networks keep their
+    /// due times.
     pub fn bring_deferred_forward(&self, channel: &str, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let deferred = format!(
@@ -227,7 +228,7 @@ impl Transaction<'_> {
     /// submission. Returns whether the fields were replaced.
     pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
         let tx = self.sql;
-        // With PostgreSQL, the submission must not be released between the two statements.
+        // With PostgreSQL, lock the row, so that the submission is not released between the two statements.
         tx.query(
             &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().row_lock_clause()),
             values![id],
@@ -246,7 +247,7 @@ impl Transaction<'_> {
         )? == 1;
         if is_sealed {
             strip_reasons(tx, id)?;
-            // Refusals may quote the submission.
+            // A receiver's refusal may quote the submission.
             tx.execute(
                 "UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0",
                 values![id],
@@ -272,8 +273,9 @@ impl Transaction<'_> {
 /// The number of deferred deliveries that become due when a receiver accepts a message.
 const NEXT_DEFERRED: usize = 2;
 
-/// Makes the waiting retries in `rows`, whose first column is the submission, due at `now`, and stops
-/// counting attempts that failed only because of the channel. Returns the number of retries.
+/// Makes the waiting retries in `rows` due at `now`, and forgives the latest failure of each as described at
+/// [`Transaction::bring_forward`]. The first column of `rows` is the submission. Returns the number of
+/// retries.
 fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result<usize, StoreError> {
     let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();
@@ -288,8 +290,8 @@ fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result
 
 /// The lowest rank of a suspicious submission.
 pub const SUSPICIOUS_RANK: i64 = 64;
-/// The lowest rank of a submission whose network has used up its daily allowance. Other ranks are lower: at
-/// most 72 submissions of a network count, which gives rank 7.
+/// The lowest rank of a submission whose network has used up its daily allowance. Networks within their
+/// allowance have lower ranks: at most 72 of a network's submissions count, which gives rank 7.
 pub const FREQUENT_RANK: i64 = 8;
 
 /// Begins attempts at due deliveries of one channel.
@@ -324,8 +326,8 @@ fn claim_for_channel(
     let retries = if most_retries > 0 { due_retries(tx, want, now, most)? } else { Vec::new() };
     let mut first = first.into_iter().filter(is_free).peekable();
     let mut retries = retries.into_iter().filter(is_free).take(most_retries).peekable();
-    // First attempts precede retries, unless the retry has a better class. Sometimes a retry comes first, so
-    // that first attempts cannot block retries.
+    // First attempts precede retries, unless a retry has a better class. Sometimes one place is reserved for
+    // a retry, so that first attempts cannot block retries.
     let mut is_reserved = count_turns(want, AGAIN_EVERY) > 0;
     for _ in 0..places {
         let again = match (first.peek(), retries.peek()) {
@@ -335,7 +337,7 @@ fn claim_for_channel(
         is_reserved &= !again;
         let Some(found) = (if again { retries.next() } else { first.next() }) else { break };
         if found.is_sending {
-            // The lease of the attempt has expired.
+            // The lease of an earlier attempt has expired.
             if requeue(tx, &found, now)? != Some(now) {
                 continue;
             }
@@ -359,8 +361,8 @@ fn claim_for_channel(
     Ok(Claims { claimed, is_off: false, is_paused, is_paced, next })
 }
 
-/// Makes deliveries due if they were scheduled, before the clock was set back, for a time later than any
-/// schedule allows: up to 200 retries and 200 others in each call.
+/// Makes deliveries due if they are scheduled for later than any schedule allows, because they were scheduled
+/// before the clock was set back. Changes up to 200 retries and 200 other deliveries per call.
 fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     for again in [false, true] {
         // A delivery without failures is due, at the latest, after the backoff of an interruption or at the
@@ -378,7 +380,7 @@ fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<()
     Ok(())
 }
 
-/// The longest time until a delivery without failures is due. It exceeds any lease and any backoff after an
+/// The maximum time until a delivery without failures is due. It exceeds any lease and any backoff after an
 /// interruption.
 const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
@@ -414,8 +416,8 @@ impl DueDelivery {
         self.rank % SUSPICIOUS_RANK >= FREQUENT_RANK
     }
 
-    /// The delivery's class in the order of claims: quiet networks before frequent ones, and within each
-    /// group, suspicious submissions last.
+    /// The delivery's class, which determines the order of claims: quiet networks before frequent ones, and
+    /// within each group, suspicious submissions last.
     fn class(&self) -> usize {
         2 * usize::from(self.is_frequent()) + usize::from(self.rank >= SUSPICIOUS_RANK)
     }
@@ -429,7 +431,7 @@ impl DueDelivery {
 /// Due first attempts, in the order of [`DueDelivery::class`]. Within a class, forms take turns, and within a
 /// form, the lowest ranks come first, so that neither one form nor one network blocks the others.
 ///
-/// Returns at most `may_begin` deliveries of frequent networks.
+/// Returns at most `may_begin` deliveries for frequent networks.
 fn due_first_attempts(
     tx: &dyn Sql,
     want: &ClaimRequest,
@@ -496,7 +498,7 @@ fn due_first_attempts(
     found.extend(rest);
     let mut frequent = 0;
     found.retain(|found| {
-        // An attempt that has already begun was counted before.
+        // An interrupted attempt was already counted when it began.
         let counts = found.is_frequent() && !found.is_sending;
         frequent += usize::from(counts);
         !counts || frequent <= may_begin
@@ -504,20 +506,20 @@ fn due_first_attempts(
     Ok(found)
 }
 
-/// The table of deliveries, with the index by form and rank. Without the hint, SQLite would choose the index
-/// by due time.
+/// The table of deliveries, with a hint to use the index on form and rank. Without the hint, SQLite would
+/// choose the index on due time.
 fn delivery_by_turn(tx: &dyn Sql) -> String {
     tx.dialect().table_with_index("delivery", "delivery_turn")
 }
 
-/// The forms with waiting first attempts.
+/// The forms that have waiting first attempts.
 fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError> {
     let next_form = format!(
         "SELECT form FROM {} WHERE channel = ?1 AND form > ?2 AND due_at IS NOT NULL AND failures = 0
          ORDER BY form LIMIT 1",
         delivery_by_turn(tx)
     );
-    // An older version that shares the database does not write the form.
+    // Include the empty form: an older version that shares this database leaves the column empty.
     let mut forms = vec![String::new()];
     while let Some(row) = tx.row(&next_form, values![channel, forms.last().map_or("", String::as_str)])? {
         forms.push(row.get(0)?);
@@ -559,16 +561,16 @@ struct FrequentPace {
     /// The name under which the state is stored in the database.
     name: String,
     now: Timestamp,
-    /// When the last message stops counting.
+    /// When all messages sent so far stop counting.
     rested: Timestamp,
-    /// How long one message counts.
+    /// How far one message moves `rested` ahead.
     step: Duration,
     is_changed: bool,
 }
 
 /// The number of recipients to which messages may be sent at once.
 const FREQUENT_BURST: u32 = 100;
-/// How long one recipient of a message counts.
+/// How long each recipient of a message counts.
 const FREQUENT_STEP: Duration = Duration::from_mins(10);
 
 impl FrequentPace {
@@ -580,7 +582,8 @@ impl FrequentPace {
     ) -> Result<FrequentPace, StoreError> {
         let name = format!("pace of {}", quota.account);
         if tx.sql.dialect() == Dialect::Postgres {
-            // A replica that claims at the same time waits for this row.
+            // Create the row if it is missing, then lock it. A replica that claims at the same time waits for
+            // the lock.
             tx.sql.execute(
                 "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
                 values![name, now.as_millisecond().to_be_bytes()],
@@ -588,7 +591,7 @@ impl FrequentPace {
             tx.sql.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
         }
         let latest = schedule::add_delay(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
-        // A time further ahead was written before the clock was set back.
+        // Ignore a time that is further ahead: it was written before the clock was set back.
         let rested = tx.stored_time(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
         // A message to more recipients than the burst uses up the whole burst, but can still be sent.
         let step = FREQUENT_STEP * quota.recipients.clamp(1, FREQUENT_BURST);
@@ -642,7 +645,8 @@ fn pseudorandom_below(attempt: usize, salt: u64, below: usize) -> usize {
     usize::try_from(mixed % below as u64).unwrap_or_default()
 }
 
-/// The salt for choosing the form that comes first. Other salts are the intervals above.
+/// The salt for choosing the form that comes first. The other salts are `OLDEST_EVERY`, `NEWEST_EVERY` and
+/// `AGAIN_EVERY`.
 const FORM_TURN: u64 = 1;
 
 /// Due retries, in the order of [`DueDelivery::class`], rank and due time.
@@ -670,7 +674,8 @@ fn due_retries(
             break;
         }
         let mut of_class = Vec::new();
-        // There are few quiet retries, but those of frequent networks could block each other.
+        // Retries for frequent networks could block each other, so begin with those that have been due the
+        // longest. There are too few retries for quiet networks to need this.
         if ranks.start == FREQUENT_RANK {
             of_class = longest_due(tx, channel, true, now, count_turns(want, OLDEST_EVERY), "ASC")?;
         }
@@ -686,7 +691,7 @@ fn due_retries(
     Ok(found)
 }
 
-/// Up to `most` due deliveries, with those that have been due the longest first (`ASC`) or last (`DESC`).
+/// Up to `most` due deliveries in the order of their due times, ascending (`ASC`) or descending (`DESC`).
 fn longest_due(
     tx: &dyn Sql,
     channel: &str,
@@ -712,8 +717,8 @@ fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp
     tx.row(&next, values![channel])?.map(|row| rows::to_timestamp(row.get(0)?)).transpose()
 }
 
-/// The condition for retries or, if `again` is false, for first attempts. SQLite recognizes from this text
-/// that the partial index applies.
+/// The condition for retries or, if `again` is false, for first attempts. It is part of the statement, not a
+/// parameter, so that SQLite can use the partial index.
 const fn failures_condition(again: bool) -> &'static str {
     if again { "failures > 0" } else { "failures = 0" }
 }
@@ -750,8 +755,8 @@ fn begin_attempt(
     Ok(None)
 }
 
-/// Records an attempt as interrupted, and requeues the delivery. Returns its due time; `None` if it is held
-/// or parked.
+/// Records an attempt as interrupted, and requeues the delivery. Returns the delivery's new due time; `None`
+/// if the delivery is now held or parked.
 fn requeue(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     lock_against_hold_or_release(tx, found.submission)?;
     let interrupted = found.interrupted.saturating_add(1);
@@ -771,8 +776,8 @@ fn requeue(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<T
     Ok(again.filter(|_| waits))
 }
 
-/// Assigns a delivery of the submission `?1` the due time `?4`, or parks it if `?4` is null. The delivery is
-/// held instead if its submission was held in the meantime.
+/// The assignments that set a delivery's due time to `?4`, or park it if `?4` is null. `?1` is its
+/// submission. The delivery is held instead if its submission was held in the meantime.
 const REQUEUED: &str = "
     due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
     state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
@@ -793,7 +798,7 @@ fn record_outcome(
     let (delivered, answer, blame) = match outcome {
         Outcome::Delivered(answer) => (true, answer, None),
         Outcome::Failed(failure) => {
-            // A `Retry-After` has no effect if the schedule's next attempt is later anyway.
+            // Ignore a `Retry-After` if the schedule's next attempt is later anyway.
             let asked = failure.retry_after.filter(|asked| match verdict {
                 NextStep::RetryAt(at) => schedule::add_delay(now, *asked) >= at,
                 _ => true,
@@ -837,8 +842,8 @@ fn record_outcome(
 }
 
 /// Locks a submission, so that it is neither held nor released before the end of this transaction. Without
-/// the lock, the operator's decision and an outcome could overlook each other. SQLite needs no lock, because
-/// a file has only one writer.
+/// the lock, the operator's decision and the recording of an outcome could each miss the other's change.
+/// SQLite needs no lock, because a file has only one writer.
 fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     if tx.dialect() == Dialect::Postgres {
         tx.query("SELECT 1 FROM submission WHERE id = ?1 FOR SHARE", values![id])?;
@@ -846,9 +851,9 @@ fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError
     Ok(())
 }
 
-/// After an outage, one failure of a delivery is forgiven even if its content may have been the cause,
-/// provided that the submission is younger than this. An outage may affect only a part of the receiver, but
-/// content that always fails must eventually be parked.
+/// The end of an outage forgives a failure that the content may have caused only if the submission is younger
+/// than this. An outage may affect only part of the receiver, but content that always fails must eventually
+/// be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
 /// Whether a channel is switched off. A new target switches it on again.
@@ -897,7 +902,8 @@ pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>)
     )
 }
 
-/// Removes the details of screening's reasons, which could identify a person. Keeps the signals and points.
+/// Removes the details of a submission's screening reasons, because they could identify a person. Keeps the
+/// signals and points.
 fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let row = tx.one(
         "SELECT reasons, score, CASE WHEN withheld = 1 AND released_at IS NULL THEN held_because END
@@ -905,7 +911,7 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         values![id],
     )?;
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
-    // Details that cannot be read must be removed too.
+    // Reasons that cannot be parsed may contain details, so remove them entirely.
     let reasons: Vec<ScreeningReason> = rows::parse_reasons(&reasons)
         .unwrap_or_default()
         .into_iter()
@@ -923,8 +929,8 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         .map(drop)
 }
 
-/// The threshold at the end of a text that [`ScreeningVerdict::because`] has written; it is not stored
-/// anywhere else. `None` if the text does not end with a threshold.
+/// The threshold at the end of a string that [`ScreeningVerdict::because`] has written; it is not stored
+/// anywhere else. `None` if the string does not end with a threshold.
 fn parse_threshold(because: &str) -> Option<u32> {
     because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
 }

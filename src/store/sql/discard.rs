@@ -17,10 +17,10 @@ use crate::submission::verdict::Signal;
 /// because they are released when the flood ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldFilter {
-    /// Only submissions for which screening gave this signal.
+    /// Only submissions for which screening reported this signal.
     pub signal: Option<Signal>,
     pub before: Option<Timestamp>,
-    /// Only submissions of sources whose hash has this prefix.
+    /// Only submissions from sources whose hash has this prefix.
     pub source: Option<SourcePrefix>,
 }
 
@@ -38,7 +38,7 @@ impl SourcePrefix {
     }
 }
 
-/// The digits that all hashes with this prefix share.
+/// Writes the digits that all hashes with this prefix share.
 impl fmt::Display for SourcePrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, last) = (self.first.simple().to_string(), self.last.simple().to_string());
@@ -59,7 +59,7 @@ pub struct HeldSummary {
 }
 
 impl InboxReader {
-    /// Counts the held submissions that a filter selects, without reading others.
+    /// Summarizes the held submissions that a filter selects. Reads only held submissions.
     pub fn held(&self, filter: &HeldFilter) -> Result<HeldSummary, StoreError> {
         let (held, condition, values) = table_and_condition(self.sql.dialect(), filter);
         let is_selected = format!("FILTER (WHERE {})", is_selected_by_hold(filter));
@@ -81,7 +81,7 @@ impl InboxReader {
     }
 }
 
-/// The table with the partial index of held submissions.
+/// The table of submissions, with the partial index of held ones.
 fn held_table(dialect: Dialect) -> String {
     dialect.table_with_index("submission AS s", "submission_held")
 }
@@ -92,14 +92,15 @@ fn is_selected_by_hold(filter: &HeldFilter) -> &'static str {
     if filter.signal == Some(Signal::FormRate) { "TRUE" } else { "s.flood = 0" }
 }
 
-/// The table, the filter's condition and the values of its parameters, without the condition of
-/// [`is_selected_by_hold`].
+/// The table, the filter's condition and the values of its parameters. The condition of
+/// [`is_selected_by_hold`] is not included.
 fn table_and_condition(dialect: Dialect, filter: &HeldFilter) -> (String, String, Vec<Cell>) {
     let mut values = Vec::new();
     let mut condition = "s.held_at IS NOT NULL".to_owned();
     if let Some(signal) = filter.signal {
         let reasons = dialect.reasons_table("s");
-        // A flood may now hold a submission that screening had held before for other reasons.
+        // A flood may hold a submission whose reasons lack this signal, because screening held it before the
+        // flood.
         let in_flood = if signal == Signal::FormRate { "s.flood = 1 OR " } else { "" };
         values.push(Cell::Text(signal.name().to_owned()));
         condition.push_str(&format!(
@@ -155,25 +156,27 @@ pub(super) fn read_page(
     Ok(Some((page, position)))
 }
 
-/// Returns which of the submissions `ids` are held. The ids must be sorted. `lock` is the locking clause.
+/// Returns those of `ids` that are held submissions. The ids must be sorted. `lock` is the locking clause of
+/// the queries.
 pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<Vec<[u8; 16]>, StoreError> {
     let held = sql.query_in("SELECT id FROM submission WHERE held_at IS NOT NULL AND id", ids, lock)?;
     held.iter().map(|row| row.get(0)).collect()
 }
 
-/// Limits on one step of an expiry.
+/// Limits on one expiry step.
 struct ExpiryStep {
     /// The maximum number of submissions to examine.
     rows: usize,
     /// The maximum size in bytes of the removed fields. A single submission may exceed it.
     bytes: i64,
-    /// The number of submissions whose sizes one statement reads. Each may be on a page that is not in
+    /// The number of submissions whose sizes one statement reads. Each size may require a page that is not in
     /// memory.
     sizes: usize,
 }
 
 impl ExpiryStep {
-    /// With SQLite, visitors wait for the writer during a step; with PostgreSQL, they do not.
+    /// Steps are small with SQLite, because visitors wait for the writer during a step. With PostgreSQL, they
+    /// do not wait.
     fn for_dialect(dialect: Dialect) -> ExpiryStep {
         match dialect {
             Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },
@@ -181,13 +184,13 @@ impl ExpiryStep {
         }
     }
 
-    /// Whether the step may look at more submissions.
+    /// Whether the step may examine more submissions.
     fn has_room(&self, found: &[Removable]) -> bool {
         found.len() < self.rows && rows::count_fitting(found, self.bytes) == found.len()
     }
 }
 
-/// The outcome of one step of an expiry.
+/// The outcome of one expiry step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
     pub removed: usize,
@@ -197,8 +200,8 @@ pub struct Expired {
 
 impl Transaction<'_> {
     /// Removes a few of the submissions that have been held since before `before`, starting with those held
-    /// the longest. It removes only a few, because visitors are waiting. Returns the number removed; call
-    /// this again until it is zero.
+    /// the longest. It removes only a few, because visitors wait for the transaction. Returns the number of
+    /// removed submissions; call this again until it returns zero.
     pub fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let (held, lock, step) = (
@@ -259,7 +262,7 @@ impl Transaction<'_> {
             if !step.has_room(&found) {
                 break;
             }
-            // Leave locked rows to the next run.
+            // Leave locked rows for the next run.
             for row in tx.query_in(&sizes, ids, tx.dialect().skip_locked_clause())? {
                 if row.get::<i64>(0)? < before {
                     found.push(Removable::read(&row, 2, 1)?);

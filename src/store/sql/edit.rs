@@ -12,12 +12,12 @@ use super::{Sql, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::Route;
 
-/// The numbers of removed rows.
+/// How many rows were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
     pub submissions: usize,
     pub deliveries: usize,
-    /// The number of removed deliveries that had arrived. Their receivers still have the content.
+    /// How many of the removed deliveries had already arrived. Their receivers still have the content.
     pub delivered: usize,
     pub attempts: usize,
     /// Whether the write-ahead log was truncated too, so that no file of the database contains removed data.
@@ -25,7 +25,7 @@ pub struct Erased {
 }
 
 impl Erased {
-    /// Adds the numbers from another transaction.
+    /// Adds the counts from another transaction.
     pub(super) fn add(&mut self, other: &Erased) {
         self.submissions += other.submissions;
         self.deliveries += other.deliveries;
@@ -35,10 +35,10 @@ impl Erased {
 }
 
 /// Releases a held submission to the `channels` that accept its form, and to those for which it has held
-/// deliveries. Keeps the verdict of screening, so that false positives can be counted. Returns whether the
+/// deliveries. Keeps the screening verdict, so that false positives can be counted. Returns whether the
 /// submission exists and was held.
 ///
-/// Channels may have been added or renamed since the hold, so missing deliveries are inserted.
+/// Channels may have been added or renamed since the submission was held, so missing deliveries are inserted.
 pub(super) fn release(
     tx: &dyn Sql,
     id: Uuid,
@@ -62,9 +62,9 @@ pub(super) fn release(
 }
 
 /// Inserts a submission's missing deliveries for the `channels` that accept its form. They are due at
-/// `due_at`, or held if it is `None`. An encrypted submission gets none, because no channel can read it. The
-/// new deliveries get the rank of the submission's other deliveries, or the rank of suspicious submissions if
-/// there are no others.
+/// `due_at`, or held if `due_at` is `None`. An encrypted submission gets no deliveries, because no channel
+/// can read it. The new deliveries get the highest rank of the submission's other deliveries, or
+/// [`SUSPICIOUS_RANK`] if there are no others.
 pub(super) fn add_deliveries(
     tx: &dyn Sql,
     id: Uuid,
@@ -88,7 +88,7 @@ pub(super) fn add_deliveries(
     Ok(())
 }
 
-/// Returns which of `ids` exist, in ascending order. `lock` is the locking clause of the queries.
+/// Returns those of `ids` that exist, in ascending order. `lock` is the locking clause of the queries.
 pub(super) fn accepted_among(
     sql: &dyn Sql,
     ids: &[[u8; 16]],
@@ -102,8 +102,8 @@ pub(super) fn accepted_among(
     Ok(ids)
 }
 
-/// Removes these submissions with their deliveries and attempts, and the last answers of channels to which
-/// one of them was sent. The ids must be sorted.
+/// Removes these submissions with their deliveries and attempts. Also clears the last answer of each channel
+/// that has attempted to deliver one of them. The ids must be sorted.
 pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
     for row in tx.query_in("SELECT state, submission FROM delivery WHERE submission", ids, "")? {

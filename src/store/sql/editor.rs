@@ -1,6 +1,6 @@
-//! Changes by the operator, made from a separate process, whether or not a server is running.
+//! Makes the operator's changes from a separate process, whether or not a server is running.
 
-#![expect(clippy::disallowed_methods, reason = "a command leaves the lock to the server")]
+#![expect(clippy::disallowed_methods, reason = "a command may sleep so that the server can take the lock")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::submission::delivery::Route;
 
 /// How long to wait for locks that the server holds.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The pause before the next try if rows are locked or the log has readers.
+/// The pause before another try if rows are locked or readers are using the write-ahead log.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Selects deliveries to be retried.
@@ -33,8 +33,8 @@ pub struct Retry {
     pub parked_only: bool,
 }
 
-/// An inbox that is open for the operator's changes. Each change is committed and synced when its method
-/// returns, and the server is notified.
+/// An inbox that is open for the operator's changes. When a method returns, its change has been committed and
+/// synced. Retries, holds and releases also notify the server.
 pub struct Editor {
     sql: Box<dyn Sql>,
     secret: Secret,
@@ -57,11 +57,11 @@ impl Editor {
         })
     }
 
-    /// Makes deliveries due at once and restarts their schedule, clears the errors of submissions that were
+    /// Makes deliveries due at once and restarts their schedules, clears the errors of submissions that were
     /// set aside so that they are processed again, and switches channels on. Returns the number of deliveries
-    /// and submissions. Affects those that are parked, waiting or set aside at the time of the call, unless
-    /// an attempt begins in the meantime. Uses transactions of a bounded size; after an error, earlier ones
-    /// stay committed.
+    /// and submissions. Affects only those that are parked, waiting or set aside at the time of the call, and
+    /// skips a delivery if an attempt begins in the meantime. Uses transactions of bounded size; after an
+    /// error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
         self.retry_selected(&selected, now)
@@ -95,8 +95,8 @@ impl Editor {
         Ok(count)
     }
 
-    /// Holds a submission's unfinished deliveries. Returns true if the submission was not held before or was
-    /// held only because of a flood, unless every channel has delivered it.
+    /// Holds a submission's unfinished deliveries. Returns false if the submission does not exist, is already
+    /// held for a reason other than a flood, or has been delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.commit_and_notify(|tx| {
             // The end of a flood must not release submissions that the operator holds.
@@ -124,8 +124,8 @@ impl Editor {
         })
     }
 
-    /// Releases a held submission to the `channels` that accept its form, ahead of other waiting ones.
-    /// Returns whether it exists and was held.
+    /// Releases a held submission to the `channels` that accept its form, ahead of other waiting submissions.
+    /// Returns whether the submission exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         self.commit_and_notify(|tx| {
             let is_released = edit::release(tx, id, to_database_time(tx, now)?, channels)?;
@@ -142,13 +142,14 @@ impl Editor {
         self.sql.one(count, values![self.secret.sender(email)])?.count(0)
     }
 
-    /// Removes all submissions from an e-mail address, ignoring case. In a SQLite file, also overwrites their
-    /// pages and truncates the log; [`Erased::is_wiped`] is false if a reader prevents that for too long.
-    /// With PostgreSQL, it is always false, because PostgreSQL overwrites removed rows later.
+    /// Removes all submissions from an e-mail address, ignoring case. With SQLite, also overwrites the
+    /// removed data and truncates the write-ahead log; [`Erased::is_wiped`] is false if a reader blocks the
+    /// truncation for too long. With PostgreSQL, [`Erased::is_wiped`] is always false, because PostgreSQL
+    /// overwrites removed rows later.
     ///
-    /// Uses transactions of a bounded size. Submissions that are accepted after the call are kept, unless
-    /// they are counted as repeats of a removed one. After an error, earlier transactions stay committed, and
-    /// the next call removes the rest.
+    /// Uses transactions of bounded size. Submissions that are accepted after the call begins are kept,
+    /// unless they are counted as repeats of a removed one. After an error, earlier transactions stay
+    /// committed, and the next call removes the rest.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
         let days = abuse::days_with_refusals(&*self.sql)?;
@@ -163,8 +164,7 @@ impl Editor {
         );
         let mut after = [0; 16];
         loop {
-            // Search outside of the transactions: in a SQLite file, a search inside one would block all
-            // writers.
+            // Search outside the transactions: with SQLite, a search inside one would block all writers.
             let found = self.sql.query(&page, values![self.secret.sender(email), after, last])?;
             let Some(row) = found.last() else { break };
             after = row.get(0)?;
@@ -198,7 +198,7 @@ impl Editor {
         }
     }
 
-    /// Removes the held submissions that a filter selects, in transactions of a bounded size, and wipes them
+    /// Removes the held submissions that a filter selects, in transactions of bounded size, and wipes them
     /// like [`Editor::erase`]. May include submissions that become held in the meantime, unless the filter's
     /// `before` excludes them. After an error, earlier transactions stay committed.
     pub fn discard_held(&mut self, filter: &HeldFilter) -> Result<Erased, StoreError> {
@@ -224,9 +224,9 @@ impl Editor {
         self.wipe_log(erased)
     }
 
-    /// Removes the submissions that `among` selects from `ids`. One transaction removes all of them unless
-    /// some are locked: waiting for the locks could cause a deadlock with the replica that processes the
-    /// intake. The ids must be sorted.
+    /// Removes the submissions that `among` selects from `ids`, in one transaction unless some are locked.
+    /// Locked ones are skipped and tried again in another transaction, because waiting for the locks could
+    /// cause a deadlock with the replica that processes the intake. The ids must be sorted.
     fn remove(
         &self,
         mut ids: Vec<[u8; 16]>,
@@ -258,14 +258,14 @@ impl Editor {
             change(tx)
         })?;
         if let DatabaseUrl::Sqlite(_) = self.place {
-            // The server polls the file's lock, with pauses of up to 100 ms, for two seconds. It gets the
-            // lock if we leave the lock free for longer than we have held it.
+            // The server polls the file's lock for two seconds, with pauses of up to 100 ms. It gets the lock
+            // if we leave it free for longer than we held it.
             std::thread::sleep(has_lock_since.elapsed() * 2);
         }
         Ok(done)
     }
 
-    /// Truncates the log, and records whether all files are now free of removed data.
+    /// Truncates the write-ahead log, and records whether all files are now free of removed data.
     fn wipe_log(&self, erased: Erased) -> Result<Erased, StoreError> {
         let is_wiped = match &self.place {
             DatabaseUrl::Sqlite(_) => self.truncate_wal()?,
@@ -274,7 +274,7 @@ impl Editor {
         Ok(Erased { is_wiped, ..erased })
     }
 
-    /// Copies the log into the database and truncates it.
+    /// Copies the write-ahead log into the database and truncates the log. Returns whether it was truncated.
     fn truncate_wal(&self) -> Result<bool, StoreError> {
         // Copy most of a long log while others can write, because the checkpoint that truncates it blocks all
         // writers. If this copy fails, that checkpoint returns the error.
@@ -323,7 +323,7 @@ impl Editor {
         let (sql, began) = (&*self.sql, Instant::now());
         loop {
             match sql.transaction(|| change(sql)) {
-                // Another replica has locked the same rows in another order.
+                // Try again: another replica has locked the same rows in a different order.
                 Err(StoreError::Locked) if began.elapsed() < PATIENCE => {}
                 changed => return changed,
             }
@@ -342,13 +342,14 @@ pub(crate) struct Selected {
     channels: Vec<String>,
 }
 
-/// A delivery to be retried, unless an attempt has begun since: its submission and its number of attempts.
+/// A delivery to be retried unless an attempt has begun since it was selected: the submission and the number
+/// of attempts.
 type Untried = ([u8; 16], u32);
 
 impl Selected {
     /// Selects everything that a retry affects: parked and waiting deliveries, submissions that could not be
-    /// processed, and channels that have one of the deliveries or are named by `retry`. Visitors do not wait
-    /// for this.
+    /// processed, and channels that have one of the deliveries or are named by `retry`. Call this outside a
+    /// transaction, so that visitors do not wait for it.
     pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Selected, StoreError> {
         let (chosen, mut values) = filter_condition(&retry.which);
         let mut found = Selected::default();

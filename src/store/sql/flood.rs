@@ -1,5 +1,5 @@
-//! Stores the rates of forms and networks by which floods are detected, and releases submissions after a
-//! flood.
+//! Stores the submission rates of forms and networks, from which floods are detected, and releases
+//! submissions after a flood.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct FormRate {
 
 /// The rates of forms, by name.
 pub type FormRates = HashMap<String, FormRate>;
-/// When each network's submissions stop counting, in microseconds, by form and network.
+/// The Unix time in microseconds at which each network's submissions stop counting, by form and network.
 pub type NetworkRates = HashMap<(String, Hash), i64>;
 
 impl Transaction<'_> {
@@ -52,7 +52,7 @@ impl Transaction<'_> {
         Ok((form_rates, network_rates))
     }
 
-    /// Writes the rates of forms, and those of the networks in `changed`.
+    /// Writes the rates of all `forms`, and of those `networks` that are in `changed`.
     pub fn write_rates(
         &self,
         forms: &FormRates,
@@ -78,7 +78,7 @@ impl Transaction<'_> {
     }
 
     /// Releases up to `most` submissions to `channels` for each form whose flood has ended, and returns the
-    /// number of submissions. Does nothing while another replica is processing submissions.
+    /// number of released submissions. Does nothing while another replica is processing submissions.
     pub fn release_ended_floods(
         &self,
         now: Timestamp,
@@ -92,7 +92,7 @@ impl Transaction<'_> {
             return Ok(0);
         }
         let ended = tx.query(
-            // A time in the future was written before a clock was set back.
+            // A time in the future was written before a clock was set back: treat that flood as ended, too.
             "SELECT form FROM form_rate WHERE over_at < ?1 OR over_at > ?2",
             values![now.as_millisecond().saturating_sub(quiet), now.as_millisecond().saturating_add(quiet)],
         )?;
@@ -119,7 +119,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Removes up to `most` rates of networks whose submissions no longer count at `now`, in milliseconds.
+/// Removes up to `most` rates of networks whose submissions no longer count. `now` is in milliseconds.
 pub(super) fn remove_rested_networks(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError> {
     let lock = tx.dialect().skip_locked_clause();
     let rested = format!(

@@ -27,13 +27,13 @@ const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
      channels, content, idempotency_key, network)";
 
-/// An accepted submission that is to be appended to the intake.
+/// A submission to be appended to the intake.
 pub struct Accepting {
     pub entry: Entry,
     pub idempotency_key: Option<String>,
     /// The sender's IP address or network. Stored as a keyed hash.
     pub source: Source,
-    /// When the complete request had been read. Stored to the millisecond.
+    /// When the complete request had been read. Stored with millisecond precision.
     pub received_at: Timestamp,
     /// The verified agent that signed the request.
     pub agent: Option<String>,
@@ -47,12 +47,12 @@ pub struct Accepting {
     pub channels: usize,
 }
 
-/// A submission whose commit was reported as failed but may have happened.
+/// A submission whose commit was reported as failed but may have succeeded.
 #[derive(Clone, Debug)]
 pub(crate) struct UnresolvedCommit {
     pub id: Uuid,
     /// The PostgreSQL server process that executed the commit; `None` for SQLite. While that process is
-    /// alive, the commit may still happen.
+    /// alive, the commit may still succeed.
     pub backend: Option<String>,
 }
 
@@ -128,7 +128,7 @@ impl PendingRow {
             received_at: row.get(2)?,
             is_sealed: row.get::<Option<Vec<u8>>>(4)?.is_some(),
             source,
-            // An older version that shares the database does not write the network.
+            // Fall back to the source: an older version that shares this database leaves the column empty.
             network: row.get::<Option<Hash>>(TAKEN + 2)?.unwrap_or(source),
             key: row.get(8)?,
             content: row.get(TAKEN)?,
@@ -167,7 +167,7 @@ pub enum HoldCause {
 /// A processed row of the intake that becomes a submission.
 pub struct NewSubmission<'a> {
     pub row: &'a PendingRow,
-    /// The content's hash, as [`Transaction::find_originals`] looks it up.
+    /// The hash of the content under which [`Transaction::find_originals`] finds the submission.
     pub content: Hash,
     /// Never [`HoldCause::Operator`].
     pub hold: HoldCause,
@@ -187,8 +187,8 @@ pub struct Original {
     pub hold: HoldCause,
     pub is_suspicious: bool,
     pub source: Hash,
-    /// Whether the submission has been delivered, or a configured channel would deliver it after the hold
-    /// ends. Also true if no configured channel accepts its form.
+    /// Whether the submission has been delivered, or will be, either soon or after its hold ends. Also true
+    /// if no configured channel accepts its form.
     pub is_deliverable: bool,
 }
 
@@ -210,15 +210,15 @@ impl Accepted {
     }
 }
 
-/// Whether any of these channels accepts submissions of a form.
+/// Whether any of these channels accepts submissions to a form.
 pub fn is_taken(channels: &[Route], form: &str) -> bool {
     channels.iter().any(|channel| channel.accepts(form))
 }
 
 impl Transaction<'_> {
-    /// Tries to take this replica's turn to process the intake in this transaction, and returns whether it
-    /// succeeded. A replica that hangs or is cut off loses its turn after five seconds. With SQLite, this
-    /// always succeeds, because a file has only one processor.
+    /// Tries to acquire the lock that lets this transaction process the intake, and returns whether it
+    /// succeeded. If this replica hangs or is cut off, the server releases the lock after five seconds. With
+    /// SQLite, this always succeeds, because a file has only one processor.
     pub fn try_intake_turn(&self) -> Result<bool, StoreError> {
         let lock =
             "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
@@ -234,7 +234,7 @@ impl Transaction<'_> {
         ids: &RangeInclusive<Uuid>,
     ) -> Result<(Vec<PendingRow>, bool), StoreError> {
         let most = size_of_batch(self.sql, most, ids)?;
-        // In the order in which [`PendingRow::from_row`] reads them.
+        // [`PendingRow::from_row`] expects the columns in this order.
         let oldest = format!(
             "SELECT {TAKEN_OVER}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
              ORDER BY id LIMIT ?1 {}",
@@ -246,8 +246,8 @@ impl Transaction<'_> {
     }
 
     /// Inserts submissions with their deliveries for `channels`, which are due at once unless the submission
-    /// is held. `latest` is the time by the database's clock in milliseconds. Returns the number of
-    /// deliveries.
+    /// is held. `latest` is the current time by the database's clock, in milliseconds; no due time is later.
+    /// Returns the number of deliveries.
     pub fn insert_submissions(
         &self,
         new: &[NewSubmission<'_>],
@@ -300,16 +300,16 @@ impl Transaction<'_> {
         Ok(deliveries.len() / 6)
     }
 
-    /// Records which submission each request repeated: pairs of the request's id and the submission's id.
+    /// Records repeats: pairs of a request's id and the id of the submission that the request repeated.
     pub fn insert_repeats(&self, repeats: &[(Uuid, Uuid)]) -> Result<(), StoreError> {
         let values: Vec<Value<'_>> =
             repeats.iter().flat_map(|(id, original)| [id.bind(), original.bind()]).collect();
         self.sql.insert("repeat (id, submission)", 2, &values)
     }
 
-    /// Removes processed rows from the intake, and a few expired records of repeats and networks: at most
-    /// slightly more than a batch of this size can have added. `newest` is when the newest row was received,
-    /// and `latest` is the time by the database's clock, both in milliseconds.
+    /// Removes processed rows from the intake. Also removes expired rows from the tables of repeats and
+    /// network rates, from each at most about twice as many. `newest` is the time when the newest row was
+    /// received, and `latest` is the current time by the database's clock, both in milliseconds.
     pub fn finish_pending(&self, ids: &[[u8; 16]], newest: i64, latest: i64) -> Result<(), StoreError> {
         let tx = self.sql;
         tx.execute_in("DELETE FROM intake WHERE id", &[], ids)?;
@@ -324,8 +324,8 @@ impl Transaction<'_> {
     }
 
     /// Finds the newest submission with each content, by the content's hash. `contents` maps stored hashes to
-    /// those of the content; `now` is in milliseconds. With PostgreSQL, the rows are locked in the order of
-    /// their hashes, so that they do not change and no two replicas wait for each other.
+    /// content hashes; `now` is in milliseconds. With PostgreSQL, the rows are locked so that they do not
+    /// change, in the order of their hashes so that replicas cannot deadlock.
     pub fn find_originals(
         &self,
         contents: &BTreeMap<Hash, Hash>,
@@ -355,7 +355,8 @@ impl Transaction<'_> {
                 source: row.get(7)?,
                 is_deliverable: !is_taken(channels, row.text(8)?)
                     || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
-                    // A release inserts the deliveries that a held submission does not have.
+                    // A held submission can be delivered even without deliveries, because its release inserts
+                    // the missing ones.
                     || !row.get::<bool>(9)?
                         && (hold != HoldCause::None
                             || !reach.stuck.contains(&id) && reach.pending.contains(&id)),
@@ -376,12 +377,13 @@ impl Transaction<'_> {
         rows.iter().map(|row| Ok((row.get(1)?, row.get(0)?))).collect()
     }
 
-    /// Adds to the number of a submission's repeats.
+    /// Adds `times` to a submission's number of repeats.
     pub fn count_repeats(&self, id: Uuid, times: i64) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1", times)
     }
 
-    /// Makes a flood the cause of a submission's existing hold, which then counts from `at`, in milliseconds.
+    /// Makes a flood the cause of a submission's existing hold, and sets the start of the hold to `at`, in
+    /// milliseconds.
     pub fn hold_in_flood(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
         self.sql.execute(
             "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
@@ -400,12 +402,12 @@ impl Transaction<'_> {
         self.execute_for(id, "UPDATE submission SET suspicious = ?2 WHERE id = ?1", is_suspicious)
     }
 
-    /// Makes a held submission count as held since `at` in milliseconds, if that is later.
+    /// Moves the start of a submission's hold to `at`, in milliseconds, if that is later.
     pub fn prolong_hold(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET held_at = ?2 WHERE id = ?1 AND held_at < ?2", at)
     }
 
-    /// Lowers the rank of a submission's unfinished deliveries to `rank`, if it is higher.
+    /// Lowers the ranks of a submission's unfinished deliveries to at most `rank`.
     pub fn lower_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,
@@ -454,8 +456,8 @@ impl Transaction<'_> {
     }
 }
 
-/// The maximum size in bytes of the fields in one transaction, because visitors are waiting. A single row may
-/// exceed it.
+/// The maximum size in bytes of the fields that one transaction processes. It is small, because visitors wait
+/// for the transaction. A single row may exceed it.
 const BATCH_BYTES: i64 = 512 * 1024;
 
 /// How many of the oldest rows one transaction processes, at most `most`. With PostgreSQL, the result is
@@ -479,8 +481,8 @@ fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Resul
 struct Reach {
     delivered: BTreeSet<[u8; 16]>,
     pending: BTreeSet<[u8; 16]>,
-    /// Submissions that a configured channel has parked or will try only later. A repeat does not rely on
-    /// their other channels, because people may read only that one channel.
+    /// Submissions with a delivery that a configured channel has parked or will not attempt soon. A repeat
+    /// does not rely on their other channels, because that channel may be the only one that is read.
     stuck: BTreeSet<[u8; 16]>,
 }
 
@@ -520,7 +522,7 @@ impl Reach {
     }
 }
 
-/// For each of these hashes, reads the columns `columns` and the hash from the newest submission that has the
+/// For each of these hashes, reads `columns`, followed by the hash, from the newest submission that has the
 /// hash in `column`. Many submissions may have the same hash; only the newest is read. The hashes must be
 /// sorted. With PostgreSQL, rows are locked in that order, with `lock`.
 fn newest_with_hashes(
@@ -552,7 +554,7 @@ fn newest_with_hashes(
     Ok(found)
 }
 
-/// Whether a submission with this id was stored, processed or not.
+/// Whether a submission with this id was stored, even if it has not been processed yet.
 pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
         "SELECT 1 FROM accepted WHERE id = ?1 UNION ALL SELECT 1 FROM repeat WHERE id = ?1",
@@ -560,8 +562,8 @@ pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     )
 }
 
-/// Removes submissions whose commit was reported as failed but has happened. A submission that was repeated
-/// after that is kept, because a visitor has received a 200 for the repeat.
+/// Removes submissions whose commit was reported as failed but succeeded. A submission that has been repeated
+/// since is kept, because a visitor has received a 200 for the repeat.
 pub(crate) fn remove_unresolved(tx: &dyn Sql, unresolved: &[UnresolvedCommit]) -> Result<(), StoreError> {
     let ids: Vec<[u8; 16]> = unresolved.iter().map(|commit| commit.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &[], &ids)?;

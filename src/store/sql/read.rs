@@ -1,6 +1,6 @@
 //! Reads the inbox, whether or not a server is running.
 
-#![expect(clippy::disallowed_methods, reason = "a command waits for the intake")]
+#![expect(clippy::disallowed_methods, reason = "a command may sleep while it waits for the intake")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ use crate::store::{postgres, sqlite};
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, AttemptEnd, Delivery, DeliveryState, Obstacle, Route};
 
-/// How many submissions are read at a time, so that a reader does not block the writer's checkpoints.
+/// How many submissions one query reads. The number is limited so that readers do not block the writer's
+/// checkpoints.
 const PAGE: usize = 256;
 /// The maximum number of ids that are returned for an ambiguous prefix.
 const MAX_CANDIDATES: i64 = 5;
@@ -28,12 +29,12 @@ pub struct InboxReader {
     pub(super) sql: Box<dyn Sql>,
 }
 
-/// The result of a search by the prefix of an id.
+/// The result of a search by id prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdMatch {
     None,
     One(Box<Submission>),
-    /// Several submissions match. Contains the newest of them, in descending order.
+    /// Several submissions match. Contains the ids of the newest ones, newest first.
     Several(Vec<Uuid>),
 }
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,8 +63,8 @@ impl InboxReader {
     }
 
     /// Waits, for at most `patience`, until all submissions that were accepted before this call are
-    /// processed, so that repeats are no longer listed. Returns whether all of them are. Submissions are
-    /// processed only while a server is running.
+    /// processed, so that repeats are no longer listed. Returns whether all of them were processed in time.
+    /// Submissions are processed only while a server is running.
     pub fn catch_up(&self, patience: Duration) -> Result<bool, StoreError> {
         let began = Instant::now();
         let newest =
@@ -79,7 +80,7 @@ impl InboxReader {
         Ok(true)
     }
 
-    /// Lists submissions, newest first. May miss submissions that arrive in the meantime.
+    /// Lists submissions, newest first. May miss submissions that arrive while the list is being read.
     pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
         let mut listing = Listing {
             reader: self,
@@ -104,7 +105,7 @@ impl InboxReader {
         self.sql.one(&sql, &bind_all(&values))?.count(0)
     }
 
-    /// The deliveries of a submission with their attempts, sorted by channel name.
+    /// A submission's deliveries with their attempts, sorted by channel name.
     pub fn deliveries(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
         let deliveries =
             "SELECT d.channel, d.state, d.due_at, c.off_at, c.paused_at, c.answer
@@ -174,8 +175,7 @@ impl InboxReader {
     }
 
     /// Submissions that are not encrypted yet and that none of the configured `channels` still has to
-    /// deliver, oldest first. A held submission may still have deliveries for channels that are no longer
-    /// configured.
+    /// deliver, oldest first. Held deliveries for channels that are no longer configured are ignored.
     pub fn to_be_sealed(&self, channels: &[Route], most: usize) -> Result<Vec<Submission>, StoreError> {
         let mut values = vec![Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX))];
         let nothing_to_deliver = has_nothing_to_deliver(channels, &mut values);
@@ -217,7 +217,7 @@ pub(super) fn id_range(prefix: &str) -> Option<(Uuid, Uuid)> {
 /// Submissions, newest first, read in pages.
 pub struct Listing<'a> {
     reader: &'a InboxReader,
-    /// Selects the submissions that are still to be read: `before` advances with each page.
+    /// Selects the submissions that are still to be read: `before` becomes the last id of each page.
     filter: Filter,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,
@@ -268,7 +268,7 @@ fn read_delivery(row: &Row) -> Result<Delivery, StoreError> {
 }
 
 fn parse_delivery_state(name: &str) -> Result<DeliveryState, StoreError> {
-    DeliveryState::from_name(name).ok_or(StoreError::Damaged("a state is unknown"))
+    DeliveryState::from_name(name).ok_or(StoreError::Damaged("unknown delivery state"))
 }
 
 /// The reason why a channel does not deliver, if it is switched off or paused.

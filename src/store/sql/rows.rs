@@ -10,7 +10,7 @@ use crate::submission::{Hold, Screening, Status, Submission, parse_fields};
 
 pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
-/// The status of `accepted s`, which follows from its hold and its deliveries. A parked delivery takes
+/// The status of `accepted s`, which is derived from its hold and its deliveries. A parked delivery takes
 /// precedence over all others.
 macro_rules! status {
     () => {
@@ -67,7 +67,7 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
             with(part, Cell::Blob(id.as_bytes().to_vec()));
         }
     }
-    // Ids begin with the time of arrival, so they limit the search.
+    // Ids begin with the time of arrival, so a condition on the id narrows the search.
     for (comparison, time) in [(">=", filter.from), ("<", filter.until)] {
         if let Some(time) = time.map(Timestamp::as_millisecond) {
             with(&format!("s.id {comparison} ?"), Cell::Blob(first_id_at(time).to_vec()));
@@ -81,8 +81,8 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
                 Status::Parked => {
                     "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked'))"
                 }
-                // Use a subquery for each submission: a set of all waiting submissions would be rebuilt for
-                // each page of a listing.
+                // Use a correlated subquery: a set of all waiting submissions would be rebuilt for each page
+                // of a listing.
                 Status::Waiting => {
                     "s.held_at IS NULL AND s.error IS NULL
                      AND (s.channels > 0 OR EXISTS (SELECT 1 FROM delivery WHERE submission = s.id \
@@ -116,7 +116,7 @@ pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
         id: row.get(0)?,
         form: row.get(1)?,
         received_at: to_timestamp(row.get(2)?)?,
-        status: Status::from_name(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
+        status: Status::from_name(&status).ok_or(StoreError::Damaged("unknown status"))?,
         screening: read_screening(row)?,
         released_at: row.get::<Option<i64>>(13)?.map(to_timestamp).transpose()?,
         agent: row.get(14)?,
@@ -136,9 +136,9 @@ fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {
     Ok(Some(Screening { score, reasons, withheld: row.get(12)?, suspicious: row.get(16)? }))
 }
 
-/// Reads the reasons of screening. Omits signals that this version does not have.
+/// Parses screening reasons. Omits those with a signal that this version does not have.
 pub(super) fn parse_reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreError> {
-    const DAMAGED: StoreError = StoreError::Damaged("screening's reasons are malformed");
+    const DAMAGED: StoreError = StoreError::Damaged("the screening reasons are malformed");
     let found: Vec<serde_json::Value> = serde_json::from_str(text).map_err(|_| DAMAGED)?;
     let mut reasons = Vec::with_capacity(found.len());
     for reason in &found {
@@ -160,7 +160,7 @@ pub(crate) fn to_timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
 }
 
-/// The smallest id of a millisecond.
+/// The smallest possible id for this Unix time in milliseconds.
 pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
     let mut id = [0; 16];
     id[..6].copy_from_slice(&millisecond.max(0).to_be_bytes()[2..]);
@@ -169,15 +169,15 @@ pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
 
 /// The maximum number of rows that one transaction of a command changes.
 pub(super) const MAX_ROWS: usize = 200;
-/// The maximum size in bytes of the fields that one transaction of a command removes. Each page of 4 KiB that
-/// a row occupies is read, overwritten and logged.
+/// The maximum size in bytes of the fields that one transaction of a command removes. The limit is needed
+/// because each 4 KiB page that a row occupies is read, overwritten and logged.
 pub(super) const MAX_BYTES: i64 = 1024 * 1024;
 
 /// A submission that may be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Removable {
     pub id: [u8; 16],
-    /// The approximate size of its fields in bytes.
+    /// The approximate size of the submission's fields in bytes.
     pub bytes: i64,
 }
 
@@ -188,7 +188,7 @@ impl Removable {
     }
 }
 
-/// The size of a submission's fields, as an expression. Neither database reads the text to compute it.
+/// An expression for the size of a submission's fields. Neither database reads the fields to compute it.
 pub(super) fn size_expression(dialect: Dialect, table: &str) -> String {
     let size = match dialect {
         Dialect::Sqlite => "octet_length",
@@ -197,7 +197,8 @@ pub(super) fn size_expression(dialect: Dialect, table: &str) -> String {
     format!("{size}({table}.fields) + coalesce({size}({table}.sealed), 0)")
 }
 
-/// How many of the first `removables` have at most `most` bytes in total; at least one.
+/// How many submissions from the start of `removables` fit into `most` bytes in total. The first one always
+/// counts, even if it is larger.
 pub(super) fn count_fitting(removables: &[Removable], most: i64) -> usize {
     let mut bytes = 0_i64;
     let fits = |removable: &&Removable| {
@@ -207,7 +208,7 @@ pub(super) fn count_fitting(removables: &[Removable], most: i64) -> usize {
     removables.iter().take_while(fits).count().max(1).min(removables.len())
 }
 
-/// Splits ids into groups of one transaction each, in ascending order within a group.
+/// Splits submissions into groups, one for each transaction. The ids in a group are in ascending order.
 pub(super) fn split_into_groups(mut rest: &[Removable]) -> Vec<Vec<[u8; 16]>> {
     let mut groups = Vec::new();
     while !rest.is_empty() {

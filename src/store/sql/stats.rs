@@ -18,7 +18,7 @@ use crate::submission::Status;
 pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",
-        // PostgreSQL has no `min` for UUIDs. Their text forms have the same order.
+        // PostgreSQL has no `min` for UUIDs, so use their text form, which sorts in the same order.
         Dialect::Postgres => "min(CAST(submission AS text))",
     };
     let unfinished = |failures| {
@@ -38,7 +38,7 @@ pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
 /// The backlog of an inbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Submissions that are accepted but not processed yet.
+    /// Submissions that have been accepted but not processed yet.
     pub pending: usize,
     /// When the oldest pending submission was received.
     pub pending_since: Option<Timestamp>,
@@ -96,7 +96,7 @@ impl InboxReader {
     }
 }
 
-/// Reads an id, or the text of an id.
+/// Reads an id, either as bytes or in its text form.
 fn read_id(row: &Row, column: usize) -> Result<Uuid, StoreError> {
     row.get(column)
         .map(Uuid::from_bytes)
@@ -110,7 +110,7 @@ fn time_of_id(id: Uuid) -> Result<Timestamp, StoreError> {
     to_timestamp(i64::from_be_bytes(millisecond))
 }
 
-/// The number of submissions of one day, form and status.
+/// The number of submissions for one day, form and status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DailyCount {
     /// The day of arrival in UTC.
@@ -134,7 +134,7 @@ impl InboxReader {
             daily_counts.push(DailyCount {
                 day: to_timestamp(day.saturating_mul(DAY_IN_MILLISECONDS))?.to_zoned(TimeZone::UTC).date(),
                 form: row.get(1)?,
-                status: Status::from_name(&status).ok_or(StoreError::Damaged("a status is unknown"))?,
+                status: Status::from_name(&status).ok_or(StoreError::Damaged("unknown status"))?,
                 count: row.count(3)?,
             });
         }

@@ -20,14 +20,15 @@ pub(crate) trait Change: Send {
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// Applies all changes. If stored data make one of them impossible, only that one fails.
+/// Applies all changes. If damaged or unprocessable data makes one of them fail, the others are still
+/// applied.
 pub(crate) fn apply_changes(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>]) -> Result<(), StoreError> {
     for change in changes {
         tx.sql.execute("SAVEPOINT change", &[])?;
         match change.apply(tx) {
             Ok(()) => {}
             Err(error @ (StoreError::Damaged(_) | StoreError::Unprocessable(_))) => {
-                tracing::error!(%error, "cannot apply a change to the inbox; skipping it");
+                tracing::error!(%error, "could not apply a change to the inbox; skipped it");
                 tx.sql.execute("ROLLBACK TO change", &[])?;
             }
             Err(error) => return Err(error),
@@ -48,7 +49,7 @@ pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
     }
 }
 
-/// Clock differences below this are ignored: leases are far longer.
+/// Smaller clock differences are ignored, because leases are far longer.
 const NEGLIGIBLE: SignedDuration = SignedDuration::from_secs(1);
 
 /// The time by the database server's clock; `None` if the database is a file.
@@ -72,7 +73,7 @@ pub struct Transaction<'a> {
     pub(crate) sql: &'a dyn Sql,
     pub(crate) secret: &'a Secret,
     /// How far the database's clock is ahead of ours. Several machines may share the database, so leases
-    /// follow its clock. Callers pass and get times by their own clock.
+    /// follow the database's clock. Callers pass and receive times by their own clock.
     pub(crate) ahead: SignedDuration,
 }
 
@@ -82,7 +83,7 @@ impl Transaction<'_> {
         server_time(self.sql)
     }
 
-    /// Notifies other replicas, when this transaction is committed, that deliveries were queued.
+    /// When this transaction is committed, notifies other replicas that deliveries were queued.
     pub fn announce(&self) -> Result<(), StoreError> {
         announce(self.sql)
     }

@@ -106,7 +106,7 @@ pub fn verify(file: &Path) -> Result<Backup> {
 /// The suffix of inboxes that a restore has replaced. The time of the restore follows it.
 const KEPT: &str = ".before-restore-";
 
-/// The inboxes that restores have replaced in the same folder, sorted by name.
+/// Lists the inboxes beside `database` that restores have replaced, sorted by name.
 pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
     let Some((folder, name)) = database.parent().zip(database.file_name()) else { return Vec::new() };
     let begin = [name.as_encoded_bytes(), KEPT.as_bytes()].concat();
@@ -151,7 +151,7 @@ struct Contents {
     newest: Option<Timestamp>,
 }
 
-/// Copies one state of the inbox at `source` to `partial`, and verifies that every row was copied.
+/// Copies a snapshot of the inbox at `source` to `partial`, and verifies that every row was copied.
 fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     let snapshot = PartialFile::create_locked(&partial.path, "-snapshot")?;
     let (source_connection, layout) = open_any_layout(source)?;
@@ -160,7 +160,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
         let transaction = source_connection.unchecked_transaction()?;
         let contents =
             hash_contents(&transaction, layout).map_err(|error| name_damaged_file(source, error))?;
-        // The first read fixes the state of the transaction, and the pages of that state are copied.
+        // The first read has fixed the transaction's snapshot, so these pages match the hashed rows.
         let copying = rusqlite::backup::Backup::new(&transaction, &mut connection)?;
         match copying.step(-1)? {
             StepResult::Done => {}
@@ -169,8 +169,8 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
         contents
     };
     drop(source_connection);
-    // Like the inbox, the snapshot is marked as using a log. It needs none: only this process uses it, and
-    // only briefly.
+    // Like the inbox, the snapshot is marked as using a write-ahead log. Turn that off: only this process
+    // uses the snapshot, and only briefly.
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     connection.pragma_update(None, "synchronous", "off")?;
     connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
@@ -182,7 +182,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     drop(snapshot);
     let (connection, layout) = open_any_layout(&partial.path)?;
     if hash_contents(&connection, layout)?.digest != contents.digest {
-        return Err(BackupError::Damaged { path: source.to_owned(), reason: "not every row can be copied" });
+        return Err(BackupError::Damaged { path: source.to_owned(), reason: "some rows were not copied" });
     }
     Ok(contents)
 }
@@ -190,7 +190,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
 /// Writes the digest into the copy, for [`verify`].
 fn record_digest(file: &Path, contents: &Contents) -> Result<()> {
     let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // The file is synced before it gets its final name.
+    // Skip syncs here: the file is synced before it gets its final name.
     connection.pragma_update(None, "synchronous", "off")?;
     connection.execute("INSERT INTO meta (name, value) VALUES (?1, ?2)", params![DIGEST, contents.digest])?;
     Ok(())
@@ -214,7 +214,7 @@ fn check_integrity(connection: &Connection, layout: i64) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Hashes all rows and counts the submissions of one state of a database.
+/// Hashes all rows of a database, and counts its submissions.
 fn hash_contents(connection: &Connection, layout: i64) -> Result<Contents> {
     Secret::read(connection)?;
     let tables: Vec<String> = connection
@@ -244,12 +244,12 @@ fn hash_contents(connection: &Connection, layout: i64) -> Result<Contents> {
     })
 }
 
-/// The table or view with everything that was accepted.
+/// The table or view of all accepted submissions.
 fn accepted_table(layout: i64) -> &'static str {
     if layout < 4 { "submission" } else { "accepted" }
 }
 
-/// Hashes a table's rows in the order of the table, which a copy preserves.
+/// Hashes a table's rows in table order, which a copy preserves.
 fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) -> Result<()> {
     let except = if table == "meta" { format!("WHERE name <> '{DIGEST}'") } else { String::new() };
     let name = table.replace('"', "\"\"");
@@ -277,18 +277,18 @@ fn hash_value(hasher: &mut blake3::Hasher, kind: u8, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
-/// Opens an inbox of the current or an earlier layout read-only.
+/// Opens an inbox with the current or an earlier layout read-only.
 fn open_any_layout(file: &Path) -> Result<(Connection, i64)> {
     open_any(file).map_err(|error| name_damaged_file(file, error.into()))
 }
 
-/// Adds the file's path to errors in which SQLite does not name it.
+/// Adds the file's path to errors from SQLite that lack it.
 fn name_damaged_file(file: &Path, error: BackupError) -> BackupError {
     let reason = match error {
         BackupError::Store(StoreError::Damaged(reason)) => reason,
         BackupError::Store(StoreError::Database { code, reason }) if is_unreadable(code) => reason,
         BackupError::Store(StoreError::Database { code: rusqlite::ffi::SQLITE_ERROR, .. }) => {
-            "it lacks a table or a column of an inbox"
+            "a table or a column is missing"
         }
         error => return error,
     };
@@ -321,8 +321,8 @@ fn refuse_occupied(database: &Path) -> Result<()> {
     }
 }
 
-/// Gives an existing inbox a second name, and removes the log from beside the first name: SQLite would replay
-/// that log into the new database.
+/// Gives an existing inbox a second name, and moves its log there too: SQLite would replay a log under the
+/// first name into the new database.
 fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     let kept = with_suffix(database, &format!("{KEPT}{}", now.strftime("%Y%m%dT%H%M%SZ")));
     let there = path_exists(database)?;
@@ -362,8 +362,8 @@ fn checkpoint_and_disable_log(database: &Path) -> std::result::Result<(), StoreE
     if mode == "delete" { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Makes a hard link, or a copy if the file system has no links, so that the file keeps its first name until
-/// another file replaces it.
+/// Creates a hard link, or a copy if that fails, so that the file keeps its first name until another file
+/// replaces it.
 fn link_or_copy(file: &Path, name: &Path) -> Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
@@ -406,7 +406,7 @@ impl PartialFile {
         loop {
             let file = lock::open_locked(&path).map_err(io)?;
             let file = file.ok_or_else(|| BackupError::UnderWay(target.to_owned()))?;
-            // The previous owner may have renamed or removed the file between our open and our lock.
+            // The previous owner may have renamed or removed the file before we locked it.
             let ours = file.metadata().map_err(io)?;
             if !file_id(&path).is_ok_and(|found| found == (ours.dev(), ours.ino())) {
                 continue;
@@ -451,10 +451,10 @@ fn remove_logs(path: &Path) {
     }
 }
 
-/// Renames without replacing: fails with `AlreadyExists`.
+/// Renames a file. Fails with `AlreadyExists` instead of replacing another file.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system does not support this kind of renaming.
+        // The file system does not support `NOREPLACE`.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
             if fs::symlink_metadata(to).is_ok() {
                 return Err(io::ErrorKind::AlreadyExists.into());

@@ -1,7 +1,7 @@
 //! The files of a SQLite database: creates them with access for one user, and detects when they are replaced.
 //!
 //! SQLite keeps writing to a file that was removed or renamed, and every commit appears to succeed. So we
-//! check before and after each commit that the names still belong to the open files.
+//! check before and after each commit that the paths still refer to the open files.
 //!
 //! Nothing here opens an existing database file: closing it would drop the locks that SQLite holds on it.
 
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 use crate::store::error::StoreError;
 
-/// The reason why a missing folder is not created.
+/// The error message for a missing folder.
 const MISSING: &str = "the folder is missing; it is created only when the server starts";
 
-/// Creates an empty database if there is none, and syncs its name.
+/// Creates an empty database file if there is none, and syncs its folder.
 ///
 /// The folder must exist. A running server must not recreate a missing folder: its file system may be
-/// unmounted, and a new inbox in the mount point would be hidden after the file system is mounted again. See
+/// unmounted, and a new inbox in the mount point would be hidden once the file system is mounted again. See
 /// [`create_folder`].
 pub(super) fn create_database(path: &Path) -> Result<(), StoreError> {
     let path = absolute(path)?;
@@ -37,8 +37,8 @@ pub(super) fn create_database(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Creates the folder of the database `path` and its parents, and syncs their names. Only a starting server
-/// and commands that create a database may call this.
+/// Creates the folder of the database at `path`, and any missing parents, durably. Only a starting server and
+/// commands that create a database may call this.
 pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     let path = absolute(path)?;
     let folder = path.parent().unwrap_or(&path);
@@ -85,12 +85,12 @@ pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
 #[derive(Clone)]
 pub(crate) struct DatabaseFiles {
     files: [(PathBuf, FileId); 3],
-    /// The size of the database at the last check, in bytes. It never shrinks.
+    /// The size of the database at the last check, in bytes. The database never shrinks.
     length: u64,
 }
 
 impl DatabaseFiles {
-    /// Reads the identities of the files of the database `path`. Call this once SQLite has all three files
+    /// Reads the identities of the files of the database at `path`. Call this once SQLite has all three files
     /// open, after the first transaction.
     pub(super) fn identify(path: &Path) -> Result<DatabaseFiles, StoreError> {
         let identify = |suffix: &str| {
@@ -102,11 +102,11 @@ impl DatabaseFiles {
         Ok(DatabaseFiles { files: [identify("")?, identify("-wal")?, identify("-shm")?], length })
     }
 
-    /// Fails with [`StoreError::Moved`] unless all names still belong to the open files and the database has
+    /// Fails with [`StoreError::Moved`] unless all paths still refer to the open files and the database has
     /// not become shorter.
     pub(super) fn check_in_place(&mut self) -> Result<(), StoreError> {
         let length = fs::metadata(&self.files[0].0).map_or(0, |metadata| metadata.len());
-        // If a file cannot be inspected, reopening the database returns the cause.
+        // If a file cannot be inspected, reopening the database reports the cause.
         let is_in_place = |(file, id): &(PathBuf, FileId)| file_id(file).is_ok_and(|found| found == *id);
         if length < self.length || !self.files.iter().all(is_in_place) {
             return Err(StoreError::Moved);

@@ -12,20 +12,20 @@ use secrecy::{ExposeSecret as _, ExposeSecretMut as _};
 
 use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305_key, derive_key};
 
-/// Why a text could not be encrypted or decrypted. No variant quotes the text.
+/// Why encryption or decryption failed. No variant quotes the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptionError {
-    #[error("a sealed text may have at most 1 MiB")]
+    #[error("sealed data may be at most 1 MiB long")]
     TooLarge,
     /// The file is encrypted to other keys. Damage to the encrypted file key in the header has the same
     /// effect.
     #[error("it was sealed to another key")]
     WrongKey,
     /// The file was changed or truncated, or is not a binary age v1 file.
-    #[error("the sealed text is damaged")]
+    #[error("the sealed data is damaged")]
     Damaged,
     /// The cryptographic library failed, for instance because the operating system returned no random bytes.
-    #[error("the text could not be sealed")]
+    #[error("could not seal the data")]
     Failed,
 }
 
@@ -44,7 +44,7 @@ const TAG_BYTES: usize = 16;
 /// Total length, in bytes, of a header with one X25519 stanza (168), the nonce and one tag.
 pub(super) const OVERHEAD_BYTES: usize = 168 + NONCE_BYTES + TAG_BYTES;
 
-/// Encrypts a text to one recipient. The result is [`OVERHEAD_BYTES`] longer than `plain`, plus 16 bytes for
+/// Encrypts `plain` to one recipient. The result is [`OVERHEAD_BYTES`] longer than `plain`, plus 16 bytes for
 /// each 64 KiB beyond the first.
 pub(super) fn encrypt(recipient: &PublicKey, plain: &[u8]) -> Result<Vec<u8>, Unspecified> {
     let mut file_key = FileKey::default();
@@ -58,7 +58,7 @@ pub(super) fn encrypt(recipient: &PublicKey, plain: &[u8]) -> Result<Vec<u8>, Un
     file.extend_from_slice(header.as_bytes());
     file.extend_from_slice(&nonce);
     let key = derive_payload_key(&file_key, &nonce)?;
-    // An empty text has one chunk, which is empty.
+    // An empty plaintext has one chunk, which is empty.
     let count = plain.len().div_ceil(CHUNK_BYTES).max(1);
     for index in 0..count {
         let chunk = &plain[index * CHUNK_BYTES..plain.len().min((index + 1) * CHUNK_BYTES)];
@@ -67,8 +67,8 @@ pub(super) fn encrypt(recipient: &PublicKey, plain: &[u8]) -> Result<Vec<u8>, Un
     Ok(file)
 }
 
-/// Decrypts a file with the first identity that matches. Refuses a text of more than `limit` bytes before it
-/// decrypts any of it.
+/// Decrypts a file with the first identity that matches. Refuses a plaintext of more than `limit` bytes
+/// before decrypting any of it.
 pub(super) fn decrypt(
     identities: &[PrivateKey],
     file: &[u8],
@@ -242,7 +242,7 @@ fn decrypt_payload(
         plain.extend_from_slice(chunk);
         let nonce = chunk_nonce(index, chunks.peek().is_none());
         let length = key.open_in_place(nonce, Aad::empty(), &mut plain[start..])?.len();
-        // Only an empty text has an empty chunk.
+        // Only an empty plaintext has an empty chunk.
         if length == 0 && index > 0 {
             return Err(Unspecified);
         }

@@ -1,5 +1,4 @@
-//! Derives the signature base, which is the text that is signed, from the components of a request (RFC 9421
-//! §2).
+//! Derives the signature base (the bytes that are signed) from the components of a request (RFC 9421 §2).
 
 use http::Version;
 use http::request::Parts;
@@ -7,11 +6,11 @@ use sfv::{BareItem, Dictionary, FieldType as _, InnerList, Item, ListEntry, Pars
 
 use super::error::SignatureError;
 
-/// The maximum number of components of one signature. Agents sign three or four.
+/// The maximum number of components that one signature may cover. Agents cover three or four.
 const MAX_COMPONENTS: usize = 32;
 
-/// The header fields that `;sf` can reserialize (RFC 9421 §2.1.1). To reserialize a field, the server must
-/// know its type; all of these are dictionaries.
+/// The header fields for which `;sf` is supported (RFC 9421 §2.1.1). The server must know a field's type to
+/// reserialize it; all of these are dictionaries.
 const DICTIONARIES: [&str; 7] = [
     "content-digest",
     "priority",
@@ -22,9 +21,9 @@ const DICTIONARIES: [&str; 7] = [
     "want-content-digest",
 ];
 
-/// The scheme and authority under which the public reaches the site, as RFC 9421 §2.2.3 normalizes them: in
-/// lower case, and without the scheme's default port. The `Host` header is ignored: a signature for another
-/// site must not be valid here.
+/// The site's public scheme and authority, normalized as in RFC 9421 §2.2.3: in lower case, and without the
+/// scheme's default port. Used instead of the `Host` header, so that a signature for another site is not
+/// valid here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteOrigin {
     scheme: &'static str,
@@ -86,7 +85,7 @@ fn component_value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Optio
         let named = component.params.get("name")?.as_string()?.as_str();
         return if component.params.len() == 1 { query_parameter(head, named) } else { None };
     }
-    // `req` and `tr` apply to responses and trailers. Other parameters are unknown.
+    // Reject all parameters: `req` and `tr` apply only to responses and trailers, and others are unknown.
     if !component.params.is_empty() {
         return None;
     }
@@ -151,8 +150,8 @@ pub(super) fn parse_dictionary(head: &Parts, name: &str) -> Option<Dictionary> {
     Parser::new(&combined_value(head, name)?).parse().ok()
 }
 
-/// The value of the query parameter `named` (§2.2.8). The name and the value use the same normalized
-/// percent-encoding. `None` unless exactly one parameter has the name.
+/// The value of the query parameter `named` (§2.2.8), with normalized percent-encoding. `named` must have the
+/// same encoding. `None` unless exactly one parameter has this name.
 fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     let pairs = head.uri.query()?.split('&').filter(|pair| !pair.is_empty());
     let mut found = pairs
@@ -181,7 +180,7 @@ fn normalize_encoding(text: &str) -> String {
             _ => byte,
         });
     }
-    // Form fields are text: invalid UTF-8 is replaced before encoding.
+    // Form fields are text, so invalid UTF-8 is replaced before encoding.
     let encode = |byte: u8| match byte {
         b'*' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
         byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
@@ -234,7 +233,7 @@ mod tests {
 
     #[test]
     fn field_values_follow_the_component_parameters() {
-        // The examples of RFC 9421 §2.1 to §2.1.3, using fields that are known to be dictionaries.
+        // The examples from RFC 9421 §2.1 to §2.1.3, with fields that are known to be dictionaries.
         for (component, expected) in [
             ("\"x-ows-header\"", Some("Leading and trailing whitespace.")),
             ("\"cache-control\"", Some("max-age=60, must-revalidate")),

@@ -1,4 +1,4 @@
-//! Key directories of agents (draft-meunier-http-message-signatures-directory): fetched on demand, and cached
+//! Agents' key directories (draft-meunier-http-message-signatures-directory): fetched on demand, and cached
 //! for as long as the response permits, within bounds.
 //!
 //! Clients control neither what is fetched nor how often. Only directories that the operator configured are
@@ -27,7 +27,7 @@ pub const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 /// The media type of a directory, a JWK set.
 pub const MEDIA_TYPE: &str = "application/http-message-signatures-directory+json";
 
-/// How long keys are fresh by default, and the bounds of `max-age`, in seconds.
+/// How long fetched keys are fresh by default, and the bounds on `max-age`, in seconds.
 const USUAL_LIFETIME: i64 = 60 * 60;
 const SHORTEST_LIFETIME: i64 = 5 * 60;
 const LONGEST_LIFETIME: i64 = 24 * 60 * 60;
@@ -50,8 +50,8 @@ pub(super) struct Directory {
     fetched: watch::Sender<()>,
 }
 
-/// The cached keys of a directory, its fetch schedule, and the signatures that were used. Times are seconds
-/// since 1970.
+/// The cached keys of a directory, its fetch schedule, and the signatures that have been used. Times are
+/// seconds since 1970.
 #[derive(Debug, Default)]
 struct DirectoryState {
     keys: Arc<[AgentKey]>,
@@ -62,7 +62,7 @@ struct DirectoryState {
     replays: Replays,
 }
 
-/// All keys of a directory that contains a signature's key, or the reason why they cannot be used.
+/// All keys in a directory that contains the requested key, or the reason that they cannot be used.
 type KnownKeys = Result<Arc<[AgentKey]>, SignatureError>;
 
 impl Directory {
@@ -90,7 +90,7 @@ impl Directory {
     }
 
     /// Returns the directory's keys if one of them has this thumbprint. If the key is unknown and a fetch is
-    /// due or in progress, waits for the fetch, but no longer than until the deadline.
+    /// due or in progress, waits for the fetch, but not past the deadline.
     pub(super) async fn keys_with(
         self: &Arc<Self>,
         client: &Arc<FetchClient>,
@@ -127,8 +127,8 @@ impl Directory {
 }
 
 impl DirectoryState {
-    /// Looks up a key in the cache. The result is `None` if the caller should wait for a fetch, which may
-    /// provide the key. Also returns whether the caller must start a fetch.
+    /// Looks up a key in the cache. Returns the cached result (`None` if the caller should wait for a fetch
+    /// that may provide the key) and whether the caller must start a fetch.
     fn look_up(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
         let known = self.cached_keys(key_id, now);
         let is_enough = known.is_ok() && now.as_second() < self.fresh_until;
@@ -174,17 +174,17 @@ struct DirectoryFetch {
 }
 
 impl DirectoryFetch {
-    /// Fetches the directory and keeps the keys, which [`Drop`] then stores. Logs a failure.
+    /// Fetches the directory's keys, which [`Drop`] then stores. Logs a warning if that fails.
     async fn fetch_keys(mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
         let accept = [(ACCEPT, HeaderValue::from_static(MEDIA_TYPE))];
         let request = client.send(Method::GET, &self.directory.url, accept, "");
         let fetch = async { parse_response(&request.await.map_err(|failed| failed.sentence)?) };
         let result = timeout(LONGEST_FETCH, fetch).await;
-        match result.unwrap_or_else(|_| Err(format!("not done within {} s", LONGEST_FETCH.as_secs()))) {
+        match result.unwrap_or_else(|_| Err(format!("timed out after {} s", LONGEST_FETCH.as_secs()))) {
             Ok(found) => self.result = Some(found),
             Err(error) => {
-                tracing::warn!(directory, %error, "agent key directory not loaded; will retry when a request needs it");
+                tracing::warn!(directory, %error, "failed to load an agent key directory; will retry when a request needs it");
             }
         }
     }

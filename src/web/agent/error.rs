@@ -1,4 +1,4 @@
-//! Errors of signature verification.
+//! Signature verification errors.
 
 /// Why a signature is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,8 @@ pub enum SignatureError {
     Algorithm,
     /// The signature does not match the request.
     Signature,
-    /// The signature does not match, and neither does the `Host`: it may have been made for another site.
+    /// The signature does not match the request. The `Host` names another site, for which the signature may
+    /// have been made.
     Authority,
     /// The signature was used before, or the table of used signatures is full.
     Replayed,

@@ -1,4 +1,4 @@
-//! Public keys of agents: parses a directory (a JWK set, RFC 7517), identifies keys by their thumbprints, and
+//! Agents' public keys: parses a directory (a JWK set, RFC 7517), identifies keys by their thumbprints, and
 //! verifies signatures.
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -46,7 +46,7 @@ impl Algorithm {
     }
 }
 
-/// A public key. The key determines its algorithms; a signature cannot choose another one.
+/// A public key. The key determines which algorithms are permitted; a signature cannot choose another one.
 #[derive(Clone, Debug)]
 pub struct AgentKey {
     id: String,
@@ -69,8 +69,8 @@ struct JwkSet {
     keys: Vec<serde_json::Value>,
 }
 
-/// The members of a JWK that the server uses. It ignores `kid`: keys are identified by their thumbprints,
-/// which cannot be chosen freely.
+/// The JWK members that the server uses. `kid` is ignored: keys are identified by their thumbprints, which an
+/// agent cannot choose freely.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -116,8 +116,8 @@ impl AgentKey {
             ("RSA", _) => {
                 let (n, e) = (text(&jwk.n)?, text(&jwk.e)?);
                 let components = RsaPublicKeyComponents { n: bytes(&n)?, e: bytes(&e)? };
-                // The modulus must have 2048 to 8192 bits. Larger exponents would only slow down
-                // verification.
+                // The modulus must have 2048 to 8192 bits. Exponents of more than 32 bits would only slow
+                // down verification.
                 if components.e.len() > 4 || !(256..=1024).contains(&components.n.len()) {
                     return None;
                 }
@@ -139,7 +139,7 @@ impl AgentKey {
         &self.id
     }
 
-    /// Whether `now` is within `nbf` and `exp`.
+    /// Whether `now` is between `nbf` (inclusive) and `exp` (exclusive).
     pub fn is_valid_at(&self, now: Timestamp) -> bool {
         let now = now.as_second();
         self.not_before.is_none_or(|from| from <= now) && self.expires.is_none_or(|until| now < until)
@@ -174,7 +174,7 @@ impl AgentKey {
             KeyMaterial::Rsa(components, _) if algorithm == Algorithm::RsaV15Sha256 => {
                 components.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
             }
-            // The salt is as long as the hash (RFC 9421 §3.3.1).
+            // This algorithm requires a salt as long as the hash, as RFC 9421 §3.3.1 does.
             KeyMaterial::Rsa(components, _) => {
                 components.verify(&RSA_PSS_2048_8192_SHA512, message, signature)
             }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_key_is_identified_by_its_thumbprint() {
-        // The keys of RFC 9421 appendix B.1, and their thumbprints.
+        // The keys from RFC 9421 appendix B.1, and their thumbprints.
         check(
             &format!(r#"{{"kty":"OKP","crv":"Ed25519","kid":"mine","x":"{ED25519_X}"}}"#),
             Some("poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"),

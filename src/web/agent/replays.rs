@@ -20,14 +20,14 @@ pub enum SignatureId<'a> {
 /// Used signatures that have not expired.
 #[derive(Debug, Default)]
 pub(super) struct Replays {
-    /// The expiry time of each signature (seconds since 1970), by a hash of its key and itself.
+    /// The expiry time of each signature (seconds since 1970), by a hash of its key ID and [`SignatureId`].
     seen: HashMap<[u8; 16], i64>,
 }
 
 impl Replays {
     /// Records a signature that was made with this key and is valid until `expires` (seconds since 1970).
     /// Returns an error if it was recorded before, or if the table is full: dropping an entry instead would
-    /// permit its replay.
+    /// allow that signature to be replayed.
     pub(super) fn record(
         &mut self,
         key_id: &str,

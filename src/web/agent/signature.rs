@@ -28,8 +28,8 @@ pub const CLOCK_SKEW: i64 = 60;
 /// The maximum number of signatures that are verified per request.
 const MAX_SIGNATURES: usize = 3;
 
-/// The number of bytes that identify a signature: the length of the first of the two numbers in an ECDSA or
-/// Ed25519 signature.
+/// How many leading bytes identify a signature: the length of the first half (r or R) of an ECDSA or Ed25519
+/// signature.
 const IDENTIFYING_BYTES: usize = 32;
 
 /// A parsed signature that has not been verified yet.

@@ -16,7 +16,7 @@ use crate::web::state::Snapshot;
 
 /// Header lines that the responses of one worker share.
 pub(super) struct HeaderWriter {
-    /// The security headers of responses whose file has no headers of its own.
+    /// The security headers for responses whose file has no headers of its own.
     security: Vec<u8>,
     /// The `Strict-Transport-Security` line, and the generation of the snapshot that it comes from.
     hsts: (u64, Vec<u8>),

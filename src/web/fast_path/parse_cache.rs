@@ -6,7 +6,7 @@ const MAX_LENGTH: usize = 512;
 /// Number of values that a cache can hold.
 const SLOTS: usize = 64;
 
-/// Parsed header values. A new value replaces the one in its slot, so the memory is bounded.
+/// Parsed header values. A new value replaces the one in its slot, so the cache never grows.
 pub(super) struct ParseCache<T> {
     slots: [Option<(Box<[u8]>, T)>; SLOTS],
 }

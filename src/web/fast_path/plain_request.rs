@@ -7,8 +7,8 @@ use httparse::{Header, Request, Status};
 /// Maximum number of header fields. Requests with more fields go to hyper.
 pub(super) const MAX_FIELDS: usize = 64;
 
-/// A GET or HEAD request over HTTP/1.1 for a path, with exactly one host, and without a body or connection
-/// options other than `keep-alive`.
+/// An HTTP/1.1 GET or HEAD request for a path, with exactly one `Host`, no body, and no connection option
+/// other than `keep-alive`.
 pub(super) struct PlainRequest<'h, 'b> {
     pub(super) is_head: bool,
     /// The path without the query, still percent-encoded.
@@ -94,8 +94,8 @@ pub(super) fn parse<'h, 'b>(
     Some(PlainRequest { is_head, path, length, accept, accept_encoding, if_none_match, fields })
 }
 
-/// The path of a target in origin form without its query. `None` if the target has another form or contains a
-/// character that RFC 3986 §3.3 does not allow.
+/// The path of a target in origin form, without the query. `None` if the target has another form or contains
+/// a character that RFC 3986 §3.3 does not allow.
 fn path_of(target: &str) -> Option<&str> {
     let bytes = target.as_bytes();
     let is_plain = |byte: &u8| TARGET[usize::from(*byte)];
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Joins `lines`, parses them and compares the path, or `other` if the request is not plain.
+    /// Parses a request with these lines. `expected` is its path, or `other` if the request is not plain.
     fn check(lines: &[&str], expected: &str) {
         let bytes = lines.iter().map(|line| format!("{line}\r\n")).collect::<String>() + "\r\n";
         let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];

@@ -19,20 +19,20 @@ pub(in crate::web) struct ConnTimer {
     phase: Cell<RequestPhase>,
     deadline: Cell<Instant>,
     has_had_request: Cell<bool>,
-    /// The response that is being sent or, if there is none, the last one.
+    /// The progress of the response that is being sent or, if there is none, of the last one.
     response: Cell<SendProgress>,
     timeouts: Timeouts,
-    /// The slot of the connection, through which other threads can close it.
+    /// The connection's slot, through which other threads can close the connection.
     pub(in crate::web) slot: Arc<Slot>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestPhase {
-    /// Waiting for the first byte of a request, and sending the rest of the last response.
+    /// Waiting for the first byte of a request, while the previous response may still be in transmission.
     Waiting,
     /// Reading the rest of a request's header.
     Header,
-    /// Waiting for the response, and reading the body of the request.
+    /// Reading the body of the request, and preparing the response.
     Exchange,
 }
 
@@ -49,7 +49,7 @@ impl ConnTimer {
         })
     }
 
-    /// The deadline of the current phase; a time in the past if the server must close the connection.
+    /// The deadline of the current phase; a time in the past if the server must close the connection now.
     pub(in crate::web) fn deadline(&self) -> Instant {
         if self.must_close().is_some() { self.response.get().began } else { self.deadline.get() }
     }

@@ -15,11 +15,12 @@ pub(super) struct Deadlines {
     exchanges: HashMap<u64, StreamPhase>,
     /// The number of requests so far.
     begun: u64,
-    /// The send progress of all responses together.
+    /// The combined send progress of all responses.
     sending: SendProgress,
     /// The number of bytes written since the connection began.
     written: u64,
-    /// When the client last sent a request or read from a response.
+    /// The start of the idle timeout: when a response last began, a request last ended, or the client last
+    /// read part of a response.
     quiet_since: Instant,
     /// When the server began to stop. After that, the connection waits only briefly for further requests.
     pub(super) stopping_since: Option<Instant>,
@@ -57,13 +58,14 @@ impl Deadlines {
         };
         let until = |exchange: &StreamPhase| match *exchange {
             StreamPhase::Processing { until } => until,
-            // All responses share the connection, so the bytes of the others have delayed this one.
+            // All responses share the connection, so allow time for the bytes of the others, which delay this
+            // one.
             StreamPhase::Responding { since, length, written_before } => {
                 let read = length + self.written - written_before;
                 since + self.timeouts.idle + Duration::from_secs(read / MIN_READ_RATE)
             }
         };
-        // A client that is waiting for a response need not send anything.
+        // The idle timeout does not apply while the client is waiting for a response.
         let is_processing =
             self.exchanges.values().any(|exchange| matches!(exchange, StreamPhase::Processing { .. }));
         let header = self.header.map(|(_, until)| until);
@@ -106,15 +108,15 @@ impl Deadlines {
         self.exchanges.insert(exchange, answered);
     }
 
-    /// Records the end of a request. `unsent` bytes of its response will never be sent.
+    /// Records the end of a request. `unsent` is the number of response bytes that will never be sent.
     pub(super) fn exchange_ended(&mut self, exchange: u64, unsent: u64, now: Instant) {
         self.exchanges.remove(&exchange);
         self.sending.length = self.sending.length.saturating_sub(unsent);
         self.quiet_since = self.quiet_since.max(now);
     }
 
-    /// Records written bytes. While a response is being sent, they extend the deadline, but no further than a
-    /// reader at the minimum rate needs.
+    /// Records written bytes. While a response is being sent, they extend the deadline, but no further than
+    /// for a client that reads at the minimum rate.
     pub(super) fn written(&mut self, count: usize, now: Instant) {
         self.written += count as u64;
         if self.sending.unsent() > 0 {
@@ -130,7 +132,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Deadlines with 5 s for a header, 20 s for a response and 10 s without requests, and their start time.
+    /// Deadlines with timeouts of 5 s for a header, 20 s for a response and 10 s for an idle connection, and
+    /// their start time.
     fn begin() -> (Deadlines, Instant) {
         let (first_byte, header, exchange, idle) = (SECOND, 5 * SECOND, 20 * SECOND, 10 * SECOND);
         let timeouts = Timeouts { first_byte, header, body: SECOND, idle, exchange };
@@ -168,7 +171,7 @@ mod tests {
         check(&deadlines, start, 20);
         deadlines.exchange_ended(first, 0, start + 6 * SECOND);
         check(&deadlines, start, 25);
-        // Completed requests do not extend the deadline of another one.
+        // Completed requests do not extend the deadline of another request.
         for second in 6..25 {
             let now = start + second * SECOND;
             let other = deadlines.exchange_began(now);

@@ -27,7 +27,7 @@ impl Frame {
     pub(super) const PADDED: u8 = 0x8;
 }
 
-/// Parses the frames of one connection, in pieces of any size.
+/// Parses the frames of one connection, which may arrive in pieces of any size.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     preface_left: usize,
@@ -39,7 +39,7 @@ pub(super) struct Frames {
     blocks: u64,
     /// Whether a header block has begun and is still incomplete.
     in_block: bool,
-    /// Whether the current frame is the last of its header block.
+    /// Whether the current frame is the last in its header block.
     ends_block: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Detects HTTP/2 clients that send too many frames that cost the server more than the client, so that their
-//! connections can be closed.
+//! Detects HTTP/2 clients that flood the server with frames that are cheap to send but expensive to process,
+//! so that the server can close their connections.
 //!
 //! PING, SETTINGS and RST_STREAM frames, empty frames and headers that never end cost the client next to
 //! nothing, but make the server work, respond or allocate memory: CVE-2019-9511 to 9518 (data dribble, ping
@@ -14,20 +14,20 @@ use tokio::time::Instant;
 
 use super::frames::{Frame, Frames};
 
-/// The size of the bucket: the connection is closed when its level exceeds this.
+/// The size of the bucket. The connection is closed when the bucket's level exceeds this.
 const BUDGET: u32 = 1000;
 
-/// The time in which the bucket leaks one unit.
+/// The time that the bucket takes to leak one unit.
 const LEAK: Duration = Duration::from_millis(20);
 
 /// The refund for a request whose response was sent completely.
 const REQUEST_REFUND: u32 = 4;
 
-/// The number of bytes that the server must send for each free WINDOW_UPDATE frame.
+/// How many bytes the server must send to allow the client one free WINDOW_UPDATE frame.
 const BYTES_PER_UPDATE: u64 = 512;
 
-/// The maximum number of free WINDOW_UPDATE frames that a connection can accumulate. A client may read 32 MiB
-/// before it sends any.
+/// The maximum number of free WINDOW_UPDATE frames that a connection can accumulate. Enough for a client that
+/// reads 32 MiB before it sends the first one.
 const MAX_FREE_UPDATES: u64 = 65_536;
 
 /// DATA frames shorter than this many bytes are charged, unless they end the stream: no normal client splits
@@ -39,7 +39,7 @@ pub(super) struct Guard {
     pub(super) frames: Frames,
     charged: u32,
     leaked_at: Instant,
-    /// Sent bytes that have not been used to pay for a WINDOW_UPDATE yet.
+    /// Sent bytes that have not yet paid for a WINDOW_UPDATE frame.
     unused_sent: u64,
 }
 
@@ -48,7 +48,7 @@ impl Guard {
         Self { frames: Frames::new(), charged: 0, leaked_at: now, unused_sent: 0 }
     }
 
-    /// Charges received frames. Returns whether the budget is exceeded.
+    /// Charges for received frames. Returns whether the budget is exceeded.
     pub(super) fn charge_frames(&mut self, bytes: &[u8], now: Instant) -> bool {
         let (mut cost, mut updates) = (0_u32, 0);
         self.frames.parse(bytes, |frame| {
@@ -87,18 +87,19 @@ fn cost_of(frame: Frame) -> u32 {
     match frame.kind {
         Frame::DATA if has(Frame::END_STREAM) => 0,
         Frame::DATA if frame.length == 0 => 10,
-        // The frame header does not contain the length of the padding, which is at most 256 bytes.
+        // The frame header does not contain the length of the padding, so assume the maximum of 256 bytes.
         Frame::DATA if frame.length < SMALL_DATA + if has(Frame::PADDED) { 256 } else { 0 } => 1,
         Frame::DATA => 0,
-        // References to the header table are cheap to send and expensive to expand. A completed request gets
-        // a refund.
+        // References to the header table are cheap to send but expensive to expand, so long headers cost
+        // more. Completed requests get a refund.
         Frame::HEADERS if frame.length > 0 => 1 + frame.length / 2048,
-        // Clients do not send empty fragments, and a long header needs one or two CONTINUATION frames.
+        // Normal clients do not send empty fragments, and need only one or two CONTINUATION frames for a long
+        // header.
         Frame::HEADERS => 20,
         Frame::CONTINUATION => 10 + frame.length / 2048,
         // For each SETTINGS frame, the server updates all streams and sends an acknowledgement.
         Frame::SETTINGS => 5,
-        // A browser that leaves a page cancels hundreds of requests at once, but rarely.
+        // A browser may cancel hundreds of requests at once when it leaves a page, but does so rarely.
         Frame::RST_STREAM => 2,
         // PING, PRIORITY, WINDOW_UPDATE, unknown types, and types that a client must not send.
         _ => 1,

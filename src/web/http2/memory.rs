@@ -1,6 +1,6 @@
-//! Estimates the memory of an HTTP/2 connection, and charges it to the connection's slot.
+//! Estimates the memory that an HTTP/2 connection uses, and charges it to the connection's slot.
 //!
-//! `router.rs` and `body.rs` charge a request's fields and body.
+//! `router.rs` and `body.rs` charge the memory of a request's header fields and body.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::web::socket::Scheme;
 /// refused.
 pub(super) const MAX_CONCURRENT_STREAMS: u32 = 100;
 
-/// The flow-control window of all request bodies of a connection together, in bytes.
+/// The flow-control window that all request bodies on a connection share, in bytes.
 pub(super) const CONNECTION_WINDOW: u32 = 256 * 1024;
 
 /// The maximum memory that received bytes can occupy: bodies within the connection's window, and the header
-/// table (RFC 7541 §2.3.2). The table has room for about a hundred paths, and each of them keeps in memory
-/// the whole 16 KiB buffer in which it arrived. In a measurement, an idle connection held 1.7 MB in this way.
+/// table (RFC 7541 §2.3.2). The table has room for about a hundred paths, and each stored path keeps its
+/// entire 16 KiB receive buffer in memory. In one measurement, an idle connection held 1.7 MB this way.
 const MAX_RECEIVED: usize = CONNECTION_WINDOW as usize + 100 * 16 * 1024;
 
 pub(super) struct ConnMemory {
@@ -25,7 +25,7 @@ pub(super) struct ConnMemory {
     received: usize,
     /// The number of requests since the connection began.
     begun: usize,
-    /// The number of requests in progress: now, and the maximum so far.
+    /// The number of requests in progress now, and the maximum so far.
     open: usize,
     most_open: usize,
     /// Whether a write is waiting for the client to read.
@@ -59,7 +59,7 @@ impl ConnMemory {
         self.update_charge();
     }
 
-    /// Records whether a write is waiting for the client to read or has just succeeded.
+    /// Records whether the last write is waiting for the client to read.
     pub(super) fn set_write_pending(&mut self, is_write_pending: bool) {
         if self.is_write_pending != is_write_pending {
             self.is_write_pending = is_write_pending;

@@ -28,41 +28,41 @@ use http::Http;
 
 pub(super) use challenge::is_challenge;
 
-/// The number of consecutive failures that are retried within seconds. A problem that outlasts them needs
-/// more time or an operator.
+/// How many consecutive failures are retried within seconds. A problem that lasts longer needs time or an
+/// operator to resolve.
 const QUICK_RETRIES: u32 = 3;
 
-/// The minimum wait after further failures. Let's Encrypt permits five failed validations of a name per hour
-/// and then rejects orders.
+/// The minimum wait after each further failure, because Let's Encrypt rejects orders for a name after five
+/// failed validations within an hour.
 const SLOW_RETRY: Duration = Duration::from_mins(30);
 
-/// The wait starts at one second and doubles at most this many times, up to 18 hours.
+/// The wait after a failure starts at one second and doubles at most this many times, to about 18 hours.
 const MAX_DOUBLINGS: u32 = 16;
 
-/// How often the client compares the clock with the renewal time. The wait is short because the clock may be
-/// set after the start.
+/// How often the client compares the clock with the renewal time. A single long wait would miss the renewal
+/// time if the clock is corrected in the meantime.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
-/// The time limit for an order, from the request for the directory to the certificate.
+/// The time limit for a whole order, from fetching the directory to receiving the certificate.
 const ORDER_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// How the client polls the authority while the authority validates names and issues the certificate.
 const POLLING: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(500)).backoff(1.5).timeout(Duration::from_mins(4));
 
-/// The maximum length of an error message in the log, in characters. The message may quote the authority's
-/// response.
+/// The maximum length of an error message in the log, in characters. The message may quote a long response
+/// from the authority.
 const MAX_ERROR_CHARS: usize = 600;
 
-/// The authority rejected the nonce of a request (RFC 8555 §6.5).
+/// The problem type for a rejected nonce (RFC 8555 §6.5).
 const BAD_NONCE: &str = "urn:ietf:params:acme:error:badNonce";
 
-/// The authority has no such account (RFC 8555 §6.7).
+/// The problem type for an unknown account (RFC 8555 §6.7).
 const ACCOUNT_DOES_NOT_EXIST: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acme {
-    /// The names in the certificate. The authority must reach this server under each of them.
+    /// The domain names in the certificate. The authority must be able to reach this server at each of them.
     pub domains: Vec<String>,
     /// The contact address of the account; may be empty.
     pub email: String,
@@ -71,7 +71,7 @@ pub struct Acme {
     /// A PEM file of root certificates that are trusted for connections to the authority, in addition to the
     /// public ones.
     pub ca_file: Option<PathBuf>,
-    /// The folder for the account, the key and the certificate.
+    /// The folder that stores the account, the key and the certificate.
     pub cache: PathBuf,
 }
 
@@ -88,9 +88,10 @@ impl Acme {
     }
 }
 
-/// Puts the cached certificate into `current` and starts the thread that orders and renews the certificate.
+/// Puts the cached certificate, if there is one, into `current`, and starts the thread that orders and renews
+/// certificates.
 ///
-/// Returns the configuration for connections on which the authority validates a name.
+/// Returns the TLS configuration for the authority's validation handshakes.
 pub(super) fn start(
     acme: &Acme,
     current: Arc<CurrentCertificate>,
@@ -137,10 +138,10 @@ async fn run(client: Arc<Client>) {
 /// Counts the orders that have failed since the last success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Failures {
-    /// Failures that the authority may count against its limits.
+    /// Failures that the authority may count towards its rate limits.
     counted: u32,
-    /// Orders that failed because a nonce was rejected. The names are not the problem, and the authority
-    /// expects a retry.
+    /// Orders that failed because the authority rejected a nonce. It expects the client to retry, so these
+    /// failures do not trigger [`SLOW_RETRY`].
     bad_nonces: u32,
 }
 
@@ -176,23 +177,23 @@ impl OrderError {
         Self { step, cause: Error::Other(cause.into().into()) }
     }
 
-    /// Whether the authority answered with this type of problem.
+    /// Whether the authority responded with a problem of this type.
     fn is(&self, problem_type: &str) -> bool {
         matches!(&self.cause, Error::Api(problem) if problem.r#type.as_deref() == Some(problem_type))
     }
 }
 
-/// Returns a function that adds the step to an error of the library.
+/// Returns a function that adds the step to an error from the ACME library.
 fn at(step: &'static str) -> impl Fn(Error) -> OrderError {
     move |cause| OrderError { step, cause }
 }
 
-/// The state that orders share.
+/// The state that all orders share.
 struct Client {
     acme: Acme,
     http: Http,
     cache: AcmeCache,
-    /// The credentials of the account in JSON. Kept in memory because the file may not be writable.
+    /// The account's credentials as JSON. Kept in memory as well, because the cache file may not be writable.
     account: Mutex<Option<String>>,
     challenges: Arc<Challenges>,
     current: Arc<CurrentCertificate>,
@@ -206,7 +207,7 @@ impl Client {
         Ok(Self { http: Http::new(roots), acme, cache, account, challenges: Arc::default(), current })
     }
 
-    /// Serves the certificate in the cache, if there is a usable one.
+    /// Starts serving the cached certificate, if there is a usable one.
     fn use_cached_certificate(&self) {
         match std::fs::read(&self.cache.certificate).map(|pem| ServerCertificate::parse(&pem, &pem)) {
             Ok(Ok(certificate)) => {
@@ -218,26 +219,26 @@ impl Client {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!(%error, "the cached certificate cannot be read; will order a new one");
+                tracing::warn!(%error, "could not read the cached certificate; will order a new one");
             }
         }
     }
 
-    /// The validity of the current certificate; `None` if there is no certificate.
+    /// The start and the end of the current certificate's validity; `None` if there is no certificate.
     fn validity(&self) -> Option<(Timestamp, Timestamp)> {
         self.current.get().map(|certificate| (certificate.not_before, certificate.not_after))
     }
 
     /// Orders a certificate, serves it and stores it.
     async fn obtain(self: Arc<Self>) -> Result<(), OrderError> {
-        // Run the order in a separate task, so that a panic in the library fails the order but does not end
-        // the thread.
+        // Run the order in a separate task, so that a panic in the ACME library fails the order but does not
+        // end the thread.
         let client = self.clone();
         let order = tokio::spawn(async move { timeout(ORDER_TIMEOUT, client.order()).await });
-        let late = || format!("not done within {} s", ORDER_TIMEOUT.as_secs());
+        let late = || format!("timed out after {} s", ORDER_TIMEOUT.as_secs());
         let result = match order.await {
             Ok(result) => result.unwrap_or_else(|_| Err(OrderError::new("order", late()))),
-            Err(_) => Err(OrderError::new("order", "the ACME client has panicked")),
+            Err(_) => Err(OrderError::new("order", "the ACME client panicked")),
         };
         self.challenges.clear();
         if result.as_ref().is_err_and(|error| error.is(ACCOUNT_DOES_NOT_EXIST)) {
@@ -257,13 +258,13 @@ impl Client {
         match cache::replace_file(&self.cache.certificate, pem) {
             Ok(()) => tracing::info!("certificate stored"),
             Err(error) => {
-                tracing::warn!(%error, "the certificate is served but not stored; a restart will order a new one");
+                tracing::warn!(%error, "could not store the new certificate; it is in use, but a restart will order another one");
             }
         }
         Ok(())
     }
 
-    /// Orders a certificate. Returns its private key and its chain in PEM.
+    /// Orders a certificate. Returns its private key and its chain as PEM.
     async fn order(&self) -> Result<String, OrderError> {
         let account = self.load_or_create_account().await?;
         let identifiers: Vec<_> = self.acme.domains.iter().cloned().map(Identifier::Dns).collect();
@@ -301,7 +302,7 @@ impl Client {
         match cache::replace_file(&self.cache.account, &json) {
             Ok(()) => tracing::info!("ACME account stored"),
             Err(error) => {
-                tracing::warn!(%error, "the ACME account is not stored; a restart will create a new one");
+                tracing::warn!(%error, "could not store the ACME account; a restart will create a new one");
             }
         }
         *self.account.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
@@ -338,14 +339,14 @@ impl Client {
     fn describe(&self, error: &OrderError) -> String {
         let mut text = error.to_string();
         if !self.acme.email.is_empty() {
-            // The authority may quote the contact address.
+            // Redact the contact address, which the authority may quote.
             text = text.replace(&self.acme.email, "(tls.acme_email)");
         }
         text.chars().take(MAX_ERROR_CHARS).collect()
     }
 }
 
-/// The error of the failed challenge, which contains the reason; `otherwise` if the authority reports none.
+/// The reason that the authority reports for a failed validation; `otherwise` if it reports none.
 async fn validation_error(order: &mut Order, otherwise: Error) -> OrderError {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
@@ -503,10 +504,10 @@ mod tests {
     #[tokio::test]
     async fn an_order_that_panics_fails() {
         let folder = tempfile::tempdir().expect("a folder");
-        // The library panics on a directory that is not a URL; the configuration refuses such a value.
+        // The library panics on a directory that is not a URL; the configuration rejects such a value.
         let unusable = Acme { directory: "no URL".into(), ..acme(folder.path()) };
         let client = Arc::new(Client::open(unusable, None, Arc::default()).expect("a folder"));
         let error = client.obtain().await.expect_err("there is no authority");
-        assert_eq!(error.to_string(), "order: the ACME client has panicked");
+        assert_eq!(error.to_string(), "order: the ACME client panicked");
     }
 }

@@ -16,11 +16,11 @@ use tokio_rustls::rustls::{self, Error, InconsistentKeys, ServerConfig};
 use x509_cert::der::{self, AnyRef, Decode as _, Reader as _, SliceReader, Tag};
 use x509_cert::time;
 
-/// How long before expiry the server starts to warn. Renewal tools renew earlier, so a warning means that
-/// renewal has failed.
+/// How long before expiry the server starts to warn. Renewal tools replace certificates earlier than that, so
+/// a warning means that renewal has failed.
 const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 
-/// A certificate chain and the key that belongs to it.
+/// A certificate chain and its private key.
 #[derive(Debug, Clone)]
 pub struct ServerCertificate {
     key: Arc<CertifiedKey>,
@@ -29,8 +29,8 @@ pub struct ServerCertificate {
     pub(super) not_after: Timestamp,
 }
 
-/// Why a certificate and a key cannot be used: `what` is the rest of a sentence that begins with the faulty
-/// part, and `hint` explains how to fix it.
+/// Why a certificate and its key cannot be used. `what` completes a sentence that begins with the faulty
+/// part, and `hint` explains how to fix the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateDefect {
     #[error("the certificate {what}")]
@@ -60,7 +60,7 @@ impl ServerCertificate {
             .map_err(|error| chain_defect(format!("is not valid PEM: {error}")))?;
         let own = chain.first().ok_or_else(|| chain_defect("is missing from its file".to_owned()))?;
         let (not_before, not_after) = validity_period(own)
-            .map_err(|_| chain_defect("cannot be parsed, although it is PEM".to_owned()))?;
+            .map_err(|_| chain_defect("cannot be parsed, although its file is valid PEM".to_owned()))?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
             let what = match error {
                 pem::Error::NoItemsFound => "is missing from its file".to_owned(),
@@ -76,13 +76,13 @@ impl ServerCertificate {
             },
             error => CertificateDefect::Key {
                 what: format!("cannot be used: {error}"),
-                hint: "supported keys are ECDSA on P-256 or P-384, RSA of 2048 to 8192 bits, and Ed25519",
+                hint: "supported keys are ECDSA with P-256 or P-384, RSA with 2048 to 8192 bits, and Ed25519",
             },
         })?;
         Ok(Self { key: Arc::new(key), not_before, not_after })
     }
 
-    /// Whether the certificate is for this host name or IP address.
+    /// Whether the certificate is issued for this host name or IP address.
     pub fn covers(&self, host: &str) -> bool {
         let own = self.key.end_entity_cert().and_then(ParsedCertificate::try_from);
         let name = ServerName::try_from(host.trim_matches(['[', ']']));
@@ -102,7 +102,8 @@ impl ServerCertificate {
     }
 }
 
-/// The certificate for new connections; empty until there is one. Open connections keep theirs.
+/// The certificate for new connections; empty until one is available. Open connections keep the certificate
+/// from their handshake.
 #[derive(Debug, Default)]
 pub(super) struct CurrentCertificate(ArcSwapOption<ServerCertificate>);
 
@@ -117,8 +118,8 @@ impl CurrentCertificate {
 }
 
 impl ResolvesServerCert for CurrentCertificate {
-    /// Returns the same certificate for every name. A client that asks for another name, or for none, also
-    /// gets this certificate and decides whether to accept it.
+    /// Returns the same certificate even if the client requests another name or none. The client decides
+    /// whether to accept it.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.load().as_ref().map(|certificate| certificate.key.clone())
     }
@@ -146,7 +147,7 @@ pub enum TlsStartError {
     Roots(String),
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    /// A thread or the folder for ACME files cannot be created.
+    /// A thread or the folder for ACME files could not be created.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -168,8 +169,8 @@ fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     Ok((to_timestamp(not_before), to_timestamp(not_after)))
 }
 
-/// Converts a time. A certificate without an expiry date expires at the end of the year 9999, two hours after
-/// the last [`Timestamp`], which is used instead.
+/// Converts a time. A time beyond [`Timestamp::MAX`] becomes [`Timestamp::MAX`]. One such time is the end of
+/// the year 9999, which marks a certificate without an expiry date (RFC 5280 §4.1.2.5).
 fn to_timestamp(time: time::Time) -> Timestamp {
     let seconds = i64::try_from(time.to_unix_duration().as_secs()).ok();
     seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or(Timestamp::MAX)

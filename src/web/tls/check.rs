@@ -12,14 +12,14 @@ use super::{CertificateSource, TlsOptions};
 pub struct TlsFinding {
     /// The configuration key in `[tls]`.
     pub key: &'static str,
-    /// Whether the fault prevents the server from starting TLS.
+    /// Whether the fault prevents the server from starting with TLS.
     pub is_error: bool,
-    /// A description of the fault: the rest of a sentence that begins with the key.
+    /// A description of the fault, which completes a sentence that begins with the key.
     pub message: String,
     pub hint: &'static str,
 }
 
-/// Checks the certificate source for a site with this host.
+/// Checks that the certificate source is usable and covers this host.
 pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Vec<TlsFinding> {
     let mut findings = Vec::new();
     let mut add = |is_error, key, message: String, hint| {
@@ -43,10 +43,10 @@ pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Ve
 }
 
 const RENEW: &str = "renew it; a running server loads the new one";
-const OTHER_NAMES: &str = "browsers reject a certificate for other names";
+const OTHER_NAMES: &str = "browsers reject a certificate that does not cover the site's host";
 
-/// Checks certificate files, and passes each finding's severity (whether it is an error), key, message and
-/// hint to `add`.
+/// Checks certificate files. Calls `add` for each finding: whether it is an error, and its key, message and
+/// hint.
 fn check_files(
     files: &CertificateFiles,
     host: &str,
@@ -63,7 +63,7 @@ fn check_files(
     match certificate.validity(now) {
         Validity::Valid => {}
         Validity::NotYet => {
-            warn("certificate", "is not valid yet".to_owned(), "is this machine's clock right?");
+            warn("certificate", "is not valid yet".to_owned(), "check the system clock");
         }
         Validity::ExpiresSoon => warn("certificate", format!("expires soon, on {not_after}"), RENEW),
         Validity::Expired => warn("certificate", format!("expired on {not_after}"), RENEW),
@@ -72,7 +72,7 @@ fn check_files(
         warn("certificate", format!("is not for {host:?}, the host of `base_url`"), OTHER_NAMES);
     }
     if std::fs::metadata(&files.key).is_ok_and(|data| data.permissions().mode() & 0o004 != 0) {
-        let message = "can be read by every user of this machine".to_owned();
+        let message = "can be read by every user on this machine".to_owned();
         warn("key", message, "run `chmod o-rwx` on the file, and make the server's user or group its owner");
     }
 }
@@ -122,7 +122,7 @@ mod tests {
             look("www.example.com", "2027-01-01T00:00:00Z"),
             [
                 "warning: certificate expired on 2026-04-01T00:00:00Z",
-                "warning: key can be read by every user of this machine",
+                "warning: key can be read by every user on this machine",
             ]
         );
         let other = rcgen::KeyPair::generate().expect("a key");

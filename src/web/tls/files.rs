@@ -1,5 +1,4 @@
-//! A certificate in two files that another program renews: reloads them when they change, and warns before
-//! the certificate expires.
+//! Reloads the certificate files when another program renews them, and warns before the certificate expires.
 
 #![expect(clippy::disallowed_methods, reason = "the expiry check reads the clock")]
 
@@ -14,11 +13,12 @@ use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use super::certificate::{CertificateDefect, CurrentCertificate, ServerCertificate, Validity};
 
-/// How often the files are read without a notification, because the kernel does not report every change, for
-/// example on network file systems.
+/// How often the files are read even without a notification, because the kernel does not report every change,
+/// for example on network file systems.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The wait after a change, because a program that replaces one file is about to replace the other.
+/// How long to wait after a change before reading the files, because a program that replaces one file usually
+/// replaces the other next.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl CertificateFiles {
 /// Certificate files, and their state when they were last read.
 pub(super) struct WatchedFiles {
     files: CertificateFiles,
-    /// Digests of their contents, or the error; `None` before the first read.
+    /// Digests of the file contents, or the error from reading them; `None` before the first read.
     seen: Mutex<Option<Result<[blake3::Hash; 2], CertificateDefect>>>,
 }
 
@@ -121,7 +121,7 @@ fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>)
         Ok(watcher)
     });
     if let Err(error) = &watching {
-        tracing::info!(%error, "the certificate's folder cannot be watched; will read the files once a minute");
+        tracing::info!(%error, "could not watch the certificate files for changes; will read them once a minute");
     }
     let mut warned = None;
     loop {
@@ -147,12 +147,12 @@ fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>)
     }
 }
 
-/// Whether the next warning is due: once a day, and after the clock was set back.
+/// Whether a warning is due: at most once a day, unless the clock has been set back.
 fn is_warning_due(now: Timestamp, warned: Option<Timestamp>) -> bool {
     warned.is_none_or(|warned| now >= warned + 24.hours() || now < warned)
 }
 
-/// Logs a warning unless the certificate is valid. Returns whether it did.
+/// Logs a warning if the certificate is not valid or expires soon. Returns whether it did.
 fn log_validity(certificate: &ServerCertificate, now: Timestamp) -> bool {
     let not_after = certificate.not_after;
     match certificate.validity(now) {
@@ -209,7 +209,7 @@ mod tests {
         assert!(watched.read_if_changed().is_none(), "a fault is reported once");
         write(&files, &other.0, &other.1);
         assert!(watched.read_if_changed().is_some_and(|read| read.is_ok()));
-        // Going back to the previous pair is a change as well.
+        // Restoring the previous pair is a change as well.
         write(&files, &one.0, &one.1);
         assert!(watched.read_if_changed().is_some_and(|read| read.is_ok()));
     }

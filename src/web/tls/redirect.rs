@@ -10,13 +10,13 @@ use crate::web::response::{HttpResponse, negotiated_text};
 use crate::web::socket::{Peer, Scheme};
 use crate::web::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
 
-/// The path of ACME HTTP-01 challenges (RFC 8555 §8.3). They are not redirected, because an authority may
-/// refuse to follow a redirect to a host that has no certificate yet.
+/// The path prefix of ACME HTTP-01 challenges (RFC 8555 §8.3). Requests for challenges are not redirected,
+/// because an authority may refuse to follow a redirect to a host that has no certificate yet.
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpsRedirect {
-    /// The site's own host, with the port unless it is 443.
+    /// The site's own host, with the port unless the port is 443.
     pub authority: String,
     /// The host names of this server. A request for one of them is redirected to the same name.
     pub names: Vec<String>,
@@ -58,13 +58,13 @@ pub(in crate::web) fn redirect_to_https(
         return None;
     }
     let location = HeaderValue::from_str(&redirect.location(host_of(head), &head.uri)).ok()?;
-    // 308 keeps the method (RFC 9110 §15.4.9), so browsers send a form again over TLS.
+    // 308 keeps the method (RFC 9110 §15.4.9), so browsers resubmit forms over TLS.
     let mut answer = negotiated_text(StatusCode::PERMANENT_REDIRECT, "This site is served over HTTPS.\n");
     answer.headers_mut().insert(LOCATION, location);
     Some(answer)
 }
 
-/// Whether every proxy in the chain reports a plain HTTP request.
+/// Whether `X-Forwarded-Proto` is present and every proxy in the chain reports plain HTTP.
 fn was_plain(headers: &HeaderMap) -> bool {
     let mut said = headers
         .get_all(X_FORWARDED_PROTO)
@@ -127,8 +127,8 @@ mod tests {
         check(Scheme::Http, stranger, "/api/contact", &[], true);
         check(Scheme::Http, stranger, "/.well-known/acme-challenge/x", &[], false);
         check(Scheme::Http, stranger, "/.well-known/security.txt", &[], true);
-        // Headers from untrusted clients are ignored, and so are those on a proxy's connection whose PROXY
-        // header names no client.
+        // The server ignores `X-Forwarded-Proto` from untrusted clients, and on a proxy's connection if the
+        // PROXY header names no client.
         check(Scheme::Http, stranger, "/", &["https"], true);
         let unnamed = Peer { trust: Trust::Never, ..proxy };
         for said in [&[][..], &["https"], &["http"]] {

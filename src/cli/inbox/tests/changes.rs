@@ -66,7 +66,7 @@ fn a_retry_without_deliveries_explains_why() {
     let (code, out, err) = inbox.run("retry --channel bax");
     assert_eq!(code, ExitCode::SUCCESS);
     assert_eq!(out, "Nothing to retry: no such delivery for channel \"bax\" is waiting or parked.\n");
-    assert_eq!(err, "The inbox has no channel of that name. Channels with deliveries: box.\n");
+    assert_eq!(err, "The inbox has no channel with that name. Channels with deliveries: box.\n");
     let id = &ids(&inbox)[0];
     inbox.run(&format!("hold {id}"));
     let (_, out, err) = inbox.run(&format!("retry {id}"));

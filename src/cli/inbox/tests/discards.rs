@@ -88,7 +88,7 @@ fn submissions_held_by_a_flood_stay_unless_selected() {
         (code, err.as_str()),
         (
             ExitCode::FAILURE,
-            "2 submissions are held only until a flood ends, and stay: `--reason form-rate` selects them.\n\
+            "2 submissions are held only until a flood ends and are not selected: `--reason form-rate` selects them.\n\
              Remove 1 held submission, received at 2026-11-18T00:00:00.000Z, for good? [y/N] Nothing was removed.\n"
         )
     );
@@ -96,7 +96,7 @@ fn submissions_held_by_a_flood_stay_unless_selected() {
     assert_eq!((code, out.as_str()), (ExitCode::SUCCESS, "nothing\n"));
     assert!(
         err.starts_with(
-            "1 submission is held only until a flood ends, and stays: `--reason form-rate` selects it.\n"
+            "1 submission is held only until a flood ends and is not selected: `--reason form-rate` selects it.\n"
         ),
         "{err}"
     );
@@ -139,7 +139,7 @@ fn discard_refuses_only_submissions_that_are_not_held() {
     let refused = format!(
         "error: no submission has an id that begins with `ffff`\nhint: `frontdesk inbox list` shows the ids\n\
          error: {not_held} is not held (kept), so it cannot be discarded\n\
-         hint: `frontdesk inbox hold {not_held}` holds it, and then it can be discarded; \
+         hint: `frontdesk inbox hold {not_held}` holds it, so that it can be discarded; \
          `frontdesk inbox erase --email ADDRESS` removes everything that came from an address\n\
          Remove 1 held submission, received at 2026-11-19T00:00:00.000Z, for good? [y/N] "
     );

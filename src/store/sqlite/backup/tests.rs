@@ -151,7 +151,7 @@ fn a_file_that_is_not_an_inbox_is_refused() {
     for (sql, words) in [
         ("PRAGMA user_version = 1000", "was created by a newer version of frontdesk"),
         ("DELETE FROM meta", "its secret is missing"),
-        ("DROP TABLE submission", "it lacks a table or a column of an inbox"),
+        ("DROP TABLE submission", "a table or a column is missing"),
     ] {
         let fixture = Fixture::new();
         let _writer = fixture.keep(["one"]);

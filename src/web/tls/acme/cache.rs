@@ -1,15 +1,16 @@
-//! The files of the ACME client: the account and the certificate, each readable only by the server's user.
+//! The ACME client's cache files: the account and the certificate, each readable only by the server's user.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The paths of the two files, which depend on the names, the contacts and the authority.
+/// The paths of the two cache files. Each file name contains a digest of the authority and of the domains or
+/// contacts, so a changed configuration does not reuse old files.
 pub(super) struct AcmeCache {
-    /// The private key and the certificate chain in PEM.
+    /// The private key and the certificate chain, as PEM.
     pub certificate: PathBuf,
-    /// The credentials of the account in JSON.
+    /// The account's credentials, as JSON.
     pub account: PathBuf,
 }
 
@@ -24,8 +25,8 @@ impl AcmeCache {
         })
     }
 
-    /// The credentials of the account at this directory; `None` if the file does not exist or its content
-    /// cannot be used.
+    /// The stored credentials for the authority with this directory URL; `None` if the file does not exist or
+    /// is unusable.
     pub fn load_account(&self, directory: &str) -> Option<String> {
         let json = std::fs::read_to_string(&self.account).ok()?;
         let value: serde_json::Value = serde_json::from_str(&json).ok()?;

@@ -13,18 +13,19 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 /// The ALPN protocol ID of validation handshakes.
 pub(super) const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// Whether the purpose of the handshake is to validate a name. In that case, the client offers only the
-/// protocol [`ACME_TLS`] (RFC 8737 §3).
+/// Whether this is a validation handshake: the client offers [`ACME_TLS`] and no other protocol (RFC 8737
+/// §3).
 pub(in crate::web::tls) fn is_challenge(hello: &ClientHello<'_>) -> bool {
     hello.alpn().into_iter().flatten().eq([ACME_TLS])
 }
 
-/// The certificates that respond to the challenges of the current order, by name.
+/// The challenge certificates for the current order, by domain name.
 #[derive(Debug, Default)]
 pub(super) struct Challenges(Mutex<HashMap<String, Arc<CertifiedKey>>>);
 
 impl Challenges {
-    /// Adds the response for a name: a certificate with the digest of the key authorization.
+    /// Adds the challenge certificate for a name. The certificate contains the digest of the key
+    /// authorization.
     pub fn insert(&self, name: &str, digest: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
         let certificate = self_signed(name, digest)?;
         let mut responses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,8 +54,8 @@ fn self_signed(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::e
     let certificate = parameters.self_signed(&key)?;
     let key = PrivatePkcs8KeyDer::from(key.serialize_der());
     let key = aws_lc_rs::default_provider().key_provider.load_private_key(key.into())?;
-    // `from_der` would check the certificate, and fail on a critical extension that the TLS library does not
-    // support.
+    // Do not use `CertifiedKey::from_der`: it would reject the certificate for a critical extension that the
+    // TLS library does not support.
     Ok(CertifiedKey::new(vec![certificate.der().clone()], key))
 }
 

@@ -1,5 +1,5 @@
-//! Sends the HTTP requests of the ACME library, each over its own HTTPS connection, with time limits and a
-//! limit on the size of the response.
+//! The HTTP client for the ACME library. Sends each request over its own HTTPS connection, with time limits
+//! and a maximum response size.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use crate::fetch::url::UrlScheme;
 use crate::fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url};
 
-/// The time limit of each phase of a request.
+/// The time limit for each phase of a request.
 const DEADLINES: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(10),
     connect: Duration::from_secs(10),
@@ -24,8 +24,8 @@ const DEADLINES: FetchTimeouts = FetchTimeouts {
     body: Duration::from_secs(30),
 };
 
-/// The maximum wait that an authority may ask for, in seconds. The library panics on a number that overflows
-/// its clock.
+/// The maximum `Retry-After` in seconds. Larger values are reduced to this one, because the library panics if
+/// a value overflows its clock.
 const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
 
 #[derive(Clone)]
@@ -78,8 +78,8 @@ async fn send_and_check(
     if !answer.is_whole {
         return Err(format!("{}: the response is too long or incomplete", url.host_and_port()));
     }
-    // The library reads an error only from a problem document (RFC 8555 §6.7), and does not check the status
-    // of the directory response.
+    // Reject other errors here: the library understands only problem documents (RFC 8555 §6.7), and does not
+    // check the status of the directory response.
     let is_problem = head.method == Method::POST && answer.body.trim_ascii_start().starts_with(b"{");
     if !answer.status.is_success() && !is_problem {
         return Err(format!("{}: the response status is {}", url.host_and_port(), answer.status));
@@ -99,7 +99,7 @@ async fn send_and_check(
     Ok(response)
 }
 
-/// Whether the body is a directory with a usable URL for nonces. The library panics without that URL.
+/// Whether the body is a directory with a usable `newNonce` URL. The library panics without that URL.
 fn is_directory(body: &[u8]) -> bool {
     let directory: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let new_nonce = directory.as_ref().and_then(|directory| directory.get("newNonce")?.as_str());
@@ -119,7 +119,7 @@ mod tests {
             .body(())
             .expect("a request");
         let head = request.into_parts().0;
-        // The test peer has no certificate.
+        // Do not use `https_url`, because the test peer has no certificate.
         let url = Url::parse(&head.uri.to_string()).expect("a URL");
         send_and_check(&Http::new(None).0, &head, &url, Bytes::from_static(b"{}")).await
     }
