@@ -36,7 +36,7 @@ impl std::fmt::Display for Case {
     }
 }
 
-/// The cases with a fast preparation, also under valgrind.
+/// The cases that are quick to prepare, even under valgrind.
 pub const CASES: [Case; 14] = [
     Case { name: "negotiation_browser", prepare: || negotiation(BROWSER.to_owned()) },
     Case { name: "negotiation_agent", prepare: || negotiation(AGENT.to_owned()) },
@@ -94,7 +94,7 @@ pub fn lookup(site: Site) -> Run {
     assert_eq!(paths.map(|path| site.get(path).is_some()), [true, true, false]);
     Box::new(move || {
         for path in paths {
-            let path = path::decode(black_box(path)).expect("it can be decoded");
+            let path = path::decode(black_box(path)).expect("a valid path");
             black_box(site.get(&path));
         }
     })
@@ -102,12 +102,12 @@ pub fn lookup(site: Site) -> Run {
 
 fn validation(form: &'static Form, body: &'static str) -> Run {
     Box::new(move || {
-        black_box(parse_with_extras(form, black_box(body.as_bytes())).expect("it is acceptable"));
+        black_box(parse_with_extras(form, black_box(body.as_bytes())).expect("a valid body"));
     })
 }
 
 fn screening(form: &'static Form, body: &'static str) -> Run {
-    let ParsedForm { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("it is acceptable");
+    let ParsedForm { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("a valid body");
     let (signals, options) = (RequestSignals::default(), screening::ScreeningOptions::default());
     assert!(!screen(&TokenizedText::new(&entry), &extras, &signals, &options).hold);
     Box::new(move || {
@@ -115,7 +115,7 @@ fn screening(form: &'static Form, body: &'static str) -> Run {
     })
 }
 
-/// One check per simulated millisecond, for each of the sources in turn. Every source already has an entry.
+/// Checks the sources in turn, one per simulated millisecond. Every source already has an entry.
 pub fn limiter(quota: u32, sources: u32) -> Run {
     let all = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     let source = Quota { per_minute: quota, per_hour: quota };
@@ -133,7 +133,8 @@ pub fn limiter(quota: u32, sources: u32) -> Run {
     Box::new(check)
 }
 
-/// Requests a page repeatedly on an in-memory connection. Includes the constant work of the client.
+/// Requests a page repeatedly on an in-memory connection. The figures include the client's work, which is
+/// constant.
 fn answer(fast_path: bool, more: &str) -> Run {
     let folder = tempfile::tempdir().expect("a folder");
     let site = generated_site(10);
@@ -158,21 +159,21 @@ fn answer(fast_path: bool, more: &str) -> Run {
     let status: &[u8] = if more.is_empty() { b"HTTP/1.1 200 " } else { b"HTTP/1.1 304 " };
     assert!(answer.starts_with(status), "{}", answer.escape_ascii());
     Box::new(move || {
-        // Must live as long as the connection.
+        // Capture these values, because they must live as long as the connection.
         let _ = (&folder, &sender, &app);
         local.block_on(&runtime, async {
-            client.write_all(black_box(request.as_bytes())).await.expect("it listens");
-            client.read_exact(&mut answer).await.expect("it answers");
+            client.write_all(black_box(request.as_bytes())).await.expect("an open connection");
+            client.read_exact(&mut answer).await.expect("a response");
         });
     })
 }
 
-/// Reads the first response, whose length later ones share.
+/// Sends the first request and reads the response. All later responses have the same length.
 async fn first_answer(client: &mut DuplexStream, request: &[u8]) -> Vec<u8> {
-    client.write_all(request).await.expect("it listens");
+    client.write_all(request).await.expect("an open connection");
     let mut answer = Vec::new();
     let header = loop {
-        client.read_buf(&mut answer).await.expect("it answers");
+        client.read_buf(&mut answer).await.expect("a response");
         if let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
             break end + 4;
         }

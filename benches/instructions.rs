@@ -20,16 +20,16 @@ use cases::{CASES, Run};
 /// The argument before the name of a case that this process runs under valgrind.
 const RUN: &str = "--run";
 
-/// Runs before counting, because the first run differs.
+/// Number of uncounted runs before the counted ones, because the first run differs.
 const WARM_UP: u64 = 200;
 
-/// Counted runs.
+/// Number of counted runs.
 const ROUNDS: u64 = 1_000;
 
-/// Accepted difference from the recorded count.
+/// Accepted difference from the recorded count, in percent.
 const TOLERANCE_PERCENT: f64 = 5.0;
 
-/// The symbol name of [`counted`] for valgrind.
+/// The symbol by which valgrind finds [`counted`].
 const COUNTED: &str = "instructions::counted";
 
 fn main() -> ExitCode {
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     let mut baseline: BTreeMap<String, BTreeMap<String, u64>> = toml::from_str(&text).expect("numbers");
     if arguments.iter().any(|argument| argument == "--accept") {
         baseline.insert(std::env::consts::ARCH.to_owned(), found);
-        std::fs::write(&path, written(&baseline)).expect("it can be written");
+        std::fs::write(&path, written(&baseline)).expect("a writable file");
         println!("recorded in benches/instructions.toml");
         return ExitCode::SUCCESS;
     }
@@ -62,7 +62,8 @@ fn counted(run: &mut Run) {
     }
 }
 
-/// The instructions of each case, by name. Runs one case for each core, because valgrind uses one.
+/// Counts the instructions of each case, by name. Runs one case per core at a time, because valgrind uses a
+/// single core.
 fn count_all() -> BTreeMap<String, u64> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
@@ -72,29 +73,29 @@ fn count_all() -> BTreeMap<String, u64> {
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("a case cannot be counted")).collect()
+        threads.into_iter().flat_map(|thread| thread.join().expect("failed to count a case")).collect()
     })
 }
 
-/// Runs this program under valgrind and returns the instructions of one run of a case.
+/// Runs this program under valgrind, and returns the number of instructions of one run of a case.
 fn count(case: &str) -> u64 {
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().join("counts");
-    // Without an environment, because its size moves the stack. valgrind emulates the same processor on all
-    // machines with AVX2, so code that depends on the processor behaves the same.
+    // Clear the environment except for `PATH`, because its size moves the stack. valgrind emulates the same
+    // processor on all machines with AVX2, so code that depends on the processor behaves the same.
     let run = Command::new("valgrind")
         .args(["--tool=callgrind", "--collect-atstart=no"])
         .arg(format!("--toggle-collect={COUNTED}"))
         .arg(format!("--callgrind-out-file={}", output.display()))
-        .arg(std::env::current_exe().expect("it has a path"))
+        .arg(std::env::current_exe().expect("a path"))
         .args([RUN, case])
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .stdin(Stdio::null())
         .output();
-    let run = run.unwrap_or_else(|error| panic!("valgrind cannot be run: {error}"));
+    let run = run.unwrap_or_else(|error| panic!("cannot run valgrind: {error}"));
     assert!(run.status.success(), "{case}: {}", String::from_utf8_lossy(&run.stderr));
-    let text = std::fs::read_to_string(&output).expect("valgrind has written it");
+    let text = std::fs::read_to_string(&output).expect("the output of valgrind");
     let sum = text.lines().find_map(|line| line.strip_prefix("summary: ")).expect("a sum");
     let sum: u64 = sum.trim().parse().expect("a number");
     assert!(sum > ROUNDS, "{case}: nothing was counted");
@@ -114,9 +115,10 @@ fn written(baseline: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
     text
 }
 
-/// Prints each count with the recorded one. Fails if a count grew, is not recorded, or shrank so much that a
-/// later increase would not be visible.
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+/// Prints each count next to the recorded one. Fails if a case is missing on either side, or if a count
+/// differs by more than [`TOLERANCE_PERCENT`]. Decreases must be recorded too, because they would hide later
+/// increases.
+#[expect(clippy::cast_precision_loss, reason = "approximate figures suffice")]
 fn compare(baseline: &BTreeMap<String, u64>, found: &BTreeMap<String, u64>) -> ExitCode {
     let mut fine = true;
     println!("{:<28} {:>12} {:>12} {:>9}", "instructions", "recorded", "counted", "change");

@@ -1,7 +1,7 @@
-//! Measures cost and accuracy of the limiter with many sources: `cargo bench --bench limits`.
+//! Measures the cost and accuracy of the limiter with many sources: `cargo bench --bench limits`.
 //!
 //! Each source sends about one request in a simulated hour, in random order. One request in eleven comes from
-//! a few sources that send a thousand an hour. An exact table with an entry for each source decides about the
+//! a few sources that send a thousand an hour. An exact table with an entry for each source decides on the
 //! same requests. Then an attacker exhausts the quotas of many sources, each in a separate network, and the
 //! benchmark counts the requests of other sources that are refused.
 //!
@@ -10,7 +10,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
-#![expect(clippy::cast_precision_loss, reason = "figures for people")]
+#![expect(clippy::cast_precision_loss, reason = "approximate figures suffice")]
 
 use std::time::{Duration, Instant};
 
@@ -20,14 +20,14 @@ const PER_MINUTE: u32 = 30;
 const PER_HOUR: u32 = 300;
 
 fn main() {
-    // No quotas for networks, because the exact table has only those for sources.
+    // Set no effective quotas for networks and forms, because the exact table has quotas only for sources.
     let wide = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     let source = Quota { per_minute: PER_MINUTE, per_hour: PER_HOUR };
     let options = LimitOptions { enabled: true, source, network: wide, form: wide };
 
     println!(
         "{:>12} {:>12} {:>12} {:>12} {:>12} {:>12}",
-        "sources", "memory MiB", "ns a check", "estimated", "refused", "differ"
+        "sources", "memory MiB", "ns per check", "estimated", "refused", "differ"
     );
     for keys in [1_000, 100_000, 1_000_000, 10_000_000] {
         let before = resident();
@@ -35,7 +35,7 @@ fn main() {
         let (start, begun) = (Instant::now(), processor_nanos());
         let decisions = decide(keys, |source, now| allows(&limiter, source, start + now));
         let took = processor_nanos() - begun;
-        // The memory of the list of decisions does not count.
+        // Exclude the memory of the list of decisions.
         let memory = resident().saturating_sub(before + decisions.len() as u64 * 8);
         let mut table = vec![[0.0; 2]; (keys + heavy(keys)) as usize];
         let exact = decide(keys, |source, now| rule(&mut table[unscattered(source) as usize], now));
@@ -53,7 +53,7 @@ fn main() {
         );
     }
 
-    println!("\n{:>12} {:>24}", "exhausted", "strangers refused");
+    println!("\n{:>12} {:>24}", "exhausted", "other sources refused");
     for attackers in [10_000, 100_000, 1_000_000] {
         let (limiter, start) = (LocalLimiter::new(&options), Instant::now());
         for n in 0..attackers {
@@ -65,7 +65,7 @@ fn main() {
     }
 }
 
-/// One bit for each request: whether it was allowed.
+/// Decides on all requests. Returns one bit for each, which is set if the request was allowed.
 fn decide(keys: u32, mut decision: impl FnMut(Source, Duration) -> bool) -> Vec<u64> {
     let requests = requests(keys);
     let between = Duration::from_hours(1) / requests;
@@ -94,7 +94,7 @@ fn allows(limiter: &LocalLimiter, source: Source, now: Instant) -> bool {
     matches!(limiter.check(source, now).admission, Admission::Allowed)
 }
 
-/// The exact rule for one source.
+/// Decides on a request exactly, from the theoretical arrival times of one source (GCRA).
 fn rule(arrivals: &mut [f64; 2], now: Duration) -> bool {
     let now = now.as_secs_f64();
     let policies = [(f64::from(PER_MINUTE), 60.0), (f64::from(PER_HOUR), 3600.0)];
@@ -116,12 +116,12 @@ fn scattered(n: u32) -> Source {
 }
 
 fn unscattered(source: Source) -> u32 {
-    let Source::V4(octets) = source else { unreachable!("there are no others here") };
+    let Source::V4(octets) = source else { unreachable!("all sources are IPv4") };
     // The inverse of the factor above, modulo 2^32.
     u32::from_be_bytes(octets).wrapping_mul(0x0e8b_2f51)
 }
 
-/// CPU time of this thread in nanoseconds, which excludes other programs.
+/// CPU time of this thread in nanoseconds. Unlike wall-clock time, it excludes other programs.
 fn processor_nanos() -> u64 {
     let line = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     line.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("a number")

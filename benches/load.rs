@@ -1,8 +1,9 @@
-//! Measures loading, reloading and encoding of generated sites, and their memory: `cargo bench --bench load`.
+//! Measures how long generated sites take to load, reload and encode, and how much memory they need:
+//! `cargo bench --bench load`.
 //!
-//! `-- --pages 10,100,1000` sets the sizes, `--rounds 3` the number of rounds (the minimum counts). `--json`
-//! prints a line of JSON for each size. `--encode` adds the quick encodings. Each size runs in a new process,
-//! to measure its memory.
+//! `-- --pages 10,100,1000` sets the numbers of pages, and `--rounds 3` the number of rounds. Each figure is
+//! the minimum of all rounds. `--json` prints a line of JSON for each size. `--encode` also measures the
+//! quick encodings. Each size runs in a new process, so that its memory can be measured.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -18,7 +19,8 @@ use serde_json::{Value, json};
 
 const PAGES: &str = "10,100,1000,2000,10000";
 
-/// The loader does not trust timestamps of the last two seconds; most sites are older.
+/// Waiting time before the first load. The loader reads files again if they changed within the last two
+/// seconds, but the files of most sites are older.
 const AGE: Duration = Duration::from_millis(3_100);
 
 fn main() {
@@ -35,7 +37,7 @@ fn main() {
     }
     if !has("--json") {
         println!(
-            "milliseconds on the wall / of processors, the quickest of {rounds}; memory in MiB, bodies included"
+            "wall-clock / CPU time in milliseconds, minimum of {rounds} rounds; memory in MiB, including bodies"
         );
         print!("{:>7} {:>7} {:>7}", "pages", "bodies", "memory");
         for what in MEASUREMENTS {
@@ -49,7 +51,7 @@ fn main() {
         if has("--encode") {
             one.arg("--encode");
         }
-        let output = one.output().expect("it runs");
+        let output = one.output().expect("this program runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let line = String::from_utf8(output.stdout).expect("text");
         if has("--json") {
@@ -66,7 +68,8 @@ fn main() {
     }
 }
 
-/// Loads a site with this number of pages, and reloads it after edits like a server, reusing unchanged files.
+/// Loads a site with this number of pages, and reloads it after edits, reusing unchanged files as a server
+/// does.
 fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
@@ -104,7 +107,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
         .expect("a file");
         let (site, took) = load(folder, &mut previous, Some(site));
         note(4, took);
-        std::fs::remove_file(folder.join("pages/added.md")).expect("it is there");
+        std::fs::remove_file(folder.join("pages/added.md")).expect("the added page");
         std::fs::create_dir_all(folder.join("theme")).expect("a folder");
         let template =
             "{% extends \"base.html\" %}{% block main %}<main>{{ page.html }}</main>{% endblock %}";
@@ -112,7 +115,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
             .expect("a file");
         let (site, took) = load(folder, &mut previous, Some(site));
         note(5, took);
-        std::fs::remove_file(folder.join("theme/page.html")).expect("it is there");
+        std::fs::remove_file(folder.join("theme/page.html")).expect("the template");
         let (site, _) = load(folder, &mut previous, Some(site));
         end = (site.size(), memory());
     }
@@ -136,7 +139,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
 /// navigation, an added page, and a changed template; then the quick encodings.
 const MEASUREMENTS: [&str; 7] = ["load", "again", "body", "title", "added", "template", "encode"];
 
-/// Loads the site. Returns it and the time until it could replace the previous one.
+/// Loads the site. Returns the site, and the time until it could replace the previous one.
 fn load(folder: &Path, previous: &mut LoadCache, last: Option<Site>) -> (Site, (f64, f64)) {
     let options = PagesOptions {
         title: "Generated".into(),
@@ -167,7 +170,7 @@ impl Clock {
         Self { wall: Instant::now(), cpu: cpu() }
     }
 
-    /// Milliseconds.
+    /// Elapsed wall-clock time and CPU time, in milliseconds.
     fn elapsed(&self) -> (f64, f64) {
         (self.wall.elapsed().as_secs_f64() * 1_000.0, cpu() - self.cpu)
     }
@@ -187,10 +190,10 @@ fn memory() -> f64 {
 }
 
 fn edit(folder: &Path, file: &str, change: impl Fn(String) -> String) {
-    let text = std::fs::read_to_string(folder.join(file)).expect("it is there");
+    let text = std::fs::read_to_string(folder.join(file)).expect("a file");
     let changed = change(text.clone());
     assert_ne!(text, changed, "the edit changes something");
-    std::fs::write(folder.join(file), changed).expect("it can be written");
+    std::fs::write(folder.join(file), changed).expect("a writable file");
 }
 
 /// Generates pages of about 8 KB of Markdown: headings, prose with links, a table, highlighted code.
@@ -206,7 +209,7 @@ fn generate(folder: &Path, pages: usize) {
     for page in 0..pages {
         let mut text = format!(
             "---\ntitle: Page {page}\ndescription: Generated page number {page}.\nupdated: 2026-01-01\n{}---\n",
-            // The navigation is part of every page.
+            // Put one page into the navigation, so that a new title of this page changes every page.
             if page == 1 { "nav: 1\n" } else { "" },
         );
         for section in 0..6 {

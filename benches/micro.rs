@@ -1,5 +1,5 @@
-//! Measures the parts of a request and of a start: `cargo bench --bench micro`, or `-- NAME` for some of
-//! them.
+//! Measures the steps of serving a request and of loading a site: `cargo bench --bench micro`, or `-- NAME`
+//! for some of them.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 
@@ -40,10 +40,10 @@ fn limiter_allows_among_a_million_sources(bencher: Bencher) {
     bencher.bench_local(run);
 }
 
-/// A page of 12 KB with code. The grammars are already unpacked.
+/// Renders a 12 KB page with code. Only the first run unpacks the grammars.
 #[divan::bench]
 fn render_a_page_of_markdown(bencher: Bencher) {
-    let source = std::fs::read_to_string(example_site().join("pages/developers.md")).expect("it is there");
+    let source = std::fs::read_to_string(example_site().join("pages/developers.md")).expect("a page");
     let (_, body) = source.trim_start_matches("---").split_once("\n---\n").expect("front matter");
     let (catalog, highlighter) = (LinkCatalog::default(), Highlighter::default());
     let place = LinkOrigin { file: "pages/developers.md", path: "/developers/" };
@@ -59,7 +59,7 @@ fn load_the_example_site(bencher: Bencher) {
     let forms = resources::page_forms(&config.pages.base_url);
     bencher.bench_local(|| {
         let mut site =
-            frontdesk::pages::load(example_site(), &config.pages, &forms).site.expect("it is sound");
+            frontdesk::pages::load(example_site(), &config.pages, &forms).site.expect("a valid site");
         resources::add_resources(&mut site, &config.pages, &config.resources);
         site
     });

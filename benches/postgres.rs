@@ -1,10 +1,10 @@
-//! Measures submissions a second over PostgreSQL, and compares them with `pgbench`, which inserts the same
-//! rows in transactions of the same size: `FRONTDESK_TEST_POSTGRES=URL cargo bench --bench postgres`, or
-//! `scripts/bench postgres`.
+//! Measures how many submissions per second frontdesk stores in PostgreSQL, and compares this rate with
+//! `pgbench`, which inserts the same rows in transactions of the same size:
+//! `FRONTDESK_TEST_POSTGRES=URL cargo bench --bench postgres`, or `scripts/bench postgres`.
 //!
-//! Both write alternately to separate schemas on one server. `pgbench` sends one transaction after another
-//! over one connection, with the submissions and deliveries of a batch that the server generates. frontdesk
-//! also reads before it writes.
+//! Both take turns to write to separate schemas on one server. `pgbench` sends one transaction after another
+//! over one connection. Each inserts the submissions and deliveries of a batch, which the server generates.
+//! Unlike `pgbench`, frontdesk also reads before it writes.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -22,13 +22,13 @@ use frontdesk::submission::delivery::Route;
 
 const ROUNDS: usize = 5;
 const SECONDS: u64 = 2;
-/// Length of a message.
+/// Length of a message in characters.
 const MESSAGE: usize = 500;
 
 fn main() -> ExitCode {
     let Ok(url) = std::env::var("FRONTDESK_TEST_POSTGRES") else {
         println!(
-            "FRONTDESK_TEST_POSTGRES must be the URL of a server, such as postgres:///bench?host=/run/postgresql"
+            "set FRONTDESK_TEST_POSTGRES to the URL of a server, such as postgres:///bench?host=/run/postgresql"
         );
         return ExitCode::FAILURE;
     };
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         let fresh = format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}");
         psql(&url, &format!("SET client_min_messages = warning; {fresh}"));
     }
-    // The same tables as in frontdesk.
+    // Create the same tables for pgbench as for frontdesk.
     let place = |url: &str| DatabaseUrl::Postgres(Server::parse(url).expect("a URL"));
     frontdesk::store::migrate(&place(&theirs)).expect("tables");
     let store = Store::open(&StoreOptions { url: place(&ours), channels: vec![Route::new("team")] })
@@ -54,9 +54,9 @@ fn main() -> ExitCode {
         for _ in 0..ROUNDS {
             let before = commits(&ours);
             let kept = runtime.block_on(run(&intake, senders, &mut number));
-            // The query itself also uses a transaction number.
+            // The mean number of submissions per transaction.
             let batch = (kept / (commits(&ours) - before).max(1)).max(1);
-            std::fs::write(script.path(), transaction(batch)).expect("it can be written");
+            std::fs::write(script.path(), transaction(batch)).expect("a writable file");
             let (kept, rows) = (count(kept), count(batch) * pgbench(&theirs, script.path()));
             let rate = kept / count(SECONDS);
             rounds.push((rate / rows, rate, batch, rows));
@@ -80,12 +80,12 @@ fn psql(url: &str, sql: &str) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-/// The number of writing transactions so far; each takes a number.
+/// The number of writing transactions so far: each of them is assigned a transaction id.
 fn commits(url: &str) -> u64 {
     psql(url, "SELECT pg_snapshot_xmax(pg_current_snapshot())").parse().expect("a number")
 }
 
-/// The transaction of a batch.
+/// The SQL transaction that inserts a batch of `rows` submissions.
 fn transaction(rows: u64) -> String {
     let message = "x".repeat(MESSAGE);
     format!(
@@ -102,7 +102,7 @@ COMMIT;
     )
 }
 
-/// Transactions a second.
+/// Runs `script` with pgbench. Returns the number of transactions per second.
 fn pgbench(url: &str, script: &std::path::Path) -> f64 {
     let seconds = SECONDS.to_string();
     let output = Command::new("pgbench")
@@ -133,14 +133,14 @@ async fn run(intake: &Intake, senders: u64, number: &mut u64) -> u64 {
                         r#"{{"name":"Ada","email":"s{sender}@example.com","message":"{message} {run} {sender} {kept}"}}"#
                     );
                     let arrival = Arrival {
-                        entry: parse(&CONTACT, body.as_bytes()).expect("it is valid"),
+                        entry: parse(&CONTACT, body.as_bytes()).expect("a valid body"),
                         idempotency_key: None,
                         source: Source::from(std::net::IpAddr::from([192, 0, 2, 1])),
                         received_at: jiff::Timestamp::now(),
                         evidence: Evidence::Facts(RequestFacts::default()),
                         agent: None,
                     };
-                    intake.accept(arrival).await.expect("it is kept");
+                    intake.accept(arrival).await.expect("the submission is stored");
                     kept += 1;
                 }
                 kept

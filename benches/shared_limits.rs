@@ -1,9 +1,10 @@
 //! Measures the cost of shared limits in Redis: `cargo bench --bench shared_limits`. Starts its own
 //! `redis-server`.
 //!
-//! Calls the same script in four ways, alternately and under the same load: by a gate, which composes keys,
-//! enforces a timeout, counts, and also charges local limits; directly, over a connection on the calling
-//! thread, as a gate does; directly, over a connection on another thread; and directly with an empty script.
+//! Calls Redis in four ways, alternately and under the same load: through a rate limiter, which composes
+//! keys, enforces a timeout, counts, and also charges local limits; directly with the same script, over a
+//! connection on the calling thread, as in the rate limiter; directly, over a connection on another thread;
+//! and directly with an empty script.
 //!
 //! Then it stops Redis and measures the delay of requests.
 
@@ -26,13 +27,13 @@ use tokio::task::{JoinSet, LocalSet};
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
 
-/// The number of sources, which are used in turn.
+/// The number of sources, which send requests in turn.
 const SOURCES: u32 = 50_000;
 
 /// A quota that is never exhausted, because refusals cost less.
 const QUOTA: u32 = 1_000_000;
 
-const WAYS: [&str; 4] = ["gate", "bare", "by another thread", "empty script"];
+const WAYS: [&str; 4] = ["rate limiter", "direct", "via another thread", "empty script"];
 
 fn main() {
     let redis = Redis::start();
@@ -49,7 +50,7 @@ fn main() {
 
     println!(
         "{:>8} {:>18} {:>12} {:>14} {:>14} {:>14} {:>8}",
-        "at once", "", "calls/s", "us of waiting", "us of client", "us of Redis", "to bare"
+        "at once", "", "calls/s", "us of waiting", "us of client", "us of Redis", "× direct"
     );
     for at_once in [1, 16, 256] {
         let mut taken = [const { Vec::new() }; WAYS.len()];
@@ -81,14 +82,14 @@ fn main() {
             );
         }
     }
-    let figures = gate.metrics().expect("it is shared");
-    assert_eq!(figures.fallbacks, [0; 3], "Redis has decided everything");
+    let figures = gate.metrics().expect("shared limits");
+    assert_eq!(figures.fallbacks, [0; 3], "Redis has decided every request");
 
     alone(&runtime, &limits);
     failover(&runtime, &redis, &limits);
 }
 
-/// The cost of a gate without shared limits.
+/// Measures the cost of a rate limiter without shared limits.
 fn alone(runtime: &Runtime, limits: &LimitOptions) {
     const CHECKS: u32 = 1_000_000;
     let (limiter, gate) = (LocalLimiter::new(limits), RateLimiter::new(limits, None));
@@ -111,7 +112,7 @@ fn alone(runtime: &Runtime, limits: &LimitOptions) {
     }
     let [limiter, gate] = rounds.map(median);
     println!(
-        "\nwithout Redis: {limiter:.0} ns a check by the limiter, {gate:.0} ns by a gate that shares nothing"
+        "\nwithout Redis: {limiter:.0} ns per check by the local limiter, {gate:.0} ns by the rate limiter"
     );
 }
 
@@ -119,7 +120,7 @@ fn alone(runtime: &Runtime, limits: &LimitOptions) {
 fn failover(runtime: &Runtime, redis: &Redis, limits: &LimitOptions) {
     let options = rate_limiter::RedisOptions::parse(&redis.url()).expect("an address");
     let gate = RateLimiter::new(limits, Some(&options));
-    kill_process(Pid::from_child(&redis.child), Signal::STOP).expect("it is there");
+    kill_process(Pid::from_child(&redis.child), Signal::STOP).expect("Redis is running");
     let mut waits: Vec<f64> = (0..1000)
         .map(|number| {
             let began = Instant::now();
@@ -127,7 +128,7 @@ fn failover(runtime: &Runtime, redis: &Redis, limits: &LimitOptions) {
             began.elapsed().as_secs_f64() * 1e3
         })
         .collect();
-    kill_process(Pid::from_child(&redis.child), Signal::CONT).expect("it is there");
+    kill_process(Pid::from_child(&redis.child), Signal::CONT).expect("Redis is running");
     let began = Instant::now();
     while !gate.metrics().is_some_and(|figures| figures.is_connected) {
         std::thread::sleep(Duration::from_millis(1));
@@ -135,7 +136,7 @@ fn failover(runtime: &Runtime, redis: &Redis, limits: &LimitOptions) {
     let held_up = waits.iter().filter(|ms| **ms > 5.0).count();
     waits.sort_by(f64::total_cmp);
     println!(
-        "Redis stopped: {held_up} of 1000 requests were delayed, {:.1} ms at most; the median waited for {:.4} ms; back {} ms after it continued",
+        "Redis stopped: {held_up} of 1000 requests were delayed, {:.1} ms at most; the median delay was {:.4} ms; reconnected {} ms after Redis continued",
         waits[999],
         waits[500],
         began.elapsed().as_millis()
@@ -191,7 +192,7 @@ fn round<F: Future<Output = ()> + 'static>(
             tasks.spawn_local(async move { task(first).await });
         }
         while let Some(done) = tasks.join_next().await {
-            calls += done.expect("it does not panic");
+            calls += done.expect("no panic");
         }
     });
     let each = |micros: f64| micros / f64::from(calls);
@@ -202,7 +203,7 @@ fn round<F: Future<Output = ()> + 'static>(
     }
 }
 
-/// Calls the script with keys of the same length as those of a gate.
+/// Calls the script with keys of the same length as those of the rate limiter.
 async fn call(mut connection: MultiplexedConnection, hash: &str, number: u32) {
     let number = number % SOURCES;
     let mut call = redis::Cmd::with_capacity(13, 320);
@@ -213,7 +214,7 @@ async fn call(mut connection: MultiplexedConnection, hash: &str, number: u32) {
     for _ in 0..6 {
         call.arg(QUOTA);
     }
-    let answer: redis::Value = call.query_async(&mut connection).await.expect("it answers");
+    let answer: redis::Value = call.query_async(&mut connection).await.expect("a response");
     black_box(answer);
 }
 
@@ -221,9 +222,9 @@ async fn connect(url: &str) -> (MultiplexedConnection, String, String) {
     let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
     let client = redis::Client::open(url).expect("an address");
     let mut connection =
-        client.get_multiplexed_async_connection_with_config(&config).await.expect("it listens");
+        client.get_multiplexed_async_connection_with_config(&config).await.expect("a connection");
     let mut load = async |script: &str| -> String {
-        redis::cmd("SCRIPT").arg("LOAD").arg(script).query_async(&mut connection).await.expect("it loads")
+        redis::cmd("SCRIPT").arg("LOAD").arg(script).query_async(&mut connection).await.expect("a hash")
     };
     let (hash, empty) = (load(SCRIPT).await, load("return 1").await);
     (connection, hash, empty)
@@ -239,7 +240,7 @@ fn elsewhere(url: String) -> MultiplexedConnection {
             std::future::pending::<()>().await;
         });
     });
-    receiver.recv().expect("it connects")
+    receiver.recv().expect("a connection")
 }
 
 fn runtime() -> Runtime {

@@ -1,7 +1,8 @@
-//! Measures durable submissions a second, by number of concurrent senders: `cargo bench --bench submissions`.
+//! Measures how many submissions per second are stored durably, by number of concurrent senders:
+//! `cargo bench --bench submissions`.
 //!
-//! Each submission is on stable storage before its sender begins the next one. The first column, with one
-//! sender, is about the cost of a sync on this machine.
+//! Each submission is on stable storage before its sender begins the next one. With one sender, the time of a
+//! submission is about that of a sync on this machine.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -26,7 +27,7 @@ fn main() {
         let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
         let kept = runtime.block_on(run(&intake, senders));
         intake.close();
-        println!("{senders:>4} senders: {:>7} a second", kept / SECONDS);
+        println!("{senders:>4} senders: {:>7} submissions per second", kept / SECONDS);
     }
 }
 
@@ -40,13 +41,13 @@ async fn run(intake: &Intake, senders: u64) -> u64 {
                 let mut kept = 0;
                 while Instant::now() < deadline {
                     let body = format!(r#"{{"email":"s{sender}n{kept}@example.com"}}"#);
-                    let entry = parse(&WAITLIST, body.as_bytes()).expect("it is valid");
+                    let entry = parse(&WAITLIST, body.as_bytes()).expect("a valid body");
                     let source = Source::from(std::net::IpAddr::from([127, 0, 0, 1]));
                     let received_at = jiff::Timestamp::now();
                     let evidence = Evidence::Facts(RequestFacts::default());
                     let arrival =
                         Arrival { entry, idempotency_key: None, source, received_at, evidence, agent: None };
-                    intake.accept(arrival).await.expect("it is kept");
+                    intake.accept(arrival).await.expect("the submission is stored");
                     kept += 1;
                 }
                 kept

@@ -58,9 +58,9 @@ pub struct Config {
     /// The address of the private listener, if it is enabled.
     pub ops_listen: Option<Address>,
     pub web: web::WebOptions,
-    /// Options of the pages. [`Config::with_base_url`] fills in their base URL.
+    /// Options for the pages. [`Config::with_base_url`] fills in their base URL.
     pub pages: pages::PagesOptions,
-    /// Options of the resources. [`Config::with_base_url`] fills in their base URL.
+    /// Options for the resources. [`Config::with_base_url`] fills in their base URL.
     pub resources: resources::ResourceOptions,
     /// The folder for a SQLite inbox and for the server's caches.
     pub data_dir: PathBuf,
@@ -110,7 +110,7 @@ impl Config {
         let running = running.map_or(&[][..], |config| &config.settings);
         let reader = Reader::new(text.as_deref().unwrap_or_default(), environment, flags, running);
         let (config, mut faults) = Self::read(reader, folder);
-        // A build needs no configuration.
+        // The output of a site generator can be served without a configuration file.
         let is_optional = |error: &std::io::Error| {
             error.kind() == std::io::ErrorKind::NotFound && config.pages.build.is_some()
         };
@@ -122,7 +122,7 @@ impl Config {
                     "is {} a site's folder? `frontdesk init DIR` writes a small site to start from",
                     folder.display()
                 ),
-                _ => "it must be a text file in UTF-8 that this user may read".to_owned(),
+                _ => "it must be a UTF-8 text file that this user can read".to_owned(),
             };
             let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
             faults.insert(0, fault.hint(hint));
@@ -130,7 +130,7 @@ impl Config {
         (config, faults)
     }
 
-    /// Reads the configuration from a text. Relative paths are relative to `folder`.
+    /// Reads the configuration from `text`. Relative paths are relative to `folder`.
     pub fn parse(
         text: &str,
         folder: &Path,
@@ -233,7 +233,8 @@ impl Config {
         let screening = read_screening(r, folder);
         let log = read_log_options(r, &mut web);
         let signals = read_content_signals(r);
-        // The home page of a build has a title and a description.
+        // A build needs no name or description in the configuration: its home page has a title and a
+        // description.
         let has_own_pages = pages.build.is_none();
         r.warn_if(
             has_own_pages && pages.title.is_empty(),
@@ -245,13 +246,13 @@ impl Config {
             has_own_pages && pages.description.is_empty(),
             "site.description",
             "`site.description` is not set",
-            "llms.txt and the feed begin with it: one or two sentences",
+            "set it to one or two sentences: llms.txt and the feed begin with them",
         );
         r.warn_if(
             has_own_pages && pages.operator.email.is_empty(),
             "operator.email",
             "`operator.email` is not set",
-            "forms show it where JavaScript is off, and security.txt needs a contact",
+            "forms show this address where JavaScript is off, and security.txt needs a contact",
         );
         let defaults = channel::ChannelDefaults { folder, email: &pages.operator.email, title: &pages.title };
         let channels = channel::read(r, &defaults);
@@ -326,8 +327,8 @@ impl Config {
         (config, faults)
     }
 
-    /// Parses a URL such as `store.url`; a relative SQLite path is relative to the data folder. The error
-    /// describes the expected value.
+    /// Parses a database URL in the format of `store.url`. A relative SQLite path is relative to the data
+    /// folder. The error describes the expected value.
     pub fn database_url(&self, url: &str) -> Result<DatabaseUrl, String> {
         value::database_url(&Raw::Text(url.to_owned()))
             .map(|place| resolve_database_path(&self.data_dir, place))
@@ -352,7 +353,7 @@ impl Config {
     }
 
     /// Returns a warning if the operator has set `server.max_memory` to less than the server needs for a site
-    /// with this many bytes of bodies.
+    /// whose bodies take `site` bytes.
     pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
         // Does not warn about the default: the operator has not set a value that could be corrected.
         let is_set =
@@ -363,11 +364,11 @@ impl Config {
             return Vec::new();
         }
         let message = "`server.max_memory` is less than this server needs for its site".to_owned();
-        let hint = format!("{}MB, plus the memory that connections may use", needed.div_ceil(1_000_000));
+        let hint = format!("set at least {}MB, plus memory for connections", needed.div_ceil(1_000_000));
         vec![fault_of(&self.settings, "server.max_memory", Fault::warning, message).hint(hint)]
     }
 
-    /// Returns the faults of the TLS files. Call [`Config::with_base_url`] first. Only commands that serve or
+    /// Returns faults in the TLS files. Call [`Config::with_base_url`] first. Only commands that serve or
     /// check the site call this method, so that other commands do not need permission to read the private
     /// key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
@@ -395,7 +396,7 @@ impl Config {
         self.has_same_values(other, |key| !OF_REQUESTS.iter().any(|part| key.starts_with(part)))
     }
 
-    /// Whether both configurations have the same values for the keys for which `concerns` returns true.
+    /// Whether both configurations have the same values for all keys that `concerns` selects.
     pub fn has_same_values(&self, other: &Self, concerns: impl Fn(&str) -> bool) -> bool {
         let ours = self.settings.iter().filter(|setting| concerns(&setting.key.name));
         let theirs = other.settings.iter().filter(|setting| concerns(&setting.key.name));
@@ -512,8 +513,8 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
     (pages, security_email)
 }
 
-/// Reads the keys of `[site]` about the output of a site generator. `None` if there is no such output: the
-/// key is empty, and the site's folder is not a build itself.
+/// Reads the keys of `[site]` about the output of a site generator. `None` if there is no such output:
+/// `site.prebuilt` is empty, and the site's folder is not a build itself.
 fn read_build_options(r: &mut Reader<'_>, folder: &Path) -> Option<pages::BuildOptions> {
     let prebuilt = r.get(
         key("site.prebuilt").with_example("\"dist\""),
@@ -674,7 +675,7 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
 }
 
 /// Reads the domains, one per line, from the file that the key `name` specifies. Returns no domains if the
-/// key is not set. Also returns none if the file is invalid, and records an error.
+/// key is not set, or if the file cannot be read or is invalid, which is recorded as an error.
 fn read_domains(
     r: &mut Reader<'_>,
     name: &'static str,
@@ -765,7 +766,7 @@ fn resolve_path(path: &Path) -> PathBuf {
 /// `href`.
 fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     let expected = || {
-        "groups `[[site.footer]]` with a `title` and `links`, each a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
+        "groups `[[site.footer]]`, each with a `title` and `links`; a link is a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
             .to_owned()
     };
     let Raw::List(groups) = raw else { return Err(expected()) };
@@ -789,7 +790,7 @@ fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     };
     let groups: Vec<FooterGroup> =
         groups.iter().map(|group| read(group).ok_or_else(expected)).collect::<Result<_, _>>()?;
-    // Any other link would be relative to the page that shows the footer, or would have no title.
+    // Refuse other links: they would be relative to the page that shows the footer, or would have no title.
     let whole =
         |link: &FooterLink| link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'));
     if groups.iter().flat_map(|group| &group.links).all(whole) { Ok(groups) } else { Err(expected()) }
@@ -920,7 +921,7 @@ mod tests {
         );
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"http://hooks.example.com/\"",
-            &["frontdesk.toml:4: `channel.a.url` must be an address to post to: expected `https://`"],
+            &["frontdesk.toml:4: `channel.a.url` must be a URL to post to: expected `https://`"],
         );
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/\"\nsecret = \"abc\"",
@@ -1042,7 +1043,7 @@ mod tests {
             let faults = accept(text, &[], &[]).memory_faults(site);
             assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{text}");
         };
-        let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: 88MB, plus the memory that connections may use";
+        let warning = "frontdesk.toml:2: `server.max_memory` is less than this server needs for its site\n    hint: set at least 88MB, plus memory for connections";
         check("[server]\nmax_memory = \"64MiB\"\n", 4_000_000, &[warning]);
         check("[server]\nmax_memory = \"128MB\"\n", 4_000_000, &[]);
         check("[server]\nmax_memory = \"off\"\n", usize::MAX / 2, &[]);

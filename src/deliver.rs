@@ -15,7 +15,7 @@ pub mod smtp;
 pub mod webhook;
 pub mod worker;
 
-/// Hostile texts that every channel must deliver unchanged.
+/// Injection payloads that every channel must deliver unchanged.
 #[cfg(test)]
 #[path = "../tests/it/corpus.rs"]
 mod corpus;

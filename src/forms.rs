@@ -1,8 +1,7 @@
-//! Definitions of the forms, from which the server validates submissions and generates every description of
-//! the forms.
+//! Definitions of the forms.
 //!
-//! `/openapi.json`, `/agents.md`, the developer guide and the HTML forms are generated from these tables, so
-//! they agree with [`parse`](crate::forms::parse::parse).
+//! The server validates submissions against these tables. `/openapi.json`, `/agents.md`, the developer guide
+//! and the HTML forms are generated from them, so they agree with [`parse`](crate::forms::parse::parse).
 
 pub mod email;
 pub mod parse;
@@ -26,7 +25,7 @@ pub enum FieldKind {
     Text,
 }
 
-/// The blank characters beyond U+00A0, for a character class in a regular expression.
+/// The blank characters above U+00A0, for a character class in a regular expression.
 macro_rules! blank_after_a0 {
     () => {
         concat!(
@@ -50,14 +49,14 @@ pub struct Field {
     #[serde(rename = "max")]
     pub max_chars: usize,
     pub autocomplete: &'static str,
-    /// One sentence for the person who fills in the field.
+    /// One sentence for visitors who fill in the field.
     pub description: &'static str,
     #[serde(skip)]
     pub example: &'static str,
 }
 
 impl Field {
-    /// An ECMA-262 regular expression that matches exactly the accepted texts, except that it does not limit
+    /// An ECMA-262 regular expression that matches exactly the accepted values, except that it does not limit
     /// their length. `None` for [`FieldKind::Email`], where `format: email` replaces it.
     ///
     /// The expression of a required field matches blank characters, followed by one character that is neither
@@ -92,12 +91,12 @@ impl Field {
     }
 }
 
-/// The part of a submission that identifies repeats.
+/// The part of a submission by which repeats are detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DedupKey {
-    /// The e-mail address, ignoring case, without a time limit, because the list holds each address once.
+    /// The e-mail address, ignoring case. There is no time limit, because the list holds each address once.
     Address,
-    /// The exact text of all fields, within the duplicate window.
+    /// The exact values of all fields, within the duplicate window.
     Content,
 }
 
@@ -113,8 +112,7 @@ pub struct Form {
     pub description: &'static str,
     pub schema_name: &'static str,
     pub fields: &'static [Field],
-    /// The fields of a second accepted shape. The names of the members in a body determine which shape
-    /// applies.
+    /// The fields of a second accepted shape. The member names in a body determine which shape applies.
     pub alternative: Option<&'static [Field]>,
     pub dedup_key: DedupKey,
 }
@@ -137,7 +135,7 @@ const EMAIL: Field = Field {
     required: true,
     max_chars: crate::forms::email::MAX_MAILBOX,
     autocomplete: "email",
-    description: "The address that the answer goes to.",
+    description: "The address to reply to.",
     example: "ada@example.com",
 };
 
@@ -159,7 +157,7 @@ const MESSAGE: Field = Field {
     required: true,
     max_chars: 20_000,
     autocomplete: "off",
-    description: "What you would like to know or to tell.",
+    description: "Your question or message.",
     example: "We run forty coding agents and would like to see what they do at night.",
 };
 
@@ -169,12 +167,12 @@ pub static WAITLIST: Form = Form {
     path: "/api/waitlist",
     operation_id: "joinWaitlist",
     summary: "Request platform access",
-    description: "Puts a work e-mail address on the list of those who would like access. An address that is already \
-                  on the list stays there once, and gets the same answer.",
+    description: "Adds a work e-mail address to the waitlist for access. An address that is already on the list is \
+                  not added again, and gets the same response.",
     schema_name: "WaitlistRequest",
     fields: &[Field {
         label: "Work e-mail",
-        description: "The work e-mail address that asks for access.",
+        description: "The work e-mail address to request access for.",
         ..EMAIL
     }],
     alternative: None,
@@ -187,8 +185,8 @@ pub static CONTACT: Form = Form {
     path: "/api/contact",
     operation_id: "sendContactMessage",
     summary: "Send a message to the operator's team",
-    description: "Passes an enquiry to the operator's team, who answer by e-mail. A message that is sent twice counts as one, \
-                  and gets the same answer.",
+    description: "Sends an enquiry to the operator's team, who reply by e-mail. A message that is sent twice counts once, \
+                  and gets the same response.",
     schema_name: "ContactRequest",
     fields: &[
         Field {
@@ -287,7 +285,7 @@ mod tests {
         assert_eq!(Form::from_name("Contact"), None);
     }
 
-    /// Compares the three character classes of a pattern `^[…]*[^…][^…]*$` with predicates.
+    /// Compares each of the three character classes in a pattern `^[…]*[^…][^…]*$` with a predicate.
     fn check(kind: FieldKind, lead: fn(char) -> bool, first: fn(char) -> bool, rest: fn(char) -> bool) {
         let pattern = Field { kind, ..LINE }.pattern().unwrap();
         let inner = pattern.strip_prefix('^').unwrap().strip_suffix("*$").unwrap();

@@ -1,13 +1,14 @@
-//! Rate limits for form submissions: quotas per source and per network, for each minute and each hour, in
-//! bounded memory.
+//! Rate limits for form submissions: quotas per minute and per hour for each source and each network, counted
+//! in bounded memory.
 //!
 //! A *source* is one sender. Its *network* is an address range in which one sender can easily use many
-//! addresses. A refused request is charged to neither. Each form also has a quota, but requests above it are
-//! not refused: it is the rate above which the form counts as flooded when its submissions are processed.
+//! addresses. A refused request is charged to neither. Each form also has a quota, but requests above that
+//! quota are not refused: it is the rate above which the form counts as flooded when its submissions are
+//! processed.
 //!
-//! Each quota uses the generic cell rate algorithm (`gcra.rs`): an idle source may send its whole quota at
-//! once, and then one request per `window / quota`. The requests of sources and networks are counted in
-//! sketches of fixed size (`sketch.rs`).
+//! Each quota uses the generic cell rate algorithm (`gcra.rs`): an idle source may use its whole quota at
+//! once, and then send one request every `window / quota`. The requests of sources and networks are counted
+//! in sketches of a fixed size (`sketch.rs`).
 
 mod bytes;
 mod gcra;

@@ -1,5 +1,5 @@
-//! Scores submissions, with reasons. A submission is delivered, delivered with a mark, or held for the
-//! operator's review.
+//! Scores submissions and gives the reasons. A submission is delivered, marked as suspicious and delivered,
+//! or held for the operator to review.
 //!
 //! [`screen()`] is a pure function of the submission, facts about its request and the operator's options.
 //! Each [`Signal`] adds points, up to its configured maximum. A submission with
@@ -8,8 +8,8 @@
 //! the operator releases or discards them.
 //!
 //! No single signal proves that a submission is spam, and most signals hold a submission only in combination
-//! with others. Signals that only browsers send (`Origin`, the time to fill in the form) count only if they
-//! are present, because programs are allowed to use the forms too. The `User-Agent` is never read.
+//! with others. Signals that only browsers send (`Origin`, the time taken to fill in the form) count only if
+//! they are present, because programs may use the forms too. The `User-Agent` is never read.
 
 mod content;
 mod domains;
@@ -39,16 +39,16 @@ use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreeningOptions {
     pub enabled: bool,
-    /// Minimum number of points at which a submission is held; 0 counts as 1. Points of [`Signal::Rate`] do
-    /// not count.
+    /// A submission with at least this many points is held; 0 counts as 1. Points for [`Signal::Rate`] do not
+    /// count.
     pub threshold: u32,
-    /// Minimum number of points at which a submission is marked as suspicious, unless it is held; 0 counts as
-    /// 1.
+    /// A submission with at least this many points is marked as suspicious, unless it is held; 0 counts as 1.
     pub suspicious_threshold: u32,
     pub points: Points,
     /// The operator's additions to the built-in list of disposable domains, and exceptions to it.
     pub disposable: Domains,
-    /// Blocked domains. A submission with an address at one of them or a link to one is always held.
+    /// Blocked domains. A submission is always held if its address is at a blocked domain, or if it links to
+    /// one.
     pub blocked: Domains,
 }
 
@@ -76,12 +76,12 @@ impl Default for Points {
 }
 
 impl Points {
-    /// Maximum number of points of a signal; 0 for signals that always reach the threshold on their own.
+    /// Maximum number of points for a signal; 0 for signals that always reach the threshold on their own.
     pub fn get(&self, signal: Signal) -> u32 {
         self.0[signal as usize]
     }
 
-    /// Sets the maximum number of points of a signal; 0 disables it.
+    /// Sets the maximum number of points for a signal; 0 disables the signal.
     pub fn set(&mut self, signal: Signal, points: u32) {
         self.0[signal as usize] = points;
     }
@@ -126,8 +126,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate of the rate-limit window whose quota is used up the most. Each window is a pair of the
-    /// remaining requests and the quota. Without windows, the rate is zero.
+    /// The rate for the window with the highest percentage of its quota used. Each window is given as its
+    /// remaining requests and its quota. Without windows, the rate is zero.
     pub fn most_used(windows: impl IntoIterator<Item = (u32, u32)>) -> Rate {
         let rates = windows
             .into_iter()
@@ -135,7 +135,7 @@ impl Rate {
         rates.max_by_key(|rate| rate.percent()).unwrap_or_default()
     }
 
-    /// The used part of the quota, in percent.
+    /// The percentage of the quota that has been used.
     fn percent(self) -> u32 {
         let percent = u64::from(self.used) * 100 / u64::from(self.quota.max(1));
         u32::try_from(percent).unwrap_or(100).min(100)
@@ -143,7 +143,7 @@ impl Rate {
 }
 
 /// Facts about a request that screening needs in addition to its fields and its agent. Stored with the
-/// submission until it is processed.
+/// submission until the submission is processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestFacts {
@@ -220,7 +220,7 @@ fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVe
         (points > 0).then_some(ScreeningReason { signal, points, detail })
     };
     let mut reasons: Vec<ScreeningReason> = findings.0.into_iter().filter_map(reason).collect();
-    // The sort is stable, so reasons with equal points stay in the order of the documentation.
+    // The sort is stable, so reasons with equal points stay in the order used in the documentation.
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.points));
     let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
     let of_rate =
@@ -230,7 +230,8 @@ fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVe
     ScreeningVerdict { score, reasons, hold, suspicious, threshold }
 }
 
-/// Adds the signals of the request: rate, repeats, hidden field, time to fill in the form, and origin.
+/// Adds the signals found in the request: rate, repeats, hidden field, time taken to fill in the form, and
+/// origin.
 fn find_request_signals(
     entry: &Entry,
     extras: &Extras,
@@ -242,7 +243,7 @@ fn find_request_signals(
     findings.add(Signal::Rate, rate.percent().saturating_sub(50) * 2, || {
         format!("{} of the {} requests that the source may send", rate.used, rate.quota)
     });
-    // Two people may have copied the same text from somewhere; more senders suggest a campaign.
+    // Two people may have copied the same text from somewhere, but more senders suggest a campaign.
     let repeats = signals.repeats;
     let percent = match repeats {
         0 | 1 => 0,
@@ -273,7 +274,7 @@ fn find_request_signals(
     }
 }
 
-/// Adds the signals of the domain in the visitor's e-mail address.
+/// Adds the signals found in the domain of the visitor's e-mail address.
 fn find_sender_signals(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
     let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
     let domain = mailbox.domain();
@@ -284,6 +285,6 @@ fn find_sender_signals(entry: &Entry, options: &ScreeningOptions, findings: &mut
     findings.add(
         Signal::Disposable,
         full_strength_if(domains::is_disposable(domain, &options.disposable)),
-        || format!("throw-away address at {}", name()),
+        || format!("disposable address at {}", name()),
     );
 }

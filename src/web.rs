@@ -56,7 +56,7 @@ pub use state::{AppState, ShutdownPhase, Snapshot};
 pub use trusted_proxies::Network;
 pub use worker::WorkerState;
 
-/// The prefix of the names of worker threads.
+/// The name prefix of worker threads.
 pub const WORKER: &str = "worker-";
 
 /// Runs the server until [`ShutdownPhase::Stopping`], then gives open exchanges up to
@@ -77,8 +77,8 @@ pub fn serve(
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();
-    // From here on, only the workers hold the sockets, so that the sockets close when the last worker stops
-    // accepting, and no connection is left waiting in their queues.
+    // Close this thread's copies, so that the sockets close as soon as the last worker stops accepting.
+    // Otherwise, new connections would wait in the queues unserved.
     drop(sockets);
     let (workers_done, until) = watch::channel(false);
     let ops = private.map(|private| {

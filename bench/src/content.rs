@@ -1,5 +1,5 @@
-//! The served content: a site with two pages of about 1 KB and 12 KB of HTML, and the same bytes as files for
-//! other servers.
+//! The content that the servers serve: a site with two pages of about 1 KB and 12 KB of HTML, and the same
+//! bodies as files for the other servers.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,8 +16,8 @@ use crate::peer::{Peer, create_folder, frontdesk};
 use crate::random::Random;
 use crate::tls::Identity;
 
-/// The files of the site except its two pages. The theme is short: with the built-in one, the head and the
-/// navigation alone are longer than 1 KB.
+/// The files of the site, except for its two pages. The theme is minimal, because the head and the navigation
+/// of the built-in theme alone are longer than 1 KB.
 const SITE: [(&str, &str); 4] = [
     ("frontdesk.toml", include_str!("content/frontdesk.toml")),
     ("theme/base.html", include_str!("content/base.html")),
@@ -33,7 +33,7 @@ const WORDS: [&str; 12] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     pub label: &'static str,
-    /// Address at which frontdesk negotiates the content.
+    /// Address at which frontdesk selects HTML or Markdown by content negotiation.
     pub path: &'static str,
     pub twin: &'static str,
     /// Address of the HTML on file servers.
@@ -54,7 +54,7 @@ pub struct PageRequest {
     pub representation: Representation,
     /// The value of `Accept-Encoding`.
     pub encodings: &'static str,
-    /// Whether the client sends the current ETag.
+    /// Whether the client already has the page and sends a conditional request.
     pub is_cached: bool,
 }
 
@@ -86,7 +86,7 @@ impl PageRequest {
 /// The `Accept-Encoding` of a client that does not accept compressed bodies.
 const IDENTITY: &str = "identity";
 
-/// Writes the site that frontdesk serves to `folder`.
+/// Writes frontdesk's site to `folder`.
 fn write_site(folder: &Path) -> Result<()> {
     for part in ["pages", "theme"] {
         fs::create_dir_all(folder.join(part))?;
@@ -101,7 +101,8 @@ fn write_site(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Generates a Markdown file whose page has the size `page.size`, in paragraphs of about 300 characters.
+/// Generates Markdown in paragraphs of about 300 characters. The rendered HTML page is about `page.size`
+/// bytes long.
 fn generate_markdown(page: Page) -> String {
     let mut text =
         format!("---\ntitle: A page of {}\ndescription: A page to be measured.\n---\n", page.label);
@@ -120,7 +121,7 @@ fn generate_markdown(page: Page) -> String {
     text
 }
 
-/// Headers that each server writes itself.
+/// Headers that each server sets itself. They are not copied from frontdesk's responses.
 const SERVER_HEADERS: [&str; 8] = [
     "content-length",
     "content-type",
@@ -132,7 +133,7 @@ const SERVER_HEADERS: [&str; 8] = [
     "connection",
 ];
 
-/// Encodings, and the suffixes of their files.
+/// Content codings and the suffixes of their files.
 const ENCODINGS: [(&str, &str); 4] = [(IDENTITY, ""), ("gzip", ".gz"), ("br", ".br"), ("zstd", ".zst")];
 
 /// The site that frontdesk serves, and the same content as files.
@@ -140,7 +141,7 @@ const ENCODINGS: [(&str, &str); 4] = [(IDENTITY, ""), ("gzip", ".gz"), ("br", ".
 pub struct Content {
     site: TempDir,
     root: TempDir,
-    /// Headers that other servers add to their responses, so that these have a similar size.
+    /// Headers that the other servers add, so that their responses are about as long as frontdesk's.
     headers: Vec<(String, String)>,
 }
 
@@ -164,7 +165,7 @@ impl Content {
         frontdesk::start(bench, self.options("frontdesk, general path").set("SERVER__FAST_LANE", "false"))
     }
 
-    /// The settings of a file server with the same content.
+    /// Settings for a file server that serves the same content.
     pub fn file_server<'a>(&'a self, tls: Option<&'a Identity>) -> FileServer<'a> {
         FileServer { root: self.root.path(), cores: Cores::Servers, headers: &self.headers, tls }
     }
@@ -180,7 +181,7 @@ impl Content {
             }
             let response = fetch_encoded(address, page.path, IDENTITY)?;
             let (length, near) = (response.body.len(), page.size * 9 / 10..page.size * 11 / 10);
-            ensure!(near.contains(&length), "{} has {length} bytes", page.path);
+            ensure!(near.contains(&length), "{} has an unexpected length of {length} bytes", page.path);
             self.headers = response.headers;
             self.headers.retain(|(name, _)| !SERVER_HEADERS.contains(&name.as_str()));
         }
@@ -198,7 +199,7 @@ impl Content {
         let known = ENCODINGS.iter().find(|(known, _)| *known == encoding);
         let (_, suffix) = known.with_context(|| format!("unexpected encoding {encoding}"))?;
         let path = self.encoded_file(file, suffix);
-        fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))
+        fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
     /// Sends a request to `peer` and compares the response with the files. Returns the request and the
@@ -222,11 +223,11 @@ impl Content {
         let has_twin = representation != Representation::Markdown;
         let bytes = get(client, address, encodings, None);
         let response = send(&bytes).with_context(|| name.clone())?;
-        ensure!(response.status == 200, "{address} gets {} from {name}", response.status);
+        ensure!(response.status == 200, "{address} returned status {} from {name}", response.status);
         let encoding = response.header("content-encoding");
         let is_expected = encoding.is_some() == (encodings != IDENTITY);
-        ensure!(is_expected, "{name} sends {address} with the encoding {encoding:?}");
-        ensure!(response.body == self.body(content, encoding)?, "{name} sends another body for {address}");
+        ensure!(is_expected, "{name} sent {address} with the encoding {encoding:?}");
+        ensure!(response.body == self.body(content, encoding)?, "{name} sent the wrong body for {address}");
         if peer.is_frontdesk() {
             check_headers(&response, has_twin)?;
         }
@@ -236,11 +237,11 @@ impl Content {
         let by_etag = response.header("etag").map(|etag| ("If-None-Match", etag));
         let by_date = || Some(("If-Modified-Since", response.header("last-modified")?));
         let condition = by_etag.or_else(by_date);
-        ensure!(condition.is_some(), "{name} sends no ETag and no Last-Modified");
+        ensure!(condition.is_some(), "{name} sent neither ETag nor Last-Modified");
         let bytes = get(client, address, encodings, condition);
         let response = send(&bytes)?;
         let (status, is_empty) = (response.status, response.body.is_empty());
-        ensure!(status == 304 && is_empty, "{name} sends {status} for a cached page");
+        ensure!(status == 304 && is_empty, "{name} sent status {status} instead of an empty 304");
         if peer.is_frontdesk() {
             check_headers(&response, has_twin)?;
         }
@@ -248,30 +249,30 @@ impl Content {
     }
 }
 
-/// Fetches a page in this encoding. Retries for five seconds, because frontdesk encodes pages after it has
-/// started.
+/// Fetches a page in this encoding. Retries for about five seconds, because frontdesk goes on compressing
+/// pages after it has started.
 fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Response> {
     for _ in 0..100 {
         let response = send(address, &get(BROWSER, path, encoding, None))?;
-        ensure!(response.status == 200, "{path} gets {}", response.status);
+        ensure!(response.status == 200, "{path} returned status {}", response.status);
         if response.header("content-encoding").unwrap_or("identity") == encoding {
             return Ok(response);
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    anyhow::bail!("{path} is not available in {encoding}")
+    anyhow::bail!("{path} is not available with the encoding {encoding}")
 }
 
-/// Fails if a response from frontdesk lacks its ETag, a policy header, or an expected name in `Vary`.
+/// Fails if a response from frontdesk lacks an ETag, a policy header, or a required name in `Vary`.
 fn check_headers(response: &Response, negotiated: bool) -> Result<()> {
     for name in
         ["etag", "content-security-policy", "x-content-type-options", "referrer-policy", "permissions-policy"]
     {
-        ensure!(response.header(name).is_some(), "a response of frontdesk has no {name}");
+        ensure!(response.header(name).is_some(), "a response from frontdesk has no {name} header");
     }
     let vary = response.header("vary").unwrap_or_default().to_ascii_lowercase();
     let names = |wanted: &str| vary.split(',').any(|name| name.trim() == wanted);
-    ensure!(names("accept-encoding"), "a response of frontdesk does not vary by Accept-Encoding");
-    ensure!(!negotiated || names("accept"), "a negotiated response does not vary by Accept");
+    ensure!(names("accept-encoding"), "a response from frontdesk does not list Accept-Encoding in Vary");
+    ensure!(!negotiated || names("accept"), "a negotiated response does not list Accept in Vary");
     Ok(())
 }

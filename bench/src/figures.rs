@@ -30,7 +30,7 @@ pub struct Section {
     /// Cases and servers whose measurements other programs disturbed. They are stored with the conditions.
     #[serde(skip)]
     pub disturbed: Vec<String>,
-    /// All rounds, which are stored in a separate file in `target/bench/`.
+    /// The results of all rounds, which go to a separate file in the output folder.
     #[serde(skip)]
     pub raw: Vec<Value>,
 }
@@ -38,10 +38,10 @@ pub struct Section {
 /// Rows of figures, optionally with a plot.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// Name of the plot file, in lower case with hyphens.
+    /// Name of the plot file without its extension, in lower case with hyphens.
     pub name: String,
     pub title: String,
-    /// Explanation above the table; may be empty.
+    /// Explanation above the table. Can be empty.
     pub note: String,
     /// The columns to the right of the labels.
     pub columns: Vec<Column>,
@@ -214,7 +214,7 @@ impl Unit {
     }
 }
 
-/// Puts each array of numbers in formatted JSON on one line.
+/// Joins each array of numbers in pretty-printed JSON into one line.
 fn join_number_arrays(json: &str) -> String {
     let mut flat = String::with_capacity(json.len());
     let mut rest = json;
@@ -222,7 +222,8 @@ fn join_number_arrays(json: &str) -> String {
         let (before, from) = rest.split_at(open);
         flat.push_str(before);
         let inside = from.split_once(']').map_or("", |(inside, _)| &inside[1..]);
-        // `serde_json` writes a line break after the bracket; strings contain no line breaks.
+        // `serde_json` writes a line break after the opening bracket of an array, and escapes line breaks in
+        // strings, so a bracket in a string cannot match.
         if inside.starts_with('\n')
             && inside.chars().all(|letter| letter.is_whitespace() || ".,-+e0123456789".contains(letter))
         {
@@ -259,13 +260,13 @@ fn format_with_commas(value: f64) -> String {
 
 /// Reads figures from a JSON file.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is invalid", path.display()))
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("cannot parse {}", path.display()))
 }
 
 /// Writes figures to a JSON file, with each array of numbers on one line.
 pub fn write(path: &Path, figures: &impl Serialize) -> Result<()> {
-    std::fs::create_dir_all(path.parent().context("the path has a folder")?)?;
+    std::fs::create_dir_all(path.parent().context("the path has no parent folder")?)?;
     Ok(std::fs::write(path, join_number_arrays(&serde_json::to_string_pretty(figures)?) + "\n")?)
 }
 

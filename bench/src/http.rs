@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// The headers that a current version of Chrome sends. Together with `Host` and `Accept-Encoding`, there are
-/// ten.
+/// The headers that a current version of Chrome sends: ten in total, including `Host` and `Accept-Encoding`,
+/// which [`get`] adds.
 pub const BROWSER: Headers<'_> = &[
     ("Connection", "keep-alive"),
     ("sec-ch-ua", "\"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\""),
@@ -62,9 +62,9 @@ impl Response {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Fails if the response at the beginning of `bytes` has a different status or body. Parses the response
-    /// only if its header has a different length. Returns the length of the response; `None` while it is
-    /// incomplete.
+    /// Checks that the response at the beginning of `bytes` has this status and body. Does not parse the
+    /// response if its header has the expected length and the rest matches. Returns the length of the
+    /// response; `None` while it is incomplete.
     pub fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
         let whole = self.head_length + self.framed.len();
         if bytes.len() >= whole
@@ -77,25 +77,25 @@ impl Response {
         let Some((response, whole)) = parse_response(bytes)? else { return Ok(None) };
         let (status, expected) = (response.status, self.status);
         ensure!(status == expected, "the status is {status} instead of {expected}");
-        ensure!(response.body == self.body, "the body is wrong");
+        ensure!(response.body == self.body, "the body differs from the expected one");
         Ok(Some(whole))
     }
 }
 
-/// Sends a request on a new connection and reads the response. Each read must end within ten seconds.
+/// Sends a request on a new connection and reads the response. Each read times out after ten seconds.
 pub fn send(address: SocketAddr, request: &[u8]) -> Result<Response> {
-    let mut stream = TcpStream::connect(address).with_context(|| format!("no connection to {address}"))?;
+    let mut stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     stream.write_all(request)?;
-    read_response(&mut stream).with_context(|| format!("from {address}"))
+    read_response(&mut stream).with_context(|| format!("request to {address}"))
 }
 
 pub fn read_response(stream: &mut impl Read) -> Result<Response> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16 * 1024];
     loop {
-        let count = stream.read(&mut buffer).context("the response cannot be read")?;
-        ensure!(count > 0, "the connection was closed within a response");
+        let count = stream.read(&mut buffer).context("failed to read the response")?;
+        ensure!(count > 0, "the connection was closed before the response was complete");
         bytes.extend_from_slice(&buffer[..count]);
         if let Some((response, _)) = parse_response(&bytes)? {
             return Ok(response);
@@ -106,10 +106,10 @@ pub fn read_response(stream: &mut impl Read) -> Result<Response> {
 /// Parses the response at the beginning of `bytes`. Also returns its length; `None` while it is incomplete.
 pub fn parse_response(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
-    let head = std::str::from_utf8(&bytes[..end]).context("the header is not text")?;
+    let head = std::str::from_utf8(&bytes[..end]).context("the header is not valid UTF-8")?;
     let mut lines = head.split("\r\n");
     let status_line = lines.next().unwrap_or_default();
-    let Some(status) = parse_status(bytes) else { bail!("not a response: {status_line:?}") };
+    let Some(status) = parse_status(bytes) else { bail!("invalid status line: {status_line:?}") };
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
@@ -124,14 +124,14 @@ pub fn parse_response(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
             let length = length.parse().context("invalid Content-Length")?;
             rest.get(..length).map(|body| (body.to_vec(), length))
         }
-        _ => bail!("a response has neither Content-Length nor chunks"),
+        _ => bail!("a response has neither Content-Length nor chunked encoding"),
     };
     let Some((body, length)) = complete else { return Ok(None) };
     let framed = rest[..length].to_vec();
     Ok(Some((Response { status, head_length, headers, body, framed }, head_length + length)))
 }
 
-/// The status in the status line at the beginning of `bytes`.
+/// The status code in the status line at the beginning of `bytes`.
 fn parse_status(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     std::str::from_utf8(digits).ok()?.parse().ok()
@@ -144,11 +144,11 @@ fn unchunk(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut at = 0;
     loop {
         let Some(line) = bytes[at..].windows(2).position(|window| window == b"\r\n") else { return Ok(None) };
-        let size = std::str::from_utf8(&bytes[at..at + line]).context("a chunk size is not text")?;
+        let size = std::str::from_utf8(&bytes[at..at + line]).context("a chunk size is not valid UTF-8")?;
         let size = usize::from_str_radix(size, 16).context("a chunk size is not a number")?;
         let begin = at + line + 2;
         let Some(chunk) = bytes.get(begin..begin + size + 2) else { return Ok(None) };
-        ensure!(chunk.ends_with(b"\r\n"), "a chunk is longer than its size");
+        ensure!(chunk.ends_with(b"\r\n"), "a chunk is longer than its declared size");
         at = begin + size + 2;
         if size == 0 {
             return Ok(Some((body, at)));

@@ -1,5 +1,5 @@
-//! The load generator: keeps connections busy with one request after another, and checks each response byte
-//! by byte.
+//! The load generator: keeps connections busy with one request after another, and checks the status and body
+//! of each response.
 //!
 //! One thread per core waits with epoll. During the measurement, a response that arrives in one piece is
 //! not copied, and a response with a header of the expected length is not parsed.
@@ -26,7 +26,7 @@ use crate::rounds::percentile;
 const MAX_RESPONSE: usize = 4 << 20;
 /// The measurement fails if no response arrives for this long.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Number of loopback addresses from which connections come, because a single address has too few ports.
+/// Number of loopback addresses to connect from. A single source address has too few ports.
 const SOURCES: usize = 8;
 
 /// The requests that a thread sends, and the expected responses.
@@ -86,7 +86,7 @@ pub struct Sample {
     pub server: f64,
     /// CPU time of the server's busiest thread, in seconds.
     pub busiest: f64,
-    /// CPU utilisation of the load generator. Near 1, the load generator limits the server.
+    /// CPU utilisation of the load generator. If it is close to 1, the load generator is the bottleneck.
     pub generator: f64,
     /// Response times in microseconds.
     pub p50: f64,
@@ -95,11 +95,11 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A sample with these response times, and the CPU time of each thread of the server in descending order,
-    /// all in nanoseconds. Fails with [`ErrorKind::TimedOut`] if there was no response.
+    /// Summarises response times and the CPU times of the server's threads, which must be in descending
+    /// order. All times are in nanoseconds. Fails with [`ErrorKind::TimedOut`] if there was no response.
     pub fn new(mut latencies: Vec<u64>, length: Duration, threads: &[u64], generator: f64) -> Result<Self> {
         if latencies.is_empty() {
-            let message = format!("the server answered no request in {length:?}");
+            let message = format!("the server answered no requests within {length:?}");
             return Err(io::Error::new(ErrorKind::TimedOut, message).into());
         }
         latencies.sort_unstable();
@@ -126,7 +126,7 @@ impl Sample {
         self.server * 1e6 / self.responses as f64
     }
 
-    /// CPU utilisation of the server: 1 is one core.
+    /// CPU utilisation of the server. 1 means one fully used core.
     pub fn busy(&self) -> f64 {
         self.server / self.seconds
     }
@@ -150,7 +150,7 @@ pub fn run<S: Script>(
     measure(load, server, threads, connect, Worker::run_closed_loop)
 }
 
-/// Measures `server` under the load of several threads. Each thread calls `prepare` with its number. When all
+/// Measures `server` under load from several threads. Each thread calls `prepare` with its number. When all
 /// threads are ready, each calls `generate`, which returns after the measurement.
 pub fn measure<W>(
     load: &Load,
@@ -178,14 +178,15 @@ pub fn measure<W>(
         let (observed, spent) = (began.elapsed(), server.usage().since(&before));
         let (mut latencies, mut busy) = (Vec::new(), Duration::ZERO);
         for thread in running {
-            let mut recorder = thread.join().map_err(|_| anyhow!("the load generator panicked"))??;
+            let mut recorder = thread.join().map_err(|_| anyhow!("a load generator thread panicked"))??;
             latencies.append(&mut recorder.latencies);
             busy += recorder.busy.unwrap_or_default();
         }
         let cores = load.machine.core_numbers(load.cores).len().min(threads);
         let generator = busy.as_secs_f64() / load.length.as_secs_f64() / cores as f64;
         let mut sample = Sample::new(latencies, load.length, &spent, generator)?;
-        // Reading `/proc` takes time, during which the server is busy.
+        // Reading `/proc` takes time, so the CPU times cover slightly more than the measurement. Scale them
+        // to its length.
         let scale = load.length.as_secs_f64() / observed.as_secs_f64();
         sample.server *= scale;
         sample.busiest *= scale;
@@ -193,8 +194,8 @@ pub fn measure<W>(
     })
 }
 
-/// Divides connections among threads. Returns the first connection and the number of connections for each
-/// thread.
+/// Divides connections among threads. Returns the index of each thread's first connection and its number of
+/// connections.
 fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)> {
     let place = |thread: usize| connections * thread / threads;
     (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
@@ -217,8 +218,8 @@ impl Recorder {
         Self { start, end: start + load.length, latencies: Vec::new(), cpu_at_start: None, busy: None }
     }
 
-    /// Whether the measurement has ended at `now`. Must be called often, because this method reads the CPU
-    /// time when the measurement begins and ends.
+    /// Whether the measurement has ended at `now`. Must be called often: the first calls after the beginning
+    /// and after the end of the measurement also read the thread's CPU time.
     pub fn is_over(&mut self, now: Instant) -> bool {
         if now >= self.start {
             self.cpu_at_start.get_or_insert_with(thread_cpu_time);
@@ -278,7 +279,7 @@ impl<S: Script> Worker<S> {
         let mut events = Vec::with_capacity(512);
         loop {
             self.wait(&mut events, RESPONSE_TIMEOUT)?;
-            ensure!(!events.is_empty(), "no response for {RESPONSE_TIMEOUT:?}");
+            ensure!(!events.is_empty(), "no response arrived for {RESPONSE_TIMEOUT:?}");
             for event in &events {
                 let number = event.data.u64() as usize;
                 if !self.receive(number)? {
@@ -308,14 +309,15 @@ impl<S: Script> Worker<S> {
         }
     }
 
-    /// Sends the next request on a connection. The response time is counted from `at`.
+    /// Sends the next request on a connection. The response time is measured from `at`.
     fn send(&mut self, number: usize, at: Instant) -> Result<()> {
         let connection = &mut self.connections[number];
         connection.sent = at;
         let request = self.script.next(number);
-        let sent = connection.stream.write(request).context("a request cannot be sent")?;
-        // The previous request was answered, so the socket buffer is empty.
-        ensure!(sent == request.len(), "a request of {} bytes does not fit into the socket", request.len());
+        let sent = connection.stream.write(request).context("failed to send a request")?;
+        // The previous request was answered, so the socket buffer is empty and has room for the whole
+        // request.
+        ensure!(sent == request.len(), "a request of {} bytes exceeds the socket buffer", request.len());
         Ok(())
     }
 
@@ -329,7 +331,7 @@ impl<S: Script> Worker<S> {
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error).context("a response cannot be read"),
+                Err(error) => return Err(error).context("failed to read a response"),
             };
             let received = &self.buffer[..count];
             let is_first = partial.is_empty();
@@ -346,7 +348,8 @@ impl<S: Script> Worker<S> {
             if is_first {
                 partial.extend_from_slice(received);
             }
-            // A read that does not fill the buffer has emptied the socket; epoll reports further bytes.
+            // A read that does not fill the buffer has emptied the socket. epoll reports when more bytes
+            // arrive.
             if count < self.buffer.len() {
                 return Ok(false);
             }
@@ -354,7 +357,8 @@ impl<S: Script> Worker<S> {
     }
 }
 
-/// Connects to `address` without blocking, from the loopback address with the number `source`.
+/// Connects to `address` from the loopback address with the number `source`, and makes the stream
+/// non-blocking.
 pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     let from = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2 + source as u8), 0);
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;

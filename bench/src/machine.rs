@@ -26,9 +26,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Chooses the cores among those that this process may use. Fails if there is only one.
+    /// Chooses the cores from those that this process may use. Fails if there is only one.
     pub fn of_this_process() -> Result<Self> {
-        let allowed = sched_getaffinity(None).context("the allowed cores cannot be read")?;
+        let allowed = sched_getaffinity(None).context("cannot read the CPU affinity of this process")?;
         let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
         let has_two = allowed.len() >= 2;
         ensure!(has_two, "two cores are needed: one for the servers and one for the load generator");
@@ -55,10 +55,11 @@ pub fn pin(numbers: &[usize]) -> Result<()> {
     for number in numbers {
         set.set(*number);
     }
-    sched_setaffinity(None, &set).context("a thread cannot be bound to its core")
+    sched_setaffinity(None, &set).context("cannot bind a thread to its cores")
 }
 
-/// Names and values of the machine's properties and of the program versions; "not found" for unknown values.
+/// Names and values of the machine's properties and of the programs' versions. Unknown values are "not
+/// found".
 pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let uname = rustix::system::uname();
     let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());

@@ -45,9 +45,9 @@ pub struct Bench {
     pub warm_up: Duration,
     /// Length of a round.
     pub length: Duration,
-    /// Folder that contains the other servers for which there is no Debian package.
+    /// Folder of the servers that have no Debian package.
     pub tools: PathBuf,
-    /// Output folder for the figures of each round.
+    /// Output folder for the figures.
     pub out: PathBuf,
     /// Whether to include measurements that take more than a few minutes.
     pub long: bool,
@@ -111,12 +111,12 @@ fn run_command() -> Result<()> {
             suites::smoke::run(&bench)
         }
         ["--check-arguments"] => Ok(()),
-        // The tables in `docs/scale.md` depend on the report's figures.
+        // The tables in `docs/scale.md` depend on the report's figures, so update or check them too.
         ["report"] => report::write(&bench).and_then(|()| model::write(&bench)),
         ["report", "--check"] => report::check(&bench).and_then(|()| model::check(&bench)),
         ["model"] => model::write(&bench),
         ["model", "--measure"] => model::measure(&bench),
-        _ => bail!("these commands exclude each other: {}", commands.join(" ")),
+        _ => bail!("these commands cannot be combined: {}", commands.join(" ")),
     }
 }
 
@@ -141,7 +141,7 @@ fn parse_arguments<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<
             name if suites::ALL.iter().any(|suite| suite.name == name) => suites.push(name),
             other => {
                 let known: Vec<&str> = suites::ALL.iter().map(|suite| suite.name).collect();
-                bail!("unknown suite or option '{other}'; suites are: {}", known.join(" "));
+                bail!("unknown suite or option '{other}'; the suites are: {}", known.join(" "));
             }
         }
     }
@@ -172,7 +172,8 @@ fn measure_suites(bench: &Bench, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Runs a suite, writes its rounds to `target/bench/`, and describes the machine and the conditions.
+/// Runs a suite and writes its rounds to the output folder. Adds the conditions, the date and a description
+/// of the machine to its figures.
 fn measure_suite(bench: &Bench, suite: &Suite) -> Result<Section> {
     let mut section = (suite.run)(bench)?;
     let raw = bench.out.join(format!("{}.raw.json", suite.name));
@@ -182,7 +183,7 @@ fn measure_suite(bench: &Bench, suite: &Suite) -> Result<Section> {
     section.conditions.insert(0, ("rounds".to_owned(), rounds));
     if !section.disturbed.is_empty() {
         let disturbed = section.disturbed.join("; ");
-        bench.log(&format!("other programs used the machine: {disturbed}"));
+        bench.log(&format!("other programs disturbed these measurements: {disturbed}"));
         section.add_condition("disturbed by other programs", disturbed);
     }
     (section.suite, section.measured) = (suite.name.into(), today());

@@ -1,5 +1,5 @@
-//! Simulates the capacity of several machines from the costs measured on one core. Writes the tables in
-//! `docs/scale.md`.
+//! Predicts the capacity of several machines by simulation, from costs measured on one core. Writes the
+//! tables in `docs/scale.md`.
 
 mod calibration;
 mod measure;
@@ -24,7 +24,7 @@ const FIGURES: &str = "docs/scale/figures.json";
 /// Marks the end of a generated table in the document.
 const END_OF_TABLE: &str = "<!-- end of table -->";
 
-/// Measures the costs, compares the model with the machine, and writes the tables.
+/// Measures the costs, compares the model's predictions with measurements, and writes the tables.
 pub fn measure(bench: &Bench) -> Result<()> {
     figures::write(Path::new(FIGURES), &measure::run(bench)?)?;
     write(bench)
@@ -33,7 +33,7 @@ pub fn measure(bench: &Bench) -> Result<()> {
 /// Calculates the tables and writes them into the document.
 pub fn write(bench: &Bench) -> Result<()> {
     fs::write(DOCUMENT, fill_in_tables(&fs::read_to_string(DOCUMENT)?)?)?;
-    bench.log("wrote the tables of docs/scale.md");
+    bench.log("wrote the tables in docs/scale.md");
     Ok(())
 }
 
@@ -48,29 +48,28 @@ pub fn check(bench: &Bench) -> Result<()> {
 /// Replaces the tables in `text` with those calculated from the stored figures.
 fn fill_in_tables(text: &str) -> Result<String> {
     let pages = figures::read(Path::new(report::FIGURES))?;
-    let calibration =
-        figures::read(Path::new(FIGURES)).context("scripts/bench model --measure writes the figures")?;
+    let calibration = figures::read(Path::new(FIGURES)).context("run scripts/bench model --measure first")?;
     replace_tables(text, &tables::all_tables(&pages, &calibration)?).context(DOCUMENT)
 }
 
-/// Replaces each table between `<!-- table: NAME -->` and the end mark. Fails if the document or `tables`
-/// lacks a table.
+/// Replaces each table between `<!-- table: NAME -->` and the end marker. Fails if a table is missing from
+/// the document or from `tables`.
 fn replace_tables(document: &str, tables: &BTreeMap<&str, String>) -> Result<String> {
     let mut text = String::with_capacity(document.len());
     let mut placed = Vec::new();
     let mut rest = document;
     while let Some((before, from)) = rest.split_once("<!-- table: ") {
-        let (name, inside) = from.split_once(" -->").context("the first line of a table does not end")?;
+        let (name, inside) = from.split_once(" -->").context("the marker of a table is not closed")?;
         let (_, after) =
-            inside.split_once(END_OF_TABLE).with_context(|| format!("the table '{name}' does not end"))?;
-        let table = tables.get(name).with_context(|| format!("there is no table '{name}'"))?;
+            inside.split_once(END_OF_TABLE).with_context(|| format!("table '{name}' has no end marker"))?;
+        let table = tables.get(name).with_context(|| format!("unknown table '{name}'"))?;
         text += before;
         text += &format!("<!-- table: {name} -->\n\n{table}\n{END_OF_TABLE}");
         placed.push(name);
         rest = after;
     }
     for name in tables.keys() {
-        ensure!(placed.contains(name), "the document has no place for the table '{name}'");
+        ensure!(placed.contains(name), "the document has no marker for the table '{name}'");
     }
     Ok(text + rest)
 }

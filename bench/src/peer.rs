@@ -1,4 +1,4 @@
-//! A running server: a process group that is ended when the value is dropped.
+//! A running server: a process group that is terminated when the value is dropped.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -41,8 +41,8 @@ pub struct Peer {
 
 impl Peer {
     /// Starts `command` in a new process group on `cores`, and waits until it accepts connections at
-    /// `address`. The output of `command` goes to a file in `folder`, and into the error if the process ends
-    /// early.
+    /// `address`. The output of `command` goes to a file in `folder`, and its end is part of the error if the
+    /// start fails.
     pub fn start(
         bench: &Bench,
         name: &str,
@@ -52,7 +52,7 @@ impl Peer {
         folder: TempDir,
     ) -> Result<Self> {
         let log = File::create(folder.path().join("output.log"))?;
-        let child = spawn(bench, cores, command, log).with_context(|| format!("{name} cannot be started"))?;
+        let child = spawn(bench, cores, command, log).with_context(|| format!("cannot start {name}"))?;
         let mut peer = Self { name: name.to_owned(), address, secure: None, child, folder };
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
@@ -60,7 +60,7 @@ impl Peer {
                 bail!("{name} ended with {status}: {}", peer.stderr());
             }
             if began.elapsed() > START_TIMEOUT {
-                bail!("{name} accepts no connections at {address}: {}", peer.stderr());
+                bail!("{name} does not accept connections at {address}: {}", peer.stderr());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -90,7 +90,7 @@ impl Peer {
         self.folder.path()
     }
 
-    /// The last 2,000 bytes of the server's standard error.
+    /// The last 2,000 bytes of the server's output.
     pub fn stderr(&self) -> String {
         let text = std::fs::read(self.folder.path().join("output.log")).unwrap_or_default();
         let end = &text[text.len().saturating_sub(2000)..];
@@ -118,8 +118,8 @@ impl Drop for Peer {
     }
 }
 
-/// Starts `command` in a process group of its own on `cores`, which it inherits from this thread. `setpriv`
-/// makes the command end if this process is killed, which would otherwise need unsafe code.
+/// Starts `command` in a new process group on `cores`, which the command inherits from this thread. `setpriv`
+/// makes the command end if this process is killed. Doing that here would need unsafe code.
 fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
@@ -131,7 +131,7 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Ch
     bench.machine.pin(cores)?;
     let child = with_end.spawn();
     bench.machine.pin(Cores::Generator)?;
-    child.with_context(|| format!("{} cannot be run", command.get_program().display()))
+    child.with_context(|| format!("cannot run {}", command.get_program().display()))
 }
 
 /// Reserves a free loopback port, for servers that cannot choose one. The port stays reserved until the

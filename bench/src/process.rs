@@ -9,11 +9,11 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
-/// Length of a clock tick in nanoseconds: `/proc` counts CPU time in 1/100 s on all architectures
+/// Length of a clock tick in nanoseconds. `/proc` counts CPU time in units of 1/100 s on all architectures
 /// (`USER_HZ`).
 const TICK: u64 = 10_000_000;
 
-/// CPU time, user and system, of a process and its descendants.
+/// User and system CPU time of a process and its descendants.
 #[derive(Debug, Clone, Default)]
 pub struct Usage {
     /// CPU time of each thread by its id, in nanoseconds.
@@ -21,7 +21,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// CPU time of all threads together, in nanoseconds.
+    /// Total CPU time of all threads, in nanoseconds.
     pub fn total(&self) -> u64 {
         self.threads.values().sum()
     }
@@ -41,7 +41,7 @@ impl Usage {
 pub struct Memory {
     /// Resident memory. Shared memory is counted for each process.
     pub rss: u64,
-    /// Proportional set size: shared memory is divided among the processes.
+    /// Proportional set size: shared memory is divided among the processes that share it.
     pub pss: u64,
     /// Part of `rss` that is not backed by a file.
     pub anonymous: u64,
@@ -49,11 +49,11 @@ pub struct Memory {
     pub file: u64,
 }
 
-/// Runs a program to completion, and returns its standard output. If it fails, the error contains its
-/// standard error.
+/// Runs a program to completion, and returns its standard output. If the program fails, the error contains
+/// its standard error.
 pub fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().display().to_string();
-    let output = command.output().with_context(|| format!("{name} cannot be run"))?;
+    let output = command.output().with_context(|| format!("cannot run {name}"))?;
     ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?)
 }
@@ -105,7 +105,7 @@ pub fn memory_usage(root: u32) -> Result<Memory> {
     let mut rollups = String::new();
     for process in process_tree(root) {
         let path = format!("/proc/{process}/smaps_rollup");
-        rollups += &fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
+        rollups += &fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     }
     Ok(parse_memory(&rollups))
 }

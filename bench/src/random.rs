@@ -28,7 +28,7 @@ impl Random {
         ((self.share() * count as f64) as usize).min(count - 1)
     }
 
-    /// A random number with an exponential distribution: the interval between independent arrivals.
+    /// A random number with an exponential distribution, like the intervals between independent arrivals.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * self.share().ln()
     }

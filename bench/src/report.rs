@@ -21,10 +21,10 @@ const CONCLUSION: &str = include_str!("report/conclusion.md");
 const PLOTS: &str = "docs/performance";
 pub const FIGURES: &str = "docs/performance/figures.json";
 
-/// Columns that a measurement stores and prints, but that the document omits.
+/// Columns that are stored and printed to the terminal, but omitted from the document.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
-/// Adds the latest figures of each suite, and writes the document.
+/// Adds the latest figures of each suite to the stored ones, and writes the document.
 pub fn write(bench: &Bench) -> Result<()> {
     let mut figures: Figures = figures::read(Path::new(FIGURES))?;
     let order: Vec<&str> = ALL.iter().map(|suite| suite.name).collect();
@@ -43,7 +43,7 @@ pub fn write(bench: &Bench) -> Result<()> {
     for target in all_targets(&figures).filter(|target| !target.is_met()) {
         let [measured, threshold] =
             [target.measured, target.threshold].map(|value| target.unit.format(value));
-        bench.log(&format!("target missed: {}: {measured} ({threshold})", target.name));
+        bench.log(&format!("target missed: {}: measured {measured}, target {threshold}", target.name));
     }
     bench.log("wrote docs/performance.md");
     Ok(())
@@ -52,11 +52,11 @@ pub fn write(bench: &Bench) -> Result<()> {
 /// Fails if the document or a plot differs from the stored figures.
 pub fn check(bench: &Bench) -> Result<()> {
     let figures: Figures = figures::read(Path::new(FIGURES))?;
-    ensure!(!figures.sections.is_empty(), "{FIGURES} has no figures");
+    ensure!(!figures.sections.is_empty(), "{FIGURES} contains no figures");
     let files = compose_document(&figures)?;
     for (name, text) in &files {
         let stored = fs::read_to_string(Path::new("docs").join(name));
-        let stored = stored.with_context(|| format!("docs/{name} cannot be read"))?;
+        let stored = stored.with_context(|| format!("cannot read docs/{name}"))?;
         ensure!(stored == *text, "docs/{name} does not match its figures: run scripts/bench report");
     }
     for entry in fs::read_dir(PLOTS)? {
@@ -108,7 +108,7 @@ fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
     Ok(())
 }
 
-/// Writes a table for each machine and set of programs.
+/// Writes a table for each combination of machine and program versions.
 fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n## Machine and versions\n");
     let mut machines: Vec<&[(String, String)]> = Vec::new();
@@ -150,7 +150,7 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
     let Suite { title, about, .. } = ALL
         .iter()
         .find(|suite| suite.name == section.suite)
-        .with_context(|| format!("there is no suite {}", section.suite))?;
+        .with_context(|| format!("unknown suite {}", section.suite))?;
     writeln!(text, "\n## {title}\n\n{about}")?;
     writeln!(text, "- measured: {}, `scripts/bench {}`", section.measured, section.suite)?;
     for (name, value) in &section.conditions {

@@ -56,8 +56,8 @@ impl From<Spread> for [f64; 3] {
     }
 }
 
-/// The smallest value in `sorted` that at least a `share` of the values, such as 0.99, do not exceed. Panics
-/// if `sorted` is empty.
+/// A percentile of `sorted` by the nearest-rank method. `share` is 0.99 for the 99th percentile. Panics if
+/// `sorted` is empty.
 pub fn percentile<T: Copy>(sorted: &[T], share: f64) -> T {
     let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize;
     sorted[rank.min(sorted.len()) - 1]
@@ -86,10 +86,11 @@ pub fn find<'a>(servers: &'a [Rounds], label: &str) -> Result<&'a Rounds> {
     servers.iter().find(|rounds| rounds.label == label).with_context(|| format!("{label} was not measured"))
 }
 
-/// At this CPU utilisation or above, the load generator may limit the server.
+/// CPU utilisation from which the load generator may be the bottleneck.
 const SATURATED: f64 = 0.97;
 
-/// Below this CPU utilisation of server and generator, other programs must have used their cores.
+/// If both the server and the load generator stay below this CPU utilisation, other programs must have used
+/// their cores.
 const UNDISTURBED: f64 = 0.9;
 
 type Figure = fn(&Sample) -> f64;
@@ -128,8 +129,8 @@ impl Rounds {
     }
 }
 
-/// The ratio between two servers on one core: in requests per second if both were at their limit, otherwise
-/// in requests per second of CPU time. The second value names the measure.
+/// The ratio of `one` to `other`, both on one core: in requests per second if both were at their limit,
+/// otherwise in requests per second of CPU time. The second value names the measure.
 pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
     if [one, other].iter().any(|rounds| rounds.is_limited_by_the_generator() || rounds.were_disturbed()) {
         (Spread::of_ratios(&one.capacities(), &other.capacities()), "requests per CPU time")
@@ -139,7 +140,7 @@ pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
 }
 
 /// A table of each server's figures. If `reference` is one of the servers, the table includes the ratios to
-/// it, by requests per second and by requests per CPU time.
+/// it, in requests per second and in requests per CPU time.
 pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference: &str) -> Table {
     let figures: [(&str, Unit, Figure); 7] = [
         ("requests/s", Unit::Count, Sample::rate),

@@ -1,4 +1,4 @@
-//! Form submissions of visitors, each with a different address and message.
+//! Form submissions from visitors, each with a different e-mail address and message.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,8 +7,8 @@ use crate::http::Response;
 use crate::load::Script;
 use crate::random::Random;
 
-/// The headers that a browser sends when a script submits a form. Together with `X-Forwarded-For` and
-/// `Content-Length`, there are ten.
+/// The headers that a browser sends when a script submits a form: ten in total, including `X-Forwarded-For`
+/// and `Content-Length`, which are added to each request.
 const HEAD: &str = "Host: www.example.com\r\n\
     Connection: keep-alive\r\n\
     User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) \
@@ -19,7 +19,7 @@ const HEAD: &str = "Host: www.example.com\r\n\
     Sec-Fetch-Site: same-origin\r\n\
     Sec-Fetch-Mode: cors\r\n";
 
-/// Words of messages. None of them raises the screening score.
+/// Words for the messages. None of them raises the screening score.
 const WORDS: &str = "about after again agents response before between both build change checks colleagues company could \
     data day deploy developers different during each engineers evaluate every first from have hosted how \
     integration keep know laptops later like many meeting month need next office other our people plan \
@@ -59,7 +59,7 @@ pub fn fixed_request(form: Form) -> Vec<u8> {
 pub struct Visitors<'a> {
     form: Form,
     expected: &'a Response,
-    /// Number of acknowledged submissions of all threads.
+    /// Number of acknowledged submissions, over all threads.
     acknowledged: &'a AtomicU64,
     random: Random,
     words: Vec<&'static str>,
@@ -70,7 +70,8 @@ pub struct Visitors<'a> {
 }
 
 impl<'a> Visitors<'a> {
-    /// The visitors of a thread. `round` and the number of the thread's `first` connection make them unique.
+    /// The visitors of a thread. `round` and `first`, the index of the thread's first connection, make their
+    /// numbers unique.
     pub fn new(
         form: Form,
         expected: &'a Response,

@@ -45,7 +45,7 @@ pub const ALL: &[Suite] = &[
 ];
 
 impl Section {
-    /// Records the rounds of a server for `target/bench/`.
+    /// Records the rounds of a server for the file with the results of all rounds.
     pub fn record(&mut self, case: &str, server: &str, samples: &[impl Serialize]) -> Result<()> {
         for sample in samples {
             self.raw.push(json!({ "case": case, "server": server, "result": serde_json::to_value(sample)? }));

@@ -128,7 +128,7 @@ fn draw_legend(svg: &mut String, lines: &[Line], left: f64) {
     }
 }
 
-/// The position of a value, which can be zero, on a logarithmic axis.
+/// The position on a logarithmic axis of a value that can be zero.
 fn ordinate(x: f64) -> f64 {
     (x + 1.0).log10()
 }
@@ -137,7 +137,7 @@ fn nonzero(width: f64) -> f64 {
     if width <= 0.0 { 1.0 } else { width }
 }
 
-/// The CSS class for a server's colour, which is the same in each plot.
+/// The CSS class for the colour of a server or a line. A server has the same colour in every plot.
 fn colour_class(label: &str, place: usize) -> &'static str {
     match label {
         "frontdesk" => "c0",
@@ -156,7 +156,7 @@ fn powers_of_ten(least: f64, most: f64) -> Vec<f64> {
     (from..=to.max(from + 1)).map(|power| 10_f64.powi(power)).collect()
 }
 
-/// About five round steps from zero to above `most`.
+/// Axis ticks in five steps of a round size, from zero to at least `most`.
 fn round_steps(most: f64) -> Vec<f64> {
     let power = 10_f64.powf((most / 5.0).log10().floor());
     let factor =

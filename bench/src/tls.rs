@@ -1,7 +1,8 @@
 //! A TLS 1.3 client that measures full handshakes: it connects, requests one page, and closes the connection.
 //!
-//! All servers use X25519, AES-128-GCM, an ECDSA certificate on P-256, and no resumption. The client compares
-//! the certificate instead of verifying signatures, so that it needs less CPU time than the server.
+//! All servers use X25519, AES-128-GCM and an ECDSA certificate on P-256, without resumption. Instead of
+//! verifying signatures, the client compares the certificate with the expected one, so that it needs less CPU
+//! time than the server.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -61,7 +62,7 @@ impl ServerCertVerifier for PinnedCertificate {
         if *end_entity == self.0 {
             Ok(ServerCertVerified::assertion())
         } else {
-            Err(rustls::Error::General("another certificate".into()))
+            Err(rustls::Error::General("unexpected certificate".into()))
         }
     }
 
@@ -94,7 +95,7 @@ pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256];
     provider.kx_groups = vec![aws_lc_rs::kx_group::X25519];
     let certificate = CertificateDer::from_pem_file(&identity.certificate)
-        .map_err(|error| anyhow!("the certificate cannot be read: {error}"))?;
+        .map_err(|error| anyhow!("cannot read the certificate: {error}"))?;
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
@@ -115,7 +116,7 @@ pub fn send(
 ) -> Result<Response> {
     let stream = connect_from(source, address)?;
     stream.set_nonblocking(false)?;
-    let name = ServerName::try_from("www.example.com").context("a valid name")?;
+    let name = ServerName::try_from("www.example.com").context("invalid server name")?;
     let mut tls = StreamOwned::new(ClientConnection::new(config.clone(), name)?, stream);
     tls.write_all(request)?;
     let response = http::read_response(&mut tls)?;
@@ -138,7 +139,7 @@ pub fn measure_handshakes(
         let began = Instant::now();
         let response = send(config, number % 8, address, request)?;
         if response.status != expected.status || response.body != expected.body {
-            bail!("wrong response over TLS");
+            bail!("the response over TLS differs from the expected one");
         }
         let now = Instant::now();
         if recorder.is_over(now) {

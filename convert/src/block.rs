@@ -23,7 +23,7 @@ pub(super) enum Block {
     List(List),
     Table(MarkdownTable),
     Rule,
-    /// Lines of HTML that GitHub Flavored Markdown keeps.
+    /// Lines of raw HTML, which Markdown passes through.
     Html(String),
     Footnote {
         label: String,
@@ -42,7 +42,7 @@ pub(super) struct List {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
-    /// Whether the checkbox of a task is checked; `None` if the item is not a task.
+    /// Whether the task's checkbox is checked; `None` if the item is not a task.
     pub(super) checked: Option<bool>,
     pub(super) blocks: Vec<Block>,
 }

@@ -15,7 +15,7 @@ use url::Url;
 /// Converts the tree of one page. The parser limits the depth of the tree, which bounds the recursion here.
 pub(super) struct Converter<'a> {
     dom: &'a Dom,
-    /// The base URL of relative links.
+    /// The base URL for relative links.
     base: Option<Url>,
     /// For each node, whether it contains block elements.
     has_blocks: Vec<bool>,
@@ -112,7 +112,7 @@ impl<'a> Converter<'a> {
         out.extend(inline.finish().into_iter().map(math::paragraph_or_formula));
     }
 
-    /// Appends the blocks for a block element. Elements that are not shown have no blocks.
+    /// Appends the blocks for a block element. Elements that are not displayed produce no blocks.
     fn append_block(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         if code::is_code_block(dom, id) {
@@ -125,7 +125,7 @@ impl<'a> Converter<'a> {
         if let Some(notice) = notices::find_notice(dom, id) {
             let mut blocks = Vec::new();
             self.append_blocks_of(dom.children(id).filter(|c| Some(*c) != notice.title_node), &mut blocks);
-            // The title may be nested deeper than the children.
+            // The filter above removes only a direct child. Remove a title that is nested deeper.
             let word = notice.title_node.map(|t| dom.collapsed_text(t)).unwrap_or_default();
             if matches!(blocks.first(), Some(Block::Paragraph(text)) if *text == word) {
                 blocks.remove(0);
@@ -172,7 +172,8 @@ impl<'a> Converter<'a> {
     fn append_heading(&self, id: NodeId, out: &mut Vec<Block>) {
         let level = self.dom.tag(id).heading_level().unwrap_or(6);
         let mut inline = Inline::default();
-        // mdBook and others link the whole heading to itself.
+        // mdBook and others wrap the whole text of a heading in a link to the heading. Convert only the
+        // content of that link.
         let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, id));
         for child in self.dom.children(own.unwrap_or(id)) {
             if !notices::is_permalink(self.dom, child, id) {
@@ -273,7 +274,7 @@ impl<'a> Converter<'a> {
         out.push(Block::Html("</details>".to_owned()));
     }
 
-    /// Appends the blocks inside an `<a>`. The first heading becomes the link, or else the first paragraph.
+    /// Appends the blocks inside an `<a>`. The first heading, or else the first paragraph, becomes the link.
     fn append_linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut blocks = Vec::new();
         self.append_children(id, &mut blocks);
@@ -433,12 +434,13 @@ fn shortest_code_fence(text: &str) -> usize {
     if text.contains('`') { longest_run(text, '`') + 1 } else { 1 }
 }
 
-/// Whether an element converts to blocks of its own.
+/// Whether an element is converted to blocks instead of inline Markdown.
 fn is_block_element(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id).is_block() || matches!(dom.tag(id), Tag::Div | Tag::Code) && code::is_code_block(dom, id)
 }
 
-/// Whether the converter drops elements of this kind with their content: form controls, drawings, scripts.
+/// Whether the converter drops elements of this kind along with their content: form controls, drawings,
+/// scripts.
 #[rustfmt::skip]
 fn is_without_text(tag: Tag) -> bool {
     use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};
@@ -452,7 +454,7 @@ fn is_plain_weight(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether a space must separate an element from the one before it, because the layout separates them
-/// although there is no white space between them.
+/// although the HTML has no white space between them.
 fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let is_item =
         |id: NodeId| matches!(dom.tag(id), Tag::Span | Tag::A | Tag::Time | Tag::Small | Tag::Label);

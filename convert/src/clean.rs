@@ -3,7 +3,7 @@
 use super::dom::{DOCUMENT, Dom, NodeId, Tag};
 use url::Url;
 
-/// The base URL of relative links: the page's `<base>`, or else its address.
+/// The base URL for relative links: that of the page's `<base>`, or else the page's own address.
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
@@ -81,7 +81,7 @@ fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
 }
 
 /// Removes elements that the page hides. If hidden elements contain nearly all of the text, keeps the large
-/// ones, because a script shows them later.
+/// ones, because a script probably shows them later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     remove(dom, root, |dom, id| is_permalink_symbol(dom, id) || is_language_label(dom, id));
     let hidden = dom.outermost(root, |id| is_hidden(dom, id));
@@ -104,14 +104,14 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Whether an element is a link to its own place on the page, such as the `¶` after a term.
+/// Whether an element is a symbol that links to a fragment of the page, such as the `¶` after a term.
 fn is_permalink_symbol(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::A
         && dom.attribute(id, "href").is_some_and(|href| href.starts_with('#'))
         && matches!(dom.collapsed_text(id).as_str(), "¶" | "#" | "§" | "🔗")
 }
 
-/// Whether an element shows the language of the code block beside it, as VitePress does.
+/// Whether an element is the label that names the language of the code block beside it, as in VitePress.
 fn is_language_label(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Span
         && dom.has_class(id, "lang")
@@ -127,7 +127,7 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
             || dom
                 .parent(id)
                 .is_some_and(|p| dom.has_class(p, "blocks") || dom.has_class(p, "tabbed-content"))
-            // Of a callout that visitors can open.
+            // The content of a collapsed callout, which visitors can expand.
             || dom.has_class(id, "callout-content")
     };
     for attribute in &element.attributes {
@@ -166,7 +166,7 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
                         | "is-hidden"
                         | "hidden"
                 ) && !(matches!(c, "hidden" | "d-none") && is_shown_on_wide_screens(value))
-                    // Tailwind: hidden unless a condition holds.
+                    // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
                     || c.starts_with("not-") && c.ends_with(":hidden")
                     || c == "ltx_note_outer" && is_footnote_mark(dom, id)
             }),
@@ -184,12 +184,13 @@ fn is_footnote_mark(dom: &Dom, id: NodeId) -> bool {
     dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
 }
 
-/// Whether the element contains a formula's MathML, which pages hide while they show an image or a web font.
+/// Whether the element contains a formula's MathML. Pages that show the formula as an image or in a web font
+/// hide the MathML.
 fn holds_formula(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Math || dom.child_elements(id).any(|c| dom.tag(c) == Tag::Math)
 }
 
-/// Whether utility classes of Tailwind or Bootstrap show an otherwise hidden element on wide screens.
+/// Whether Tailwind or Bootstrap utility classes show an otherwise hidden element on wide screens.
 fn is_shown_on_wide_screens(classes: &str) -> bool {
     classes.split_ascii_whitespace().any(|c| {
         let tailwind = c.split_once(':').is_some_and(|(at, display)| {

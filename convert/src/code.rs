@@ -62,14 +62,14 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
         })
 }
 
-/// The text of a code block, without line numbers and buttons. Highlighters add blank lines around the code,
-/// so they are removed unless the code is plain text.
+/// The text of a code block, without line numbers and buttons. Removes the blank lines that highlighters add
+/// around the code, unless the block is a plain `<pre><code>`.
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // CodeMirror wraps the code in a frame with a title. Read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
     let root = editor.unwrap_or(root);
     let mut text = String::new();
-    // The open line elements, and whether a line has ended without a line break.
+    // The open elements that contain one line each, and whether the previous line still needs a line break.
     let mut lines: Vec<NodeId> = Vec::new();
     let mut is_owed = false;
     let mut next = dom.following(root, root, false);
@@ -121,7 +121,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     if dom.tag(root) == Tag::Pre { text.to_owned() } else { text.trim().to_owned() }
 }
 
-/// Whether the element is `<pre><code>` around text alone.
+/// Whether the element is a `<pre><code>` that contains only text.
 fn is_plain(dom: &Dom, root: NodeId) -> bool {
     let mut elements = dom.descendants(root).filter(|&id| id != root && dom.element(id).is_some());
     dom.tag(root) == Tag::Pre
@@ -134,7 +134,7 @@ fn is_code_line(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Tr | Tag::Li | Tag::P => true,
         Tag::Div => {
-            // A cell beside a line number is part of its row.
+            // A cell beside a line number is part of its row, not a line of its own.
             let is_row = |p: NodeId| {
                 dom.classes(p).any(|c| c == "flex-row" || c == "ec-line") || dom.tag(p) == Tag::Tr
             };
@@ -190,7 +190,7 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     String::new()
 }
 
-/// The language that the attributes or classes of one element name.
+/// The language named by the attributes or classes of one element.
 fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     let named = dom.first_attribute(id, &["data-language", "data-lang", "data-code-lang", "language"]);
     let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
@@ -224,7 +224,8 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     })
 }
 
-/// Converts the name of a language to its form after a code fence; `None` for plain text and invalid names.
+/// Converts the name of a language to the form that follows a code fence; `None` for plain text and invalid
+/// names.
 fn normalize_language(name: &str) -> Option<String> {
     let name = name.trim().trim_end_matches(';').to_ascii_lowercase();
     let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.'));

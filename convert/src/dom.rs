@@ -6,7 +6,7 @@ use html5ever::{Attribute, QualName};
 /// Index of a node in its [`Dom`].
 pub(super) type NodeId = u32;
 
-/// Marks a missing parent, sibling or child.
+/// Stands for a missing parent, sibling or child.
 pub(super) const NONE: NodeId = NodeId::MAX;
 
 /// The document node.
@@ -161,7 +161,7 @@ impl Dom {
         element.attributes.iter().find(|a| &*a.name.local == name).map(|a| &*a.value)
     }
 
-    /// The value of the first of `names` that is more than white space, trimmed.
+    /// The trimmed value of the first attribute in `names` that has a value other than white space.
     pub(super) fn first_attribute(&self, id: NodeId, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.attribute(id, name).map(str::trim).filter(|v| !v.is_empty()))
     }
@@ -178,7 +178,7 @@ impl Dom {
         self.classes(id).any(|c| c == class)
     }
 
-    /// The innermost of the node and its ancestors that has one of the tags.
+    /// The node itself or its nearest ancestor with one of the tags.
     pub(super) fn closest(&self, id: NodeId, tags: &[Tag]) -> Option<NodeId> {
         self.ancestors(id).find(|&a| tags.contains(&self.tag(a)))
     }
@@ -212,7 +212,8 @@ impl Dom {
             .find(|&n| self.element(n).is_some())
     }
 
-    /// The node after `id` in document order inside `root`; `skip` passes over the descendants of `id`.
+    /// The node after `id` in document order inside `root`. If `skip` is true, passes over the descendants of
+    /// `id`.
     pub(super) fn following(&self, id: NodeId, root: NodeId, skip: bool) -> Option<NodeId> {
         let node = self.node(id);
         if !skip && node.first != NONE {

@@ -1,17 +1,17 @@
-//! The code inside a page, for which its content security policy needs hashes.
+//! Collects the inline code of a page, for which its content security policy needs hashes.
 
 use std::collections::BTreeSet;
 
 use super::dom::{DOCUMENT, Dom, Tag};
 
-/// The code that a page contains, each piece once, in the order of the text.
+/// The inline code of a page. Each distinct piece is listed once, in sorted order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Embedded {
-    /// The texts of `<script>` elements that browsers run or apply.
+    /// The contents of inline `<script>` elements, except those that are only data.
     pub scripts: BTreeSet<String>,
     /// The values of event handler attributes such as `onclick`.
     pub handlers: BTreeSet<String>,
-    /// The texts of `<style>` elements.
+    /// The contents of `<style>` elements.
     pub styles: BTreeSet<String>,
     pub has_style_attributes: bool,
     /// Whether a `<meta>` element declares a content security policy.
@@ -19,7 +19,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Collects the code of a page from which nothing has been removed.
+    /// Collects the code of a page. Call this before anything is removed from the tree.
     pub(super) fn read(dom: &Dom) -> Self {
         let mut found = Self::default();
         for id in dom.descendants(DOCUMENT) {

@@ -1,12 +1,12 @@
-//! Finds footnotes. A short link refers to each note, and the note usually links back.
+//! Recognizes footnotes, usually by the short link that refers to each note and by the link back.
 
 use super::dom::{Dom, NodeId, Tag};
 use std::collections::HashMap;
 
-/// The footnotes of a page, whose notes have been removed from the tree.
+/// The footnotes of a page. The notes have been detached from the tree.
 #[derive(Default)]
 pub(super) struct Footnotes {
-    /// The label of each reference, by the link or the element around the link.
+    /// Maps each reference (a link, or the element around the link) to its label.
     pub(super) references: HashMap<NodeId, String>,
     pub(super) definitions: Vec<Definition>,
 }
@@ -71,7 +71,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         remove_number(dom, *note, label);
     }
     make_labels_unique(&order, &mut labels, &mut footnotes);
-    // Nodes are created in document order, except for misnested tags.
+    // Put the notes in document order: nodes are created in this order, except for misnested tags.
     order.sort_unstable();
     for note in order {
         let label = labels.remove(&note).unwrap_or_default();
@@ -104,8 +104,9 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     footnotes
 }
 
-/// Adds footnotes without links: superscript numbers in the text, and a paragraph or list item that begins
-/// with each number, also superscript, or after the last rule of the page.
+/// Adds footnotes without links. A reference is a superscript number in the text. Its note is a block that
+/// begins with the same superscript number, a paragraph after the last rule that begins with the number, or
+/// an element with an id such as `fn1`.
 fn add_unlinked_footnotes(
     dom: &Dom,
     root: NodeId,
@@ -178,7 +179,8 @@ fn remove_side_notes(dom: &mut Dom, root: NodeId) {
     });
 }
 
-/// Indexes elements by the fragments that refer to them: ids, names of links, and links back to references.
+/// Indexes elements by `id`, and links by `name`. Also indexes each link back to a reference, by [`BACK`] and
+/// its fragment without `ref`.
 fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
     let mut ids = HashMap::new();
     for id in dom.descendants(super::dom::DOCUMENT) {
@@ -197,8 +199,8 @@ fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
 }
 
 /// The element that a reference links to. Notes from Word and some other programs have no id, so they are
-/// found by their link back, whose fragment is that of the reference with `ref` inserted. References from
-/// Wikidot have no fragment, but their script names the note.
+/// found by their link back, whose fragment is the reference's fragment with `ref` inserted. References from
+/// Wikidot have no fragment, but their `onclick` script names the note.
 fn reference_target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> Option<NodeId> {
     let script = || {
         let call = dom.attribute(link, "onclick")?.split_once("scrollToReference('")?.1;
@@ -208,17 +210,19 @@ fn reference_target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> O
     ids.get(fragment).or_else(|| ids.get(&format!("{BACK}{fragment}"))).copied()
 }
 
-/// Prefix of the keys in [`index_ids`] that stand for links back to references.
+/// Prefix of the keys under which [`index_ids`] stores links back to references.
 const BACK: &str = "\u{1}";
 
 /// The fragment in the address of a link; `None` if it is empty or missing, or if the address is a script.
 fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
     let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
-    // The address before the fragment may repeat that of the page. Fragments of other pages match no id.
+    // Do not compare the address before the fragment: it may be the page's own, and a fragment of another
+    // page normally matches no id here.
     (!fragment.is_empty() && (page.is_empty() || !page.ends_with(".js"))).then_some(fragment)
 }
 
-/// The number or mark of a reference, at most four characters long, without brackets around it.
+/// The number or symbol of a reference, without the brackets around it. `None` if it is longer than four
+/// characters.
 fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     let text = dom.collapsed_text(link);
     let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
@@ -393,15 +397,16 @@ fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     trim_note_start(dom, note);
 }
 
-/// The text after a number and punctuation; `None` if it does not begin with them.
+/// The rest of `text` after a leading number and punctuation; `None` if `text` does not begin with these.
 fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
     text.strip_prefix('[').unwrap_or(text).strip_prefix(number)?.strip_prefix(['.', ')', ']', ':'])
 }
 
-/// The blocks after the first paragraph of a note, up to the next note or heading. Empty outside of a section
-/// of notes.
+/// The blocks that continue a note after its first paragraph, up to the next note or heading. Empty outside a
+/// section of notes.
 fn continuation(dom: &Dom, note: NodeId, labels: &HashMap<NodeId, String>) -> Vec<NodeId> {
-    // The notes before this one are detached.
+    // The notes before this one have been detached, so the previous element is the one above the section's
+    // notes.
     let is_section = match dom.previous_element(note) {
         Some(previous) => dom.tag(previous) == Tag::Hr || is_title_of_notes(&dom.collapsed_text(previous)),
         None => dom.parent(note).is_some_and(|p| {
@@ -416,7 +421,7 @@ fn continuation(dom: &Dom, note: NodeId, labels: &HashMap<NodeId, String>) -> Ve
         .collect()
 }
 
-/// Removes the punctuation that followed a removed number from the beginning of a note.
+/// Removes the punctuation that is left at the beginning of a note when its number has been removed.
 fn trim_note_start(dom: &mut Dom, note: NodeId) {
     let Some(first) = first_text(dom, note) else { return };
     if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data {
@@ -427,8 +432,8 @@ fn trim_note_start(dom: &mut Dom, note: NodeId) {
     }
 }
 
-/// Removes a list or section of notes if it is empty, with its rule and heading, and then its parents if they
-/// are empty.
+/// Removes a list or section of notes if it is now empty, along with the rule or heading above it. Then does
+/// the same with each parent that is empty.
 fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
     let mut id = container;
     loop {
@@ -452,7 +457,7 @@ fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
     }
 }
 
-/// Whether a text is the title of a section of notes.
+/// Whether `text` is the title of a section of notes, such as "References".
 fn is_title_of_notes(text: &str) -> bool {
     let text = text.trim().trim_end_matches(':').to_lowercase();
     matches!(&*text, "footnotes" | "notes" | "references" | "endnotes" | "footnote" | "citations")

@@ -33,9 +33,9 @@ enum Open {
     Emphasis(Emphasis),
     /// A link, with the Markdown that follows its text: `](…)`.
     Link(String),
-    /// An element that GitHub Flavored Markdown keeps as HTML.
+    /// An element that is written as an HTML tag.
     Tag(&'static str),
-    /// An element without effect, such as emphasis inside emphasis.
+    /// An element that writes nothing, such as a link inside a link.
     Nothing,
 }
 
@@ -56,10 +56,10 @@ pub(super) struct Inline {
     text: String,
     has_space: bool,
     stack: Vec<Open>,
-    /// Number of elements in `stack`, from the bottom, whose beginning is written. The others wait for
-    /// content.
+    /// Number of elements, from the bottom of `stack`, whose opening syntax has been written. The others are
+    /// written once they have content.
     written: usize,
-    /// Indexes in `marks` of the opening marks of emphasis that is written and still open.
+    /// Indexes in `marks` of the start marks of emphasis that is still open.
     starts: Vec<usize>,
     marks: Vec<Mark>,
     /// Whether the text is for a table cell, in which `|` needs a backslash.
@@ -72,7 +72,7 @@ impl Inline {
         Self { is_cell: true, ..Self::default() }
     }
 
-    /// Inline Markdown for plain text.
+    /// Converts plain text to inline Markdown.
     pub(super) fn of_text(text: &str) -> Self {
         let mut inline = Self::default();
         inline.add_text(text);
@@ -84,8 +84,8 @@ impl Inline {
         self.stack.iter().any(|o| matches!(o, Open::Link(_)))
     }
 
-    /// Opens emphasis. Inside emphasis of the same kind, the element has no effect, or becomes a tag if
-    /// `is_exact`.
+    /// Opens emphasis. Inside emphasis of the same kind, it is written as an HTML tag if `is_exact`, and
+    /// otherwise ignored.
     pub(super) fn open_emphasis(&mut self, emphasis: Emphasis, is_exact: bool) {
         let open = Open::Emphasis(emphasis);
         let is_nested = self.stack.contains(&open);
@@ -97,13 +97,13 @@ impl Inline {
     }
 
     /// Opens a link. [`Inline::close`] ends it by writing `destination`, which has the form `](…)`. A link
-    /// inside a link has no effect.
+    /// inside a link is ignored.
     pub(super) fn open_link(&mut self, destination: String) {
         let open = if self.is_in_link() { Open::Nothing } else { Open::Link(destination) };
         self.stack.push(open);
     }
 
-    /// Opens an HTML element. Inside an element of the same kind, the element has no effect.
+    /// Opens an HTML element. An element inside another of the same kind is ignored.
     pub(super) fn open_tag(&mut self, tag: &'static str) {
         let open = Open::Tag(tag);
         let open = if self.stack.contains(&open) { Open::Nothing } else { open };
@@ -118,7 +118,7 @@ impl Inline {
         self.stack.pop();
     }
 
-    /// Writes the end of the innermost element whose beginning is written.
+    /// Writes the closing syntax of the innermost element whose opening syntax has been written.
     fn write_closing(&mut self) {
         self.written -= 1;
         match &self.stack[self.written] {
@@ -146,7 +146,8 @@ impl Inline {
         }
     }
 
-    /// Writes the pending space and the beginnings of open elements. Called before content is added.
+    /// Writes the pending space and the opening syntax of open elements that still lack it. Called before
+    /// content is added.
     fn write_pending(&mut self) {
         if std::mem::take(&mut self.has_space) && !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push(' ');
@@ -173,7 +174,7 @@ impl Inline {
         let adjacent = self.marks.last().filter(|m| !m.is_start && m.position == position && !m.is_dropped);
         if let Some(end) = adjacent {
             if end.emphasis == emphasis {
-                // `**a****b**` would not be parsed as emphasis, so continue the previous emphasis.
+                // CommonMark would not parse `**a****b**` as intended, so continue the previous emphasis.
                 self.starts.push(end.other);
                 self.marks.pop();
                 return;
@@ -218,7 +219,7 @@ impl Inline {
         self.text.push('\n');
     }
 
-    /// Separates blocks in inline text: by a line break in a cell, elsewhere by a space.
+    /// Separates blocks in inline text: with a line break in a table cell, and with a space elsewhere.
     pub(super) fn add_block_boundary(&mut self) {
         if !self.is_cell {
             self.has_space = true;
@@ -312,7 +313,7 @@ fn is_html_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
-/// Whether the `[` at the start of `text` may begin a link, an image, a task or a footnote.
+/// Whether the `[` at the start of `text` may begin a link, an image, a task's checkbox or a footnote.
 fn may_be_link(text: &str) -> bool {
     if text.starts_with("[^") || text.starts_with("[ ]") || text.starts_with("[x]") {
         return true;
@@ -336,7 +337,7 @@ fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace())
 }
 
-/// Inserts emphasis delimiters into a text, or tags where CommonMark would not recognize a delimiter.
+/// Inserts emphasis delimiters into `text`, or tags where CommonMark would not recognize a delimiter.
 fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
     for i in 0..marks.len() {
         let mark = &marks[i];

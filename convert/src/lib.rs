@@ -26,7 +26,7 @@ pub use select::Selector;
 use std::collections::HashSet;
 pub use url::Url;
 
-/// How to convert a page.
+/// Options for converting a page.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The address of the page, used to make its links absolute.
@@ -34,10 +34,10 @@ pub struct Options {
     /// Selects the elements that contain the main content. If this is `None` or matches nothing, the content
     /// is detected.
     pub main: Option<Selector>,
-    /// Elements to leave out.
+    /// Selects the elements to leave out.
     pub exclude: Option<Selector>,
-    /// Hashes (from [`Converted::block_hashes`]) of blocks that repeat across the pages of a site. They are
-    /// left out, except for headings and code before other content.
+    /// Hashes (from [`Converted::block_hashes`]) of blocks that repeat across the pages of a site. These
+    /// blocks are left out, except for headings and code before other content.
     pub boilerplate: HashSet<u64>,
 }
 
@@ -45,7 +45,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
     pub metadata: Metadata,
-    /// The code in the page.
+    /// The inline code of the page, before anything was removed.
     pub embedded: Embedded,
     /// The Markdown without front matter.
     pub markdown: String,
@@ -78,11 +78,11 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|e| format!("not an absolute URL: {text}: {e}"))
 }
 
-/// The output is at most this many times as long as the input, plus [`MIN_OUTPUT`].
+/// The writer stops once the output is longer than this many times the input plus [`MIN_OUTPUT`] bytes.
 const MAX_EXPANSION: usize = 4;
 const MIN_OUTPUT: usize = 64 * 1024;
 
-/// Converts a page, in time and memory proportional to its length.
+/// Converts a page in time and memory proportional to the length of the page.
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());
@@ -156,7 +156,7 @@ fn remove_boilerplate(blocks: &mut Vec<Block>, hashes: &mut Vec<u64>, repeated: 
 }
 
 /// Whether the HTML is a fragment: its first 4096 bytes contain no tag of a whole page, such as `<html>`. All
-/// of a fragment is content.
+/// of a fragment counts as content.
 fn is_fragment(html: &str) -> bool {
     let start = &html.as_bytes()[..html.len().min(4096)];
     let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));
@@ -170,7 +170,7 @@ fn block_hash(block: &Block) -> u64 {
 }
 
 /// Tidies the blocks of a page: keeps at most one first-level heading, and removes bylines, labels of page
-/// controls, rules at the start and the end, and headings at the end without text.
+/// controls, rules at the start and the end, and headings at the end that no text follows.
 fn tidy_blocks(blocks: &mut Vec<Block>, author: Option<&str>) {
     let mut is_first = true;
     for block in blocks.iter_mut() {

@@ -31,7 +31,7 @@ pub(super) fn isolate_content(dom: &mut Dom) -> NodeId {
         dom.descendants(body).filter(|&id| dom.has_attribute(id, "data-pagefind-body")).collect();
     if !marked.is_empty() {
         let root = move_to_one_element(dom, &marked);
-        // Pagefind does not index these either.
+        // Pagefind does not index these elements either.
         clean::remove(dom, root, |dom, id| {
             matches!(dom.tag(id), Tag::Nav | Tag::Form) || is_page_footer(dom, id)
         });
@@ -76,7 +76,7 @@ impl Measure {
     }
 }
 
-/// Measures `root` and all nodes below it. The result is indexed by node.
+/// Measures `root` and all nodes below it. The result is indexed by [`NodeId`].
 fn measure_elements(dom: &Dom, root: NodeId) -> Vec<Measure> {
     let mut measures = vec![Measure::default(); dom.nodes.len()];
     let order: Vec<NodeId> = std::iter::once(root).chain(dom.descendants(root)).collect();
@@ -133,11 +133,12 @@ fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId) {
     }
 }
 
-/// Text around an element that is dropped as too short to be content: the rest of a long `<main>` may be an
-/// introduction to a list. In bytes, and prose counts four times.
+/// When the content is narrowed from `<main>` or `<article>` to a child element, the text outside the child
+/// is dropped only if it is shorter than this, in bytes, with prose counted four times. Longer text may be
+/// content, such as the introduction to a list.
 const MAX_LOSS: usize = 2000;
 
-/// Chooses the element that contains the content: one with a class of a known generator, `<main>`,
+/// Chooses the element that contains the content: one that a known generator marks as content, `<main>`,
 /// `<article>`, or the innermost element with nearly all of the text.
 fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId {
     let total = measures[body as usize];
@@ -177,7 +178,7 @@ fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId 
     }
 }
 
-/// Whether the element has a class or an `itemprop` that known generators and themes give to the content.
+/// Whether the element has a class or an `itemprop` that known generators and themes use for the content.
 fn has_known_content_name(dom: &Dom, id: NodeId) -> bool {
     let is_class = |c: &str| {
         matches!(
@@ -211,8 +212,8 @@ fn has_known_content_name(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "itemprop") == Some("articleBody") || dom.classes(id).any(is_class)
 }
 
-/// Removes tables of contents from the main content, and blocks that consist of links unless they are most of
-/// its text.
+/// Removes tables of contents from the main content. Also removes blocks of links from content with enough
+/// prose, unless these blocks are at least half of its text.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     let whole = measures[root as usize];
     let measure = |id: NodeId| measures[id as usize];
@@ -237,7 +238,7 @@ fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     }
 }
 
-/// Whether a list is a table of contents of its own page.
+/// Whether a list is a table of contents, which consists of links to fragments of its own page.
 fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     let mut links = 0;
     for link in dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A) {
@@ -249,7 +250,7 @@ fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     links > 2 && measure.linked * 10 >= measure.text * 9
 }
 
-/// Whether the element is navigation or another part around the content.
+/// Whether the element is boilerplate around the content, such as navigation.
 fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     match dom.tag(id) {
         Tag::Nav | Tag::Search | Tag::Dialog => return true,
@@ -306,16 +307,16 @@ fn lists_other_pages(dom: &Dom, id: NodeId) -> bool {
     link.is_some_and(|href| !href.starts_with('#'))
 }
 
-/// Whether the element is a footer, but not that of a quotation or a figure.
+/// Whether the element is a `<footer>` that does not belong to a quotation or a figure.
 fn is_page_footer(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Footer && dom.closest(id, &[Tag::Blockquote, Tag::Figure]).is_none()
 }
 
-/// Whether an id or a list of classes contains a word that names a part around the content, such as
+/// Whether an id or a list of classes contains a word that marks an element as boilerplate, such as
 /// `sidebar`.
 fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
     let names = &names[..names.floor_char_boundary(400)];
-    // Docusaurus marks the target of each anchor with `anchorTargetStickyNavbar_x1UC`.
+    // Skip `anchorTargetStickyNavbar_x1UC`: Docusaurus sets it on the target of each anchor, not on a navbar.
     for name in names.split_ascii_whitespace().filter(|name| !name.starts_with("anchorTarget")) {
         let mut previous = String::new();
         for word in split_identifier(name) {
@@ -345,7 +346,7 @@ fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
     false
 }
 
-/// Words that name a part around the content, even if that part contains paragraphs of text.
+/// Words that mark an element as boilerplate even if it contains paragraphs of text.
 #[rustfmt::skip]
 const SURROUNDING: &[&str] = &[
     "footer", "sidebar", "cookie", "cookies", "consent", "gdpr", "newsletter", "comments", "disqus",
@@ -353,7 +354,7 @@ const SURROUNDING: &[&str] = &[
     "outbrain", "taboola", "recommendations", "megamenu",
 ];
 
-/// Whether a word names a part around the content. Applies only to parts without paragraphs of text.
+/// Whether a word marks an element as boilerplate. Applies only to elements without paragraphs of text.
 fn is_boilerplate_word(word: &str, previous: &str) -> bool {
     matches!(
         word,
@@ -408,7 +409,8 @@ fn is_boilerplate_word(word: &str, previous: &str) -> bool {
     ) || word == "menu" && previous != "food"
 }
 
-/// Splits an identifier into lower-case words, at punctuation and changes of case.
+/// Splits an identifier into lower-case words, at punctuation and before an upper-case letter that follows a
+/// lower-case one.
 fn split_identifier(name: &str) -> impl Iterator<Item = String> {
     let mut out = Vec::new();
     let mut word = String::new();

@@ -32,7 +32,8 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
     }
 }
 
-/// The formula in an element of KaTeX, MathJax or another renderer, recognized by its name or classes.
+/// The formula in an element that KaTeX, MathJax or another renderer has created, recognized by its name or
+/// classes.
 fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     let class = dom.attribute(id, "class").unwrap_or_default();
     let is_candidate = ["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part));
@@ -68,7 +69,8 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         is_display |= is_delimited_display;
         clean_tex(tex)?
     } else if is_mathjax {
-        // Older versions show only boxes. The script with the TeX may follow.
+        // Versions before MathJax 3 render only boxes, so the TeX stays empty. A script with the TeX may
+        // follow.
         let layout = dom.descendants(id).find(|&d| local_name(dom, d) == "mjx-math");
         layout.and_then(|layout| clean_tex(&mathml_to_tex(dom, layout))).unwrap_or_default()
     } else {
@@ -78,8 +80,8 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
 }
 
 /// Removes the delimiters `\(…\)`, `\[…\]`, `$…$` or `$$…$$`. The second value is whether they delimit a
-/// display formula. `None` for text without delimiters or TeX syntax, which only its class marks as a
-/// formula.
+/// display formula. `None` if the text has neither delimiters nor TeX syntax: the class alone does not make
+/// it a formula.
 fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
     for (start, end, is_display) in
         [("\\[", "\\]", true), ("$$", "$$", true), ("\\(", "\\)", false), ("$", "$", false)]
@@ -132,7 +134,7 @@ pub(super) fn add_text_with_formulas(text: &str, out: &mut Inline) {
     out.add_text(rest);
 }
 
-/// The first formula in a text: where it starts, its TeX, where it ends, and whether it is a display formula.
+/// The first formula in `text`: where it starts, its TeX, where it ends, and whether it is a display formula.
 fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
     let mut from = 0;
     while let Some(at) = text[from..].find(['$', '\\']).map(|i| from + i) {
@@ -144,7 +146,7 @@ fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
             if let Some(length) = window.find(close).filter(|&l| l > 0) {
                 let tex = &inner[..length];
                 let end = at + open.len() + length + close.len();
-                // `$5 and $6` are prices.
+                // `$5 and $6` are prices, not a formula.
                 let is_price = open == "$"
                     && (tex.starts_with(char::is_whitespace)
                         || tex.ends_with(char::is_whitespace)
@@ -223,7 +225,7 @@ fn local_name(dom: &Dom, id: NodeId) -> &str {
 }
 
 /// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. The parser limits the
-/// depth.
+/// depth of the tree, which bounds the recursion.
 fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
     let name = local_name(dom, id);
     let (name, parts) = match name.strip_prefix("mjx-") {
@@ -297,8 +299,8 @@ fn join_tex(dom: &Dom, parts: &[NodeId]) -> String {
     text
 }
 
-/// The operands of an element of MathJax, in the order of MathML. MathJax wraps them in boxes, and sorts some
-/// by their position on the screen.
+/// The operands of a MathJax element, in MathML order. MathJax wraps operands in boxes, and orders some by
+/// their position on the screen.
 fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
     let boxes = dom.outermost(id, |d| {
         matches!(
@@ -317,7 +319,7 @@ fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
             let base = dom.child_elements(id).next();
             let scripts: Vec<NodeId> = named("mjx-script").flat_map(|s| dom.child_elements(s)).collect();
             let is_script = |s: &NodeId| local_name(dom, *s) != "mjx-spacer";
-            // The superscript comes first.
+            // MathJax writes the superscript first, MathML the subscript.
             base.into_iter().chain(scripts.into_iter().rev().filter(is_script)).collect()
         }
         "mi" | "mn" | "mo" | "mtext" | "ms" => Vec::new(),

@@ -4,7 +4,7 @@ use super::dom::{Dom, NodeId, Tag};
 use super::inline::Inline;
 use url::Url;
 
-/// Attributes in which scripts that load images lazily store the address.
+/// Attributes in which lazy-loading scripts store the address of an image.
 const LAZY_SOURCES: &[&str] = &[
     "data-src",
     "data-lazy-src",
@@ -16,7 +16,8 @@ const LAZY_SOURCES: &[&str] = &[
     "data-lazy",
 ];
 
-/// Resolves an address for Markdown; `None` if the address is empty, runs a script or embeds data.
+/// Resolves an address and escapes it for Markdown; `None` if the address is empty, runs a script or embeds
+/// data.
 pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     let link = link.trim();
     if link.is_empty() {
@@ -36,7 +37,7 @@ pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     Some(escape_destination(resolved.as_deref().unwrap_or(link)))
 }
 
-/// Escapes the characters of an address that would break the destination of a Markdown link.
+/// Escapes the characters in an address that would break the destination of a Markdown link.
 fn escape_destination(link: &str) -> String {
     let mut depth = 0_i32;
     let is_balanced = link.bytes().all(|b| {
@@ -68,7 +69,8 @@ pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
     dom.first_attribute(id, &["title"]).map_or_else(String::new, |title| format!(" \"{}\"", escape(title)))
 }
 
-/// Adds an image with its real source. Adds an emoji as text, and adds nothing for tracking pixels.
+/// Adds an image with its real source. Writes an emoji image as text, and leaves out tracking pixels and
+/// copies for a lightbox.
 pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let alt = super::dom::collapse(dom.attribute(id, "alt").unwrap_or_default());
     if is_emoji_image(dom, id, &alt) {
@@ -113,7 +115,7 @@ fn is_placeholder_image(source: &str) -> bool {
         || source.ends_with("/spacer.gif")
 }
 
-/// The candidate of a `srcset` with the largest width or density.
+/// The candidate in a `srcset` with the largest width or density.
 fn largest_candidate(set: &str) -> Option<String> {
     let mut best: Option<(f64, &str)> = None;
     let mut rest = set.trim();
@@ -145,7 +147,7 @@ fn is_tracking_pixel(dom: &Dom, id: NodeId) -> bool {
     is_dot("width") || is_dot("height")
 }
 
-/// Whether the link before the image shows a smaller version of it and leads to the image.
+/// Whether a link directly before this image shows a thumbnail and leads to the image.
 fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
     let link = dom.previous_element(id).filter(|&p| dom.tag(p) == Tag::A && dom.find(p, Tag::Img).is_some());
     link.and_then(|link| dom.first_attribute(link, &["href"]))

@@ -1,4 +1,4 @@
-//! Reads the metadata of a page, from Open Graph, JSON-LD and `<meta>`, and writes it as front matter.
+//! Reads a page's metadata from Open Graph, JSON-LD and `<meta>`, and writes it as front matter.
 
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::media;
@@ -14,7 +14,7 @@ pub struct Metadata {
     pub url: Option<String>,
     pub site: Option<String>,
     pub author: Option<String>,
-    /// The date of publication as the page states it, normally in RFC 3339 form.
+    /// The publication date as the page states it, normally in RFC 3339 format.
     pub published: Option<String>,
     pub modified: Option<String>,
     /// A BCP 47 language tag.
@@ -75,7 +75,8 @@ pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> Metadata {
 }
 
 impl Metadata {
-    /// The metadata as YAML front matter, with `more` keys after the title; empty if there is neither.
+    /// The metadata as YAML front matter, with the keys and values in `more` after the title. Empty if there
+    /// are no values.
     pub fn front_matter(&self, more: &[(&str, &str)]) -> String {
         let fields = [
             ("description", &self.description),
@@ -121,7 +122,7 @@ struct Head {
     title: Option<String>,
     canonical: Option<String>,
     language: Option<String>,
-    /// Whether a `<meta http-equiv="refresh">` names another page.
+    /// Whether a `<meta http-equiv="refresh">` redirects to a URL.
     is_redirect: bool,
     values: Vec<(String, String)>,
 }
@@ -196,8 +197,8 @@ impl StructuredData {
         data
     }
 
-    /// Adds the values in one JSON-LD document about the article, its page and its site. Keeps values that
-    /// are already set.
+    /// Adds what one JSON-LD document states about the article, its page and its site. Keeps values that are
+    /// already set.
     fn add_json(&mut self, value: &Value) {
         let graph = value.get("@graph").and_then(Value::as_array);
         for item in graph.or_else(|| value.as_array()).map_or(std::slice::from_ref(value), Vec::as_slice) {

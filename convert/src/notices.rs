@@ -2,7 +2,7 @@
 
 use super::dom::{Dom, NodeId, Tag};
 
-/// An admonition, written as a GitHub alert.
+/// An admonition, which is converted to a GitHub alert.
 pub(super) struct Notice {
     pub(super) kind: &'static str,
     /// The title, unless it only repeats the kind.
@@ -10,7 +10,7 @@ pub(super) struct Notice {
     pub(super) title_node: Option<NodeId>,
 }
 
-/// The kind of GitHub alert for a word that a generator uses, such as `CAUTION` for `danger`.
+/// Maps a generator's word for an admonition to the kind of GitHub alert, such as `danger` to `CAUTION`.
 fn alert_kind(word: &str) -> Option<&'static str> {
     Some(match word {
         "note" | "info" | "seealso" | "abstract" | "summary" | "tldr" | "todo" | "question" | "help"
@@ -119,7 +119,7 @@ fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     dom.descendants(container).take(2000).filter(is_tab).collect()
 }
 
-/// Whether a child of a heading is only a link to the heading.
+/// Whether a child of a heading is its permalink, such as a `#` that links to the heading.
 pub(super) fn is_permalink(dom: &Dom, id: NodeId, heading: NodeId) -> bool {
     if dom.element(id).is_none() {
         return false;
@@ -154,7 +154,7 @@ pub(super) fn is_permalink(dom: &Dom, id: NodeId, heading: NodeId) -> bool {
         || is_symbol && leads_here && !dom.descendants(id).any(|d| dom.tag(d) == Tag::Img)
 }
 
-/// Whether a child of a heading links the whole text of the heading to a fragment.
+/// Whether a child of a heading is a link to a fragment and contains the heading's whole text.
 pub(super) fn is_self_link(dom: &Dom, id: NodeId, heading: NodeId) -> bool {
     dom.tag(id) == Tag::A
         && dom.attribute(id, "href").is_some_and(|h| h.starts_with('#'))

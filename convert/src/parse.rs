@@ -11,8 +11,8 @@ use html5ever::{Attribute, LocalName, QualName, local_name};
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
 
-/// Start tags nested deeper than this are ignored. html5ever scans its stack of open elements for many tags,
-/// so parsing time would grow with the square of the depth. Browsers allow 512.
+/// Start tags nested deeper than this are ignored. For many tags, html5ever scans its whole stack of open
+/// elements, so parsing time would grow with the square of the depth. Browsers allow 512.
 const MAX_DEPTH: u16 = 256;
 
 /// Nodes nested deeper than this are detached, which bounds the recursion of the converter. Misnested
@@ -22,7 +22,8 @@ const MAX_TREE_DEPTH: usize = 320;
 /// The parser stops when the document has this many nodes, which take about 300 MB.
 const MAX_NODES: usize = 3_000_000;
 
-/// Attributes of a tag beyond this number are dropped, because html5ever compares each with all before it.
+/// Maximum number of attributes of a tag. Others are dropped, because html5ever compares each attribute with
+/// all those before it.
 const MAX_ATTRIBUTES: usize = 200;
 
 /// Length in bytes of one piece of the input. The parser checks the number of nodes after each piece.
@@ -44,7 +45,8 @@ pub(super) fn parse(html: &str) -> Dom {
         let (piece, remainder) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         rest = remainder;
         input.push_back(StrTendril::from_slice(piece));
-        // The tokenizer pauses after each script so that a browser can run it.
+        // The tokenizer returns after each script so that a browser can run the script. Continue until it has
+        // read the whole piece.
         while !input.is_empty() {
             let _ = tokenizer.feed(&input);
         }
@@ -122,7 +124,7 @@ impl TokenSink for Limiter {
 /// Builds the tree for html5ever.
 struct Sink {
     dom: RefCell<Dom>,
-    /// The element that was inserted last.
+    /// The most recently inserted element.
     last_element: Cell<NodeId>,
 }
 
@@ -289,7 +291,7 @@ fn detach_deep_nodes(dom: &mut Dom) {
     }
 }
 
-/// Removes the attributes of a tag beyond [`MAX_ATTRIBUTES`]. Copies the page only if it has such a tag.
+/// Removes attributes that exceed [`MAX_ATTRIBUTES`] in one tag. Copies the page only if there are any.
 fn limit_attributes(html: &str) -> Cow<'_, str> {
     let bytes = html.as_bytes();
     let mut out = String::new();

@@ -178,7 +178,7 @@ impl Element for ElementRef<'_> {
     }
 }
 
-/// The types of strings in our selectors.
+/// The types that the `selectors` crate uses for the parts of our selectors.
 #[derive(Clone, Debug)]
 struct Css;
 
@@ -250,7 +250,8 @@ impl PrecomputedHash for Name {
     }
 }
 
-/// Has no variants, because pages are not displayed: pseudo-classes such as `:hover` are errors.
+/// Pseudo-classes such as `:hover`, and pseudo-elements. Has no variants, because pages are not displayed:
+/// using one is a parse error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pseudo {}
 

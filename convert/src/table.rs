@@ -7,7 +7,7 @@ use super::dom::{Dom, NodeId, Tag};
 /// Maximum number of columns that one `colspan` fills. A `rowspan` fills up to 20 times as many rows.
 const MAX_SPAN: usize = 50;
 
-/// Maximum number of columns in a table; wider tables are cut.
+/// Maximum number of columns in a table. Wider tables are truncated.
 const MAX_COLUMNS: usize = 200;
 
 /// Appends a table, or its content if the table only lays out other blocks.
@@ -88,7 +88,8 @@ fn is_cell(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Td | Tag::Th)
 }
 
-/// Converts rows to a Markdown table in which empty cells fill the spans. `None` if all cells are empty.
+/// Converts rows to a Markdown table. Fills the rest of each span with empty cells. `None` if all cells are
+/// empty.
 fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<MarkdownTable> {
     let mut texts: Vec<Vec<String>> = Vec::new();
     let mut alignments: Vec<Alignment> = Vec::new();
@@ -134,8 +135,8 @@ fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<M
         }
     }
     let columns = texts.iter().map(Vec::len).max()?;
-    // A wide span must not make a narrow table huge: if less than an eighth of the columns are used, drop the
-    // others.
+    // A wide span must not make a narrow table huge: if fewer than an eighth of the columns are used, drop
+    // the others.
     let used =
         texts.iter().filter_map(|r| r.iter().rposition(|c| !c.is_empty())).max().map_or(0, |last| last + 1);
     let columns = columns.min(if used * texts.len() * 8 < columns * texts.len() { used } else { columns });

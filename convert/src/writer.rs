@@ -6,7 +6,7 @@ use super::block::{Alignment, Block, List, MarkdownTable};
 /// the output.
 const MAX_NESTING: usize = 24;
 
-/// Writes a document. Stops after the block in which the text exceeds `limit` bytes.
+/// Writes a document. Stops early once the output exceeds `limit` bytes.
 pub(super) fn write_markdown(blocks: &[Block], limit: usize) -> String {
     let mut writer =
         MarkdownWriter { out: String::new(), prefix: String::new(), nesting: 0, has_marker: false, limit };
@@ -20,16 +20,17 @@ pub(super) fn write_markdown(blocks: &[Block], limit: usize) -> String {
 
 struct MarkdownWriter {
     out: String,
-    /// The beginning of each line inside quotes and list items.
+    /// Written at the beginning of each line inside quotes and list items.
     prefix: String,
     nesting: usize,
-    /// Whether the current line already begins with a list marker.
+    /// Whether the current line already begins with a marker, such as `- ` or `> `.
     has_marker: bool,
     limit: usize,
 }
 
 impl MarkdownWriter {
-    /// Begins a line with the prefix of the enclosing quotes and items, unless a marker has begun the line.
+    /// Begins a line with the prefix of the enclosing quotes and items, unless the line already begins with a
+    /// marker.
     fn start_line(&mut self) {
         if !std::mem::take(&mut self.has_marker) {
             self.out.push_str(&self.prefix);
@@ -55,8 +56,8 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes blocks with blank lines between them. In a tight item, only blocks that need a blank line get
-    /// one.
+    /// Writes blocks with blank lines between them. In a tight list item, only blocks that need a blank line
+    /// get one.
     fn write_blocks(&mut self, blocks: &[Block], is_tight: bool) {
         let mut alternates = false;
         for (i, block) in blocks.iter().enumerate() {
@@ -77,8 +78,8 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes a block. `alternates` selects other list markers, so that the list does not continue the one
-    /// before it.
+    /// Writes a block. If `alternates` is true, a list gets the other kind of marker, so that it does not
+    /// continue the list before it.
     fn write_block(&mut self, block: &Block, alternates: bool) {
         match block {
             Block::Heading { level, text } => {
@@ -100,7 +101,7 @@ impl MarkdownWriter {
             }
             Block::List(list) => self.write_list(list, alternates),
             Block::Table(table) => self.write_table(table),
-            // After a list marker, `---` would be a rule instead of the item.
+            // After a list marker, `---` would turn the whole line into a rule, as in `- ---`.
             Block::Rule => self.write_line(if self.has_marker { "***" } else { "---" }),
             Block::Html(html) => self.write_lines(html),
             Block::Footnote { label, blocks } => {
@@ -121,13 +122,13 @@ impl MarkdownWriter {
         self.prefix.truncate(length);
     }
 
-    /// Writes a marker such as `- `, followed by blocks whose other lines begin with `prefix`.
+    /// Writes a marker such as `- `, and then the blocks. All lines after the first begin with `prefix`.
     fn write_marked(&mut self, marker: &str, prefix: &str, blocks: &[Block], is_tight: bool) {
         self.start_line();
         self.out.push_str(marker);
         self.has_marker = true;
         self.write_nested(prefix, blocks, is_tight);
-        // No block followed the marker.
+        // End the line if no block has followed the marker.
         if std::mem::take(&mut self.has_marker) {
             self.end_line();
         }
@@ -212,7 +213,7 @@ impl MarkdownWriter {
     }
 }
 
-/// Whether a block needs a blank line before it even in a tight item.
+/// Whether a block needs a blank line before it even in a tight list item.
 fn needs_blank_line(previous: &Block, block: &Block) -> bool {
     match (previous, block) {
         (Block::Heading { .. } | Block::Code { .. } | Block::Rule, block) => {
@@ -235,7 +236,7 @@ pub(super) fn longest_run(text: &str, c: char) -> usize {
     longest
 }
 
-/// Escapes number signs at the end of a heading, which would close it.
+/// Escapes `#` at the end of a heading, which Markdown would otherwise drop as the end marker.
 fn escape_heading_end(text: &str) -> String {
     let stem = text.trim_end_matches('#');
     if stem.len() < text.len() && (stem.is_empty() || stem.ends_with(' ')) {

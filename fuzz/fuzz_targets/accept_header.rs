@@ -1,6 +1,6 @@
 //! Fuzzes `Accept` and `Accept-Encoding`: each line of the input is a header line.
 //!
-//! Uses the input twice: as raw bytes, for which general laws must hold; and as a recipe for a well-formed
+//! Uses the input twice: as raw bytes, for which general laws must hold; and as a seed for a well-formed
 //! header, for which a simple reference implementation gives the expected choice.
 
 #![no_main]
@@ -24,7 +24,7 @@ fn laws(input: &[u8]) {
     let with_malformed = lines.iter().copied().chain([b"nonsense, /, text/html;q=oops".as_slice()]);
     assert_eq!(choose(with_malformed), chosen, "a malformed member does not affect others");
 
-    // Not with quotes, because a quoted string could continue in the next line after joining.
+    // Skip inputs with quotes: after joining, a quoted string could continue in the next line.
     if !input.contains(&b'"') {
         assert_eq!(choose([lines.join(b", ".as_slice()).as_slice()]), chosen, "header lines can be joined");
     }
@@ -53,12 +53,12 @@ fn encoding_laws(input: &[u8]) {
         let chosen = Codings::parse(lines()).choose(|encoding| prepared.contains(&encoding));
         assert!(
             chosen == Encoding::Identity || prepared.contains(&chosen),
-            "an encoding that is not available"
+            "selected an encoding that is not available"
         );
         if let Some(token) = chosen.token() {
             let token = token.to_ascii_uppercase();
             let named = upper.windows(token.len()).any(|part| part == token.as_bytes());
-            assert!(named || upper.contains(&b'*'), "an encoding that was not requested");
+            assert!(named || upper.contains(&b'*'), "selected an encoding that was not requested");
         }
     }
 }
@@ -66,7 +66,8 @@ fn encoding_laws(input: &[u8]) {
 const RANGES: [&str; 6] = ["text/html", "text/markdown", "text/*", "*/*", "application/json", "image/*"];
 const PARAMETERS: [&str; 4] = ["", ";charset=utf-8", "; variant=GFM", ";a=\"x, text/html\""];
 
-/// Compares with a reference implementation. Three bytes for each member: range and spelling, then weight.
+/// Compares the choice with that of a reference implementation. Three bytes of input make one member: the
+/// first selects range and spelling, the others the weight.
 fn rule(input: &[u8]) {
     let members: Vec<(&str, u16)> = input
         .chunks_exact(3)

@@ -1,4 +1,5 @@
-//! Fuzzes the body of a form: an entry matches the definition of the form, and an error is one sentence.
+//! Fuzzes the bodies of form submissions: an accepted entry matches the definition of the form, and an error
+//! is one sentence.
 
 #![no_main]
 

@@ -1,6 +1,7 @@
-//! Fuzzes forwarding headers: entries to the left of those of the proxies do not change the client address.
+//! Fuzzes forwarding headers: entries to the left of those that trusted proxies added do not change the
+//! client address.
 //!
-//! The first byte of the input selects the kind of header; the rest are forged header lines.
+//! The first byte of the input selects the kind of header. The rest is forged header lines.
 
 #![no_main]
 

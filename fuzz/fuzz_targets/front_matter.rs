@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
     let mut faults = Vec::new();
     let parsed = parse("page.md", text, &mut faults);
     if parsed.is_none() {
-        assert!(faults.iter().any(|fault| fault.severity == Severity::Error), "each rejection has an error");
+        assert!(faults.iter().any(|fault| fault.severity == Severity::Error), "a rejection reports an error");
     }
     for fault in &faults {
         assert_eq!(fault.place, "page.md");
@@ -19,6 +19,6 @@ fuzz_target!(|text: &str| {
         assert!(fault.line.is_none_or(|line| line >= 1 && line <= lines + 1), "{fault}");
     }
     if let Some(parsed) = parsed {
-        assert!(text.ends_with(parsed.body), "the rest is the page");
+        assert!(text.ends_with(parsed.body), "the body is the rest of the file");
     }
 });

@@ -12,11 +12,11 @@ fuzz_target!(|input: &[u8]| {
     let plain = convert(&html, &options);
     assert!(plain.markdown.len() <= 5 * html.len() + 100_000, "the Markdown is much longer than the page");
     assert!(!plain.markdown.contains('\0'), "NUL is not valid in Markdown");
-    assert_eq!(convert(&html, &options), plain, "the result does not depend on anything else");
+    assert_eq!(convert(&html, &options), plain, "the conversion is deterministic");
     let boilerplate = plain.block_hashes.iter().copied().collect();
     let empty = convert(&html, &Options { boilerplate, ..options.clone() });
     assert!(empty.block_hashes.is_empty(), "all blocks are boilerplate");
-    // The beginning of the input as a selector.
+    // Use the first line of the input as a selector.
     if let Ok(main) = Selector::parse(html.lines().next().unwrap_or_default()) {
         convert(&html, &Options { main: Some(main), ..options });
     }

@@ -1,7 +1,8 @@
 //! Fuzzes HTTP/1.1 connections: the fast path and the general path send the same responses, and close the
 //! connection in the same cases.
 //!
-//! The input is a script for nearly valid requests (`compose`), or raw bytes after a first byte of zero.
+//! After a first byte of zero, the input is raw bytes. Otherwise it is a script for nearly valid requests
+//! (`compose`).
 
 #![no_main]
 
@@ -9,7 +10,7 @@ use std::cell::LazyCell;
 
 use libfuzzer_sys::fuzz_target;
 
-#[expect(dead_code, reason = "the tests use more of it")]
+#[expect(dead_code, reason = "only the tests use the rest")]
 #[path = "../../tests/it/support/lanes.rs"]
 mod lanes;
 

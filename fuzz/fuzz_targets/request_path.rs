@@ -35,7 +35,7 @@ fn assert_plain(path: &str) {
     assert!(!path.contains("//"), "{path:?}");
 }
 
-/// The path begins at the root and has no dot segments.
+/// Asserts that a path begins at the root and has no dot segments.
 fn assert_inside(path: &str) {
     assert!(path.starts_with('/'), "{path:?}");
     assert!(path.split('/').all(|segment| segment != "." && segment != ".."), "{path:?}");

@@ -38,7 +38,7 @@ fuzz_target!(|input: &str| {
 
     let plain =
         screen(&TokenizedText::new(&parsed.entry), &Extras::default(), &RequestSignals::default(), &options);
-    assert!(plain.score <= verdict.score, "signals of the request never lower the score");
+    assert!(plain.score <= verdict.score, "signals from the request never lower the score");
     let linked = json!({"name": name, "email": "ada@example.com", "message": format!("{message} https://www.example.com/a")});
     if let Ok(linked) = parse_with_extras(&CONTACT, linked.to_string().as_bytes()) {
         let linked = screen(

@@ -7,13 +7,14 @@ use frontdesk::web::agent::signature::{TAG, claims, is_signed};
 use frontdesk::web::agent::{AgentKey, SiteOrigin};
 use libfuzzer_sys::fuzz_target;
 
-/// The public keys of RFC 9421, appendix B.1.3 and B.1.4.
+/// The public keys from RFC 9421, appendices B.1.3 and B.1.4.
 const KEYS: &str = r#"{"keys":[
     {"kty":"EC","crv":"P-256","x":"qIVYZVLCrPZHGHjP17CTW0_-D9Lfw0EkjqF7xB4FivA","y":"Mc4nN9LTDOBhfoUeg8Ye9WedFRhnZXZJA12Qp0zZ6F0"},
     {"kty":"OKP","crv":"Ed25519","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}
 ]}"#;
 
-/// The headers in the lines after the path. The last line is the content of a key directory.
+/// The headers whose values follow the path, one per line. The line after them is the content of a key
+/// directory.
 const NAMES: [&str; 4] = ["signature-input", "signature", "signature-agent", "content-digest"];
 
 fuzz_target!(|input: &[u8]| {
@@ -30,10 +31,10 @@ fuzz_target!(|input: &[u8]| {
     let origin = SiteOrigin::from_url("https://www.example.com");
 
     let found = claims(&head, &origin);
-    assert!(found.len() <= 3, "a bounded number");
+    assert!(found.len() <= 3, "at most three claims are checked");
     assert!(is_signed(&head.headers) || found.is_empty());
     let names_the_tag = input.windows(TAG.len()).any(|part| part == TAG.as_bytes());
-    assert!(names_the_tag || found.iter().all(Result::is_err), "signatures with other tags are no claims");
+    assert!(names_the_tag || found.iter().all(Result::is_err), "a signature with another tag is not a claim");
     for claim in found.iter().flatten() {
         assert!(head.headers.contains_key("signature"));
         assert_eq!(claim.directory.is_some(), head.headers.contains_key("signature-agent"));

@@ -33,7 +33,7 @@ enum ChannelKind {
     Maildir,
 }
 
-/// Reads every channel, in the order of the file.
+/// Reads every channel, in file order.
 pub(super) fn read(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
     names
@@ -43,7 +43,7 @@ pub(super) fn read(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Vec<Ch
 
 /// Reads the options of the channel `name`. `None` if they are incomplete or invalid.
 fn read_channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>) -> Option<ChannelOptions> {
-    // `Reader::tables` has checked the name already.
+    // Declares the key `name`. `Reader::tables` has already checked its value.
     let _: String = r.get("name", "", "", value::parse_line);
     let kinds =
         [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
@@ -81,7 +81,7 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
     };
     let username = r.get(key("username").with_example("\"desk@example.com\""), "", "", value::parse_line);
     let password = key("password").with_example("\"secret\"").secret();
-    let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("a text")?.to_owned());
+    let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("text in quotes")?.to_owned());
     let password = r.get(password, "", "better in the environment", value::optional(any_text));
     let addresses = read_mail_addresses(r, defaults.email, defaults.title);
     let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
@@ -92,7 +92,7 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
     r.refuse_if(
         tls == SmtpTls::None && !host.is_empty() && !is_this_machine,
         "tls",
-        "may be \"none\" only where `host` is this machine (\"localhost\", \"127.0.0.1\", \"::1\")",
+        "may be \"none\" only if `host` is this machine (\"localhost\", \"127.0.0.1\", \"::1\")",
     );
     r.refuse_if(
         username.is_empty() != password.is_none(),
@@ -120,7 +120,7 @@ fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<We
     let body = r.get("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template", |raw| {
         let text =
             raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
-        WebhookBody::parse(text).map_err(|why| format!("the form of a request's body: {why}"))
+        WebhookBody::parse(text).map_err(|why| format!("a body format: {why}"))
     });
     let allow_private =
         r.get("allow_private", "false", "whether it may be in a private network", value::parse_bool);
@@ -134,7 +134,7 @@ fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<We
         secrets.is_empty() && matches!(body, WebhookBody::Standard),
         "secret",
         "a webhook without a `secret` is not signed",
-        "without a signature the receiver cannot verify the sender: `whsec_` and 24 to 64 random bytes in Base64",
+        "the receiver cannot verify the sender: set `secret` to `whsec_` and 24 to 64 random bytes in Base64",
     );
     let deadlines = webhook::DEADLINES;
     Some(WebhookOptions { url: url?, secrets, body, allow_private, extra_roots, deadlines })
@@ -178,7 +178,7 @@ fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Optio
     addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()
 }
 
-/// Reads the PEM file that the key `name` specifies, which contains the certificates of a private authority.
+/// Reads the PEM file that the key `name` specifies: the certificates of a private certificate authority.
 /// Also returns the file's bytes, because the Redis client parses them itself. `None` if the key is empty or
 /// the file is unusable.
 pub(super) fn read_pem(
@@ -233,17 +233,17 @@ fn parse_host(raw: &Raw) -> ParseResult<String> {
     if plain && (is_address || !text.contains(':')) {
         Ok(text)
     } else {
-        Err("a name such as \"smtp.example.com\", or an address".to_owned())
+        Err("a host name such as \"smtp.example.com\", or an IP address".to_owned())
     }
 }
 
 fn parse_webhook_url(raw: &Raw) -> ParseResult<Url> {
-    let text = raw.as_text().ok_or("an address such as \"https://hooks.example.com/frontdesk\"")?;
-    Url::parse(text).map_err(|why| format!("an address to post to: {why}"))
+    let text = raw.as_text().ok_or("a URL such as \"https://hooks.example.com/frontdesk\"")?;
+    Url::parse(text).map_err(|why| format!("a URL to post to: {why}"))
 }
 
 fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
-    let expected = || "a key \"whsec_…\", or a list of two while it is being changed".to_owned();
+    let expected = || "a key such as \"whsec_…\", or a list of two while the key is being changed".to_owned();
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));
     raw.items().ok_or_else(expected)?.into_iter().map(key).collect()
 }

@@ -98,7 +98,7 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
         shared.as_ref().is_some_and(|shared| shared.password().is_empty()),
         "limits.shared_url",
         "`limits.shared_url` has no password",
-        "anyone who can reach that server can change the limits: redis://:PASSWORD@…",
+        "anyone who can reach that server can change the limits: add a password, as in redis://:PASSWORD@…",
     );
     let patience = r.get(
         "limits.shared_timeout",

@@ -1,4 +1,5 @@
-//! Reads the value of each key from flags, environment, file or default, and records its origin.
+//! Reads the value of each key from the flags, the environment, the file or the default, and records its
+//! origin.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ const MAX_NAME: usize = 32;
 /// The declaration of a configuration key, written where the key is read.
 #[derive(Debug, Clone)]
 pub struct ConfigKey {
-    /// `server.listen`, or `channel.crm.url` for the channel `crm`.
+    /// The dotted name, such as `server.listen`, or `channel.crm.url` for the channel `crm`.
     pub name: Cow<'static, str>,
     /// The comment above the key in the starter file. Empty if the previous key's comment covers both.
     pub(super) documentation: &'static str,
@@ -30,12 +31,12 @@ pub struct ConfigKey {
     pub(super) example: Option<&'static str>,
     /// Whether the starter file sets the key to the example instead of showing it in a comment.
     pub(super) is_preset: bool,
-    /// Whether a running server keeps the value that it started with.
+    /// Whether a running server keeps the value that it started with until it restarts.
     pub(super) needs_restart: bool,
     pub(super) is_secret: bool,
 }
 
-/// Declares a key whose changes a reload applies. [`Reader::get`] adds its documentation.
+/// Declares a key that a reload can change. [`Reader::get`] adds its documentation.
 pub(super) fn key(name: impl Into<Cow<'static, str>>) -> ConfigKey {
     ConfigKey {
         name: name.into(),
@@ -54,7 +55,7 @@ impl<T: Into<Cow<'static, str>>> From<T> for ConfigKey {
 }
 
 impl ConfigKey {
-    /// Makes the starter file show this value for the key, in a comment.
+    /// Makes the starter file show this value for the key, commented out.
     pub(super) fn with_example(self, toml: &'static str) -> Self {
         Self { example: Some(toml), ..self }
     }
@@ -104,7 +105,7 @@ pub enum ValueOrigin {
 }
 
 impl ValueOrigin {
-    /// The place and line of a fault about the value.
+    /// Where faults in the value are reported: the place, and the line if the file sets the value.
     fn location(&self) -> (String, Option<usize>) {
         match self {
             Self::File(line) => (FILE_NAME.to_owned(), Some(*line)),
@@ -143,8 +144,8 @@ impl Setting {
     }
 }
 
-/// Creates a fault about the value of `key` with `new`. The fault's place is the origin of the value: a line
-/// of the file, a variable or a flag.
+/// Calls `new` to create a fault about the value of `key`. The fault's place is the origin of the value: a
+/// line of the file, a variable or a flag.
 pub(super) fn fault_of(
     settings: &[Setting],
     key: &str,
@@ -172,8 +173,8 @@ pub(super) struct Reader<'a> {
     settings: Vec<Setting>,
     /// The table whose keys are being read, such as `channel.crm.`.
     table: String,
-    /// The keys with secret values, by the file that contains them: `None` is the configuration file, and
-    /// environment variables name the others.
+    /// The keys with secret values, by the file that contains the values: `None` is the configuration file,
+    /// and the paths are those that environment variables name.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
     unusable: Vec<String>,
     faults: Vec<Fault>,
@@ -211,8 +212,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the value of `key` with `parse`. The default is written as in the file, except that text has no
-    /// quotes. The documentation is the comment in the starter file. An invalid value is recorded as a fault
+    /// Reads the value of `key` with `parse`. `default` is written as in the file, except that text has no
+    /// quotes. `documentation` is the comment in the starter file. An invalid value is recorded as a fault
     /// and replaced by the default, so that reading continues and finds every fault.
     pub(super) fn get<T>(
         &mut self,
@@ -248,7 +249,8 @@ impl<'a> Reader<'a> {
     /// Finds the value of a key in the flags, the environment, a file that the environment names, or else the
     /// configuration file. `None` if the key is not set.
     fn find_value(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
-        // Removed even if another origin takes precedence: `finish` reports the remaining entries as unknown.
+        // Remove the entry even if another origin takes precedence, because `finish` reports remaining
+        // entries as unknown.
         let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));
         self.record_secret(None, key, from_file.as_ref());
         let name = variable_name(&key.name);
@@ -277,8 +279,8 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Returns the names of the tables `[[list]]` in order. Afterwards, their keys can be read as
-    /// `list.NAME.…`.
+    /// Returns the names of the tables `[[list]]` in order. After this call, the keys of a table can be read
+    /// as `list.NAME.…`.
     pub(super) fn tables(&mut self, list: &str) -> Vec<String> {
         let Some((raw, line)) = self.entries.remove(list) else { return Vec::new() };
         let Raw::List(tables) = raw else {
@@ -306,7 +308,7 @@ impl<'a> Reader<'a> {
                 Some((Raw::Text(name), _)) if is_channel_name(name) => Ok(name.clone()),
                 Some((_, line)) => Err((
                     *line,
-                    "needs a `name` of up to 32 lower-case letters, digits, `-` and `_`, which begins with a letter".to_owned(),
+                    "needs a `name` of up to 32 lower-case letters, digits, `-` and `_` that begins with a letter".to_owned(),
                 )),
             };
             match name {
@@ -324,8 +326,8 @@ impl<'a> Reader<'a> {
         names
     }
 
-    /// Records that `file` holds a secret if the value found in it is secret. Another value may override that
-    /// one, but the file still exposes it.
+    /// Records that `file` holds a secret if the value found in it is secret. The secret is recorded even if
+    /// another origin overrides it, because the file still exposes it.
     fn record_secret(&mut self, file: Option<PathBuf>, key: &ConfigKey, found: Option<&(Raw, ValueOrigin)>) {
         if found.is_some_and(|(raw, _)| key.holds_secret(raw)) {
             self.secrets.entry(file).or_default().push(key.name.to_string());
@@ -387,8 +389,8 @@ impl<'a> Reader<'a> {
             let mut known = variables.iter().map(String::as_str);
             let known = closest(name, known.clone())
                 .or_else(|| known.find(|known| known.rsplit("__").next() == Some(last)));
-            // Variables of other programs may have the same prefix. Those of frontdesk name a table and a
-            // key.
+            // Other programs may use the same prefix. Report only a variable that resembles a known one, or
+            // that names a table and a key.
             if known.is_some() || name.contains("__") {
                 self.faults.push(add_suggestion(Fault::warning(name, None, "unknown variable"), known));
             }

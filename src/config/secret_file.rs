@@ -1,17 +1,17 @@
-//! Warns about files that hold secrets and that every user of the machine can read.
+//! Warns about files with secrets that every user of the machine can read.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use crate::fault::Fault;
 
-/// A file that holds the value of a secret key: the configuration, or a file that a `…_FILE` variable names.
+/// A file that holds a secret value: the configuration file, or a file that a `…_FILE` variable names.
 #[derive(Debug, Clone)]
 pub(super) struct SecretFile {
     pub(super) path: PathBuf,
-    /// The file's name in a fault.
+    /// The name of the file in fault messages.
     pub(super) place: String,
-    /// The keys whose secrets the file holds; at least one.
+    /// The configuration keys whose secret values the file holds; at least one.
     pub(super) keys: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ const READABLE_BY_OTHERS: u32 = 0o004;
 impl SecretFile {
     /// Returns a warning if every user of this machine can read the file.
     ///
-    /// A file that its group can read, but other users cannot, causes no warning, because the server needs
+    /// There is no warning about a file that its group can read, but other users cannot. The server needs
     /// group permission to read another user's file: in the Debian package, the file belongs to root and the
     /// group `frontdesk`; in Kubernetes, to the group in `fsGroup`. The members of the group are not checked:
     /// they depend on the machine's name services, and a file's group is usually set on purpose, while 0644

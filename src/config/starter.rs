@@ -6,7 +6,7 @@ use super::reader::Setting;
 
 /// The maximum width of comments, in columns.
 const WIDTH: usize = 118;
-/// The column in which the comments beside the keys of channels begin.
+/// The column in which the comments beside channel keys begin.
 const CHANNEL_COMMENTS: usize = 45;
 
 /// One channel of each kind, whose keys the starter file documents.
@@ -80,7 +80,7 @@ pub(super) fn render(settings: &[Setting]) -> String {
     text + "#\n# `frontdesk doctor DIR` sends a test message through each channel and reports problems.\n"
 }
 
-/// Formats a text as a comment with lines of at most [`WIDTH`] columns, unless a word is longer. Keeps
+/// Formats text as a comment with lines of at most [`WIDTH`] columns, unless a word is longer. Keeps
 /// paragraphs separate.
 fn format_comment(text: &str) -> String {
     let mut comment = String::new();

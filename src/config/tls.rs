@@ -19,8 +19,8 @@ use crate::web::tls::{
 /// Maximum `max-age` of HSTS: about a century.
 const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
-/// Reads `[tls]`. The first result is `tls.listen`. [`certificate_faults`] checks whether the files are
-/// usable.
+/// Reads `[tls]`. Returns the addresses in `tls.listen` and all other options. [`certificate_faults`] checks
+/// whether the files are usable.
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<Address>, TlsOptions) {
     let mut listen = r.get(
         key("tls.listen").needs_restart(),
@@ -119,7 +119,8 @@ pub(super) fn acme_base_url(options: &TlsOptions) -> Option<String> {
     acme.domains.first().map(|domain| format!("https://{domain}"))
 }
 
-/// Fills in the destination of redirects: the base URL's host, and its port if the base URL is an https URL.
+/// Fills in the destination of redirects: the base URL's host, with the base URL's port if it is an https
+/// URL, and otherwise the listener's port.
 pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listening_on: SocketAddr) {
     let Some(redirect) = &mut options.redirect else { return };
     let own = host_of_url(base_url);
@@ -142,7 +143,7 @@ fn host_of_url(base_url: &str) -> &str {
     &authority[..end]
 }
 
-/// Returns the faults of the certificate, its key and the base URL.
+/// Returns faults in the certificate, its key and the base URL.
 pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings: &[Setting]) -> Vec<Fault> {
     let findings = check_certificate(options, host_of_url(base_url), jiff::Timestamp::now()).into_iter().map(
         |finding| {
@@ -156,13 +157,13 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
     if options.source.is_some() && base_url.starts_with("http://") {
         let message = "`base_url` begins with http://, but the site is served over TLS";
         let fault = fault_of(settings, "base_url", Fault::warning, message.to_owned());
-        faults.push(fault.hint("links in feeds, sitemaps and guides begin with it: https://"));
+        faults.push(fault.hint("links in feeds, sitemaps and guides begin with `base_url`: use https://"));
     }
     faults
 }
 
-/// Parses the host names for a certificate. Addresses and wildcards are invalid, because the authority cannot
-/// validate them over a TLS connection.
+/// Parses the host names for a certificate. IP addresses and wildcards are not supported: TLS-ALPN-01 cannot
+/// validate a wildcard.
 fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -186,7 +187,7 @@ fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
 /// Parses the URL of an ACME directory; RFC 8555 §6.1 requires https.
 fn parse_acme_directory(raw: &Raw) -> ParseResult<String> {
     let expected =
-        "the address of an authority's directory, such as \"https://acme-v02.api.letsencrypt.org/directory\"";
+        "the https URL of an ACME directory, such as \"https://acme-v02.api.letsencrypt.org/directory\"";
     let address = value::web_address(raw).ok();
     let address = address.filter(|address| address.starts_with("https://") && Url::parse(address).is_ok());
     address.ok_or_else(|| expected.to_owned())
@@ -216,7 +217,7 @@ fn parse_hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
     }
     if preload && (!include_subdomains || max_age < year) {
         return Err(
-            "at least \"365d; includeSubDomains; preload\": the list of preloaded hosts accepts nothing less"
+            "at least \"365d; includeSubDomains; preload\": the HSTS preload list accepts nothing less"
                 .to_owned(),
         );
     }

@@ -1,4 +1,4 @@
-//! Parses the values of keys. An error describes what the value must be.
+//! Parses the values of configuration keys. An error describes the values that are valid.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ impl Raw {
         }
     }
 
-    /// The items of a list of texts, or of a comma-separated text. `None` for other values.
+    /// The items of a list of strings, or of a comma-separated string. `None` for other values.
     pub(super) fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
@@ -108,7 +108,7 @@ impl Raw {
     }
 }
 
-/// Hides the passwords in `scheme://user:password@host?password=…`. Returns other texts unchanged.
+/// Hides the passwords in `scheme://user:password@host?password=…`. Returns other strings unchanged.
 pub(super) fn without_password(text: &str) -> String {
     let hidden = || {
         let (scheme, rest) = text.split_once("://")?;
@@ -144,7 +144,7 @@ pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResu
     }
 }
 
-/// Returns a parser that accepts what `parse` accepts, or an empty text as `None`.
+/// Returns a parser that accepts what `parse` accepts, or an empty string as `None`.
 pub(super) fn optional<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| if raw.as_text() == Some("") { Ok(None) } else { parse(raw).map(Some) }
 }
@@ -157,7 +157,7 @@ pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw)
     }
 }
 
-/// Parses a text with `parse`. If that fails, the error is `expected`, which describes valid texts.
+/// Parses text with `parse`. If that fails, the error is `expected`, which describes valid values.
 pub(super) fn parse_text<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<T> {
     raw.as_text().and_then(parse).ok_or_else(|| expected.to_owned())
 }
@@ -195,7 +195,7 @@ pub(super) fn css_selector(raw: &Raw) -> ParseResult<String> {
     })
 }
 
-/// Returns a parser of paths relative to `folder`. An empty path is `None`.
+/// Returns a parser for paths relative to `folder`. An empty path is `None`.
 pub(super) fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     move |raw| parse_line(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
 }
@@ -216,7 +216,7 @@ pub(super) fn parse_bool(raw: &Raw) -> ParseResult<bool> {
     }
 }
 
-/// Returns a parser of whole numbers in a range.
+/// Returns a parser for whole numbers in a range.
 pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let number = match raw {
@@ -248,20 +248,20 @@ const SIZES: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Formats a number in the largest of these units in which it is a whole number.
+/// Formats a number in the largest unit that divides it evenly.
 fn format_in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
     let unit = units.iter().find(|(_, unit)| number >= *unit && number.is_multiple_of(*unit));
     unit.map_or_else(|| number.to_string(), |(name, unit)| format!("{}{name}", number / unit))
 }
 
-/// Parses a whole number with one of these units, such as `24h` or `512 MB`.
+/// Parses a whole number with a unit, such as `24h` or `512 MB`.
 fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, name) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let (_, unit) = units.iter().find(|(unit, _)| *unit == name.trim_start())?;
     number.parse::<u64>().ok()?.checked_mul(*unit)
 }
 
-/// Returns a parser of durations in a range, such as `500ms`, `10s`, `5m`, `24h` or `2d`.
+/// Returns a parser for durations in a range, such as `500ms`, `10s`, `5m`, `24h` or `2d`.
 pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> ParseResult<Duration> {
     let in_words = |duration: &Duration| match duration.as_secs() {
         0 => "0s".to_owned(),
@@ -279,7 +279,7 @@ pub(super) fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Raw) -> Pars
     }
 }
 
-/// Returns a parser of sizes in bytes in a range, such as `10MB` or `8MiB`.
+/// Returns a parser for sizes in a range, such as `10MB` or `8MiB`. Its results are in bytes.
 pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<u64> {
     move |raw| {
         let [from, to] = [*range.start(), *range.end()].map(|bytes| format_in_largest_unit(bytes, &SIZES));
@@ -301,13 +301,13 @@ pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
 
 /// Parses a time of day in UTC. `None` for "off".
 pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
-    parse_text(raw, "a time of the day in UTC such as \"07:00\", or \"off\"", |text| match text {
+    parse_text(raw, "a time of day in UTC such as \"07:00\", or \"off\"", |text| match text {
         "off" => Some(None),
         time => time.parse().ok().filter(|_| time.len() == 5).map(Some),
     })
 }
 
-/// Returns a parser of memory limits in bytes: a size, "auto" (derived from the machine's memory), or "off"
+/// Returns a parser for memory limits in bytes: a size, "auto" (derived from the machine's memory), or "off"
 /// (`None`).
 pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<Option<u64>> {
     let bytes = bytes(range);
@@ -335,7 +335,7 @@ pub(super) fn addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
     if raw.items().is_some_and(|items| items.is_empty()) { Ok(Vec::new()) } else { addresses(raw) }
 }
 
-/// Parses a listening address. `None` for "off" or an empty text.
+/// Parses a listening address. `None` for "off" or an empty string.
 pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>> {
     let expected = "an address and a port such as \"127.0.0.1:8081\", \"unix:/PATH\", or \"off\"";
     parse_text(raw, expected, |text| match text {
@@ -412,7 +412,7 @@ pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
     let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     let is_host = |authority: &str| {
-        // The colons of an IPv6 address are in brackets.
+        // Look for the port after the brackets, because an IPv6 address inside them contains colons.
         let after = authority.rfind(']').map_or(0, |at| at + 1);
         let (host, port) = match authority[after..].split_once(':') {
             Some((rest, port)) => (&authority[..after + rest.len()], Some(port)),

@@ -11,8 +11,8 @@ use crate::store::disk::{MinFree, Shortage};
 use crate::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use crate::submission::delivery::DeliveryState;
 
-/// The problems that need the operator's attention. Holds counts and channel names, but nothing that visitors
-/// wrote.
+/// The problems that need the operator's attention. The text of the digest contains counts and channel names,
+/// but nothing that visitors wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
     /// Set if the file system that holds the inbox is nearly full.
@@ -21,10 +21,10 @@ pub struct Digest {
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
     pub channels: Vec<ChannelState>,
-    /// Channels with overdue deliveries, and the number of overdue deliveries for each.
+    /// The number of overdue deliveries for each channel that has any.
     pub overdue: Vec<(String, usize)>,
-    /// Channels with deliveries that failed at least `MANY_FAILURES` times and are still being retried, and
-    /// the number of such deliveries for each.
+    /// For each channel, the number of deliveries that failed at least `MANY_FAILURES` times and are still
+    /// being retried. Omits channels without such deliveries.
     pub failing: Vec<(String, usize)>,
 }
 
@@ -32,13 +32,13 @@ pub struct Digest {
 /// delivery is waiting for its turn.
 const LONG_DUE: Duration = Duration::from_hours(1);
 
-/// Minimum number of failures for which the digest reports a delivery. The retry schedule reaches this number
-/// after more than half an hour.
+/// The digest reports a delivery once it has failed this many times. With the retry schedule, that takes more
+/// than half an hour.
 const MANY_FAILURES: u32 = 4;
 
 impl Digest {
-    /// Reads the counts as of `now`, and the free space on the file system of `place`, where `inbox` is
-    /// stored.
+    /// Reads the counts as of `now`, and the free space on the file system that holds the database at
+    /// `place`.
     pub fn read(
         inbox: &InboxReader,
         place: &DatabaseUrl,
@@ -141,8 +141,8 @@ impl Digest {
     }
 }
 
-/// The notification that submissions are being held because of floods. Its id is a hash of the hour, so all
-/// replicas use the same id for one flood.
+/// The notification that submissions are being held because of floods. Its id is derived from the hour, so
+/// that replicas that report the same flood send the same id.
 pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notification {
     let line = |flood: &Flood| {
         let (submissions, are) = counted(flood.held, "submission", "submissions");

@@ -9,13 +9,13 @@
 //! - If the content cannot be the cause (no connection, a failed login), one delivery probes the channel
 //!   after 5, 10, 20, 40 and then every 60 seconds.
 //! - If the content may be the cause (HTTP 403, 404 or 5xx), up to [`PROBES`] deliveries probe the channel
-//!   every five seconds for as long as it fails. The deliveries with the lowest rank are the probes, so they
-//!   come from different networks. Even if a hundred networks send such content, other deliveries are delayed
-//!   only by minutes. A receiver that is down gets less than one request per second, and only while
-//!   deliveries are due. Each delivery is tried ten times in three days.
+//!   every five seconds for as long as it fails. Deliveries with the lowest rank are sent first, so the
+//!   probes come from different networks. Even if a hundred networks send such content, other deliveries are
+//!   delayed only by minutes. A receiver that is down gets less than one request per second, and only while
+//!   deliveries are due. Each delivery is tried up to ten times within about three days.
 //! - If the receiver refuses temporarily (a mail server's 4xx, HTTP 429), up to [`PROBES`] deliveries are
 //!   sent after 3, 6, 12 and then every 15 seconds. After one succeeds, deliveries are sent one at a time,
-//!   with a gap that adapts to the receiver's rate limit, so that the receiver refuses few of them.
+//!   with a gap that adapts to the receiver's rate limit, so that few of them are refused.
 //!
 //! Times are durations since the worker started, measured by a monotonic clock.
 
@@ -34,30 +34,30 @@ pub const PROBES: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// Maximum length of a pause, unless the receiver asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// Length of the first pause after a temporary refusal, and minimum length of the gap that such a refusal
-/// starts.
+/// Length of the first pause after a temporary refusal. The refusal also sets the gap between deliveries to
+/// at least this length.
 const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
 /// Maximum length of a pause after temporary refusals, unless the receiver asks for a longer one.
 const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
-/// Maximum gap between two deliveries, which are sent one at a time after a temporary refusal. A refusal
-/// after a success doubles the gap, and each success shortens it by an eighth, so that the receiver's rate
-/// limit refuses few deliveries. A gap shorter than `SHORTEST_GAP` becomes zero.
+/// After a temporary refusal, deliveries are sent one at a time, with at most this gap between them. A
+/// refusal after a success doubles the gap, and each success shortens it by an eighth, so that few deliveries
+/// exceed the receiver's rate limit. A gap shorter than `SHORTEST_GAP` becomes zero.
 const LONGEST_GAP: Duration = Duration::from_secs(15);
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
 
-/// Minimum length of a pause that counts as an outage.
+/// A pause that lasts at least this long counts as an outage.
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
 /// Maximum time for which one `Retry-After` pauses the whole channel. The delivery itself waits for as long
-/// as the receiver asked, but other deliveries are tried earlier: a receiver with a rate limit per sender
-/// sees this server as one sender, and one visitor's content must not stop all other deliveries.
+/// as the receiver asked, but other deliveries are tried earlier, because one visitor's content must not stop
+/// all other deliveries.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
-/// How long a channel's pauses ignore the `Retry-After` of temporary refusals, after the receiver has
-/// accepted a delivery earlier than it had asked for.
+/// How long the channel ignores the `Retry-After` of temporary refusals after the receiver has accepted a
+/// delivery earlier than it had asked for.
 const DISTRUST: Duration = Duration::from_hours(1);
-/// Like [`MAX_RETRY_AFTER`], for the first of several temporary refusals: long enough for a receiver that
+/// Like [`MAX_RETRY_AFTER`], for the first in a series of temporary refusals. Long enough for a receiver that
 /// accepts two messages a minute.
 const MAX_DEFERRED_RETRY_AFTER: Duration = Duration::from_secs(40);
-/// Like [`MAX_RETRY_AFTER`], for failures whose cause may be the content.
+/// Like [`MAX_RETRY_AFTER`], for failures that the content may have caused.
 const MAX_UNCLEAR_RETRY_AFTER: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,18 +65,18 @@ pub enum HealthChange {
     None,
     Paused,
     Resumed {
-        /// Whether the pause was long enough to count as an outage of the channel. After an outage, the
-        /// deliveries that failed because of it can be retried at once. After a short pause, a few deliveries
-        /// may have been the cause, and they would only fail again.
+        /// Whether the pause was long enough to count as an outage. Deliveries that failed because of an
+        /// outage can be retried at once. A short pause may have been caused by a few deliveries, which would
+        /// only fail again.
         after_outage: bool,
     },
-    /// A receiver that recently deferred messages has accepted one, so the deferred ones can be retried now.
+    /// A receiver that recently deferred messages has accepted one, so deferred messages can be retried now.
     Accepting,
     /// The channel is switched off until the operator switches it on.
     Off,
 }
 
-/// Minimum sleep if a delivery is due but could not be claimed.
+/// Minimum sleep before the next claim. Prevents a busy loop while a due delivery cannot be claimed.
 const MIN_SLEEP: Duration = Duration::from_millis(50);
 
 /// Minimum time between two claims while no channel has capacity. No attempt can start then, so a claim only
@@ -98,7 +98,7 @@ pub struct StartedAttempts {
     /// Time until the next attempt can start, unless an attempt ends or a submission arrives earlier. `None`
     /// if there is nothing to wait for.
     pub sleep: Option<Duration>,
-    /// Whether the channel is now on, if the store reports that it has been switched on or off.
+    /// The channel's new state, if the store reports that it has been switched on (`true`) or off (`false`).
     pub switched_on: Option<bool>,
 }
 
@@ -114,7 +114,7 @@ impl Dispatcher {
         &self.channels[index].0
     }
 
-    /// One request per channel, for the deliveries that the channel can start now.
+    /// One request per channel, for as many deliveries as the channel can start now.
     pub fn claim_requests(&self, elapsed: Duration) -> Vec<ClaimRequest> {
         let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
             target: target.clone(),
@@ -124,8 +124,8 @@ impl Dispatcher {
         self.channels.iter().map(request).collect()
     }
 
-    /// How long the worker can wait before its next claim, because no channel can start an attempt. `asked`
-    /// is the time since the last claim. `None` if the worker must claim now.
+    /// How long the worker can wait before its next claim while no channel can start an attempt. `asked` is
+    /// the time since the last claim. `None` if the worker must claim now.
     pub fn idle_time(&self, elapsed: Duration, asked: Duration) -> Option<Duration> {
         let rest =
             self.channels.iter().try_fold(MIN_CLAIM_INTERVAL.saturating_sub(asked), |rest, (_, channel)| {
@@ -205,8 +205,8 @@ pub struct ChannelHealth {
     gap_ends: Duration,
     /// The receiver asked for no deliveries before this time.
     asked_until: Duration,
-    /// Until this time, the channel's pauses ignore the `Retry-After` of temporary refusals: the receiver has
-    /// accepted a delivery earlier than it had asked for, so it delays only some content.
+    /// Until this time, the channel ignores the `Retry-After` of temporary refusals: the receiver has
+    /// accepted a delivery earlier than it had asked for, so its delays apply only to some content.
     distrusts_until: Duration,
     /// Whether another process has recorded a pause although the channel works in this process.
     is_paused_elsewhere: bool,
@@ -225,7 +225,7 @@ enum HealthState {
 struct Pause {
     since: Duration,
     until: Duration,
-    /// The length that the pause has without `Retry-After`. The length of the next pause depends on it.
+    /// The pause's length without `Retry-After`. The next pause doubles it, up to a limit.
     length: Duration,
     /// [`Cause::Channel`], [`Cause::Unclear`] or [`Cause::Deferred`].
     cause: Cause,
@@ -240,9 +240,8 @@ struct Pause {
 impl Pause {
     /// Returns the first pause of a channel, or the one that follows `last`. `asked` is the `Retry-After`.
     fn following(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
-        // A receiver with a rate limit accepts a message after the pause. One probe confirms this without
-        // causing more refusals. If the probe fails, its content may be the cause, so several deliveries are
-        // tried.
+        // A rate-limited receiver accepts a message after the pause. One probe confirms this without causing
+        // more refusals. If the probe fails, its content may be the cause, so try several deliveries.
         let was_in_vain = last.is_some_and(|last| last.was_in_vain || now >= last.until);
         let (first, longest, max_retry_after, probes) = match cause {
             Cause::Deferred if was_in_vain => {
@@ -316,7 +315,7 @@ impl ChannelHealth {
         self.health == HealthState::Off
     }
 
-    /// Switches the channel off, or on again as a healthy channel.
+    /// Switches the channel off, or on in a healthy state.
     pub fn set_enabled(&mut self, on: bool) {
         self.health = if on { HealthState::Well } else { HealthState::Off };
         self.failures = 0;
@@ -394,7 +393,7 @@ impl ChannelHealth {
     }
 
     /// Records a success or, if `is_delivered` is false, a refusal of one notification by a working channel.
-    /// Ends a pause.
+    /// Either ends a pause.
     fn record_success(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
         self.failures = 0;
         if is_delivered {
@@ -442,7 +441,7 @@ mod tests {
         channel.note_stored_pause(true);
         channel.note_stored_pause(false);
         assert_eq!(channel.end(false, &delivered, START), HealthChange::None);
-        // If this process has paused it as well, its own probes resume it.
+        // If this process has also paused the channel, its own probes resume it.
         for _ in 0..TRIP_AFTER {
             fail(&mut channel, Cause::Channel, START);
         }
@@ -574,7 +573,7 @@ mod tests {
                 assert_eq!(fail(&mut channel, Cause::Unclear, now), HealthChange::None);
             }
         }
-        // A probe whose reply has a `Retry-After` counts as a probe, and the pause is at most 15 seconds.
+        // A reply with `Retry-After` uses up a probe, and the next pause lasts at most 15 seconds.
         now += FIRST_PAUSE;
         for _ in 1..PROBES {
             fail(&mut channel, Cause::Unclear, now);

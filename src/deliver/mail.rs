@@ -1,4 +1,4 @@
-//! Composes the mail message of a notification (RFC 5322). The same notification always produces the same
+//! Composes the e-mail message for a notification (RFC 5322). The same notification always produces the same
 //! bytes.
 //!
 //! Text that a visitor wrote appears only in the body, in the subject and, if it is a valid address, in
@@ -20,15 +20,15 @@ use crate::forms::Form;
 use crate::forms::email::Mailbox;
 use crate::forms::text::{escape_html, visible, visible_lines};
 
-/// Maximum length of a subject, in characters. Longer subjects are cut and end in `…`.
+/// Maximum length of a subject, in characters. Longer subjects are truncated and end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
 
-/// Maximum length of a value that is written on one line, in characters. Longer values, and values with
-/// several lines, are written as indented blocks.
+/// Maximum length, in characters, of a value that is written on one line. Longer values and multi-line values
+/// are written as indented blocks.
 const MAX_LINE_CHARS: usize = 200;
 
-/// Maximum number of octets between `=?utf-8?Q?` and `?=`, so that a line including the header's name has at
-/// most 76 octets (RFC 2047 §2).
+/// Maximum number of octets between `=?utf-8?Q?` and `?=`. Keeps each line, including the header's name,
+/// within 76 octets (RFC 2047 §2).
 const MAX_WORD_OCTETS: usize = 52;
 
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl MailAddresses {
             return Err("`to` has no recipient.".to_owned());
         }
         if let Some(at) = to.iter().position(|address| Mailbox::parse(address).is_none()) {
-            return Err(format!("`to`: number {} is not an e-mail address.", at + 1));
+            return Err(format!("`to`: entry {} is not an e-mail address.", at + 1));
         }
         let from_name = visible(from_name.trim());
         Ok(MailAddresses { from: from.to_owned(), from_name, to: to.to_vec() })
@@ -103,7 +103,8 @@ fn message_id(notice: &Notification, domain: &str) -> String {
     format!("{}.{}@{domain}", notice.id, notice.topic.name())
 }
 
-/// The visitor's address, if it is valid. A valid Mailbox is ASCII and has no line breaks.
+/// The visitor's address, if it is valid. A Mailbox is ASCII without line breaks, so it cannot inject
+/// headers.
 fn reply_to(notice: &Notification) -> Option<&str> {
     let email = notice.get("email").filter(|_| notice.topic == Topic::Submission)?;
     Mailbox::parse(email).map(|_| email)
@@ -129,8 +130,8 @@ fn unstructured_header(text: &str) -> HeaderType<'static> {
     Raw::new(if is_plain { text.to_owned() } else { encoded_words(text) }).into()
 }
 
-/// Encodes everything except ASCII letters and digits with RFC 2047's "Q" encoding. No character is split
-/// between two encoded words (§5).
+/// Applies the "Q" encoding of RFC 2047 to everything except ASCII letters and digits. Never splits a
+/// character between two encoded words (§5).
 fn encoded_words(text: &str) -> String {
     let mut words = vec![String::new()];
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The Maildir channel: delivers each message atomically into a mailbox on this machine.
+//! The Maildir channel: delivers each message atomically to a mailbox on this machine.
 //!
 //! A message is written and synced in `tmp/`, and then renamed into `new/`. Its name is derived from the
 //! notification, so that a retry after a crash finds a message that was already delivered, unless a mail
@@ -15,7 +15,7 @@ use super::mail::{self, MailAddresses};
 use super::notification::Notification;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Time limit for one delivery. If the disk is slower, the attempt fails.
+/// Time limit for one delivery. If the disk takes longer, the attempt fails.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Maximum number of temporary files that interrupted attempts may leave for one notification.
@@ -45,7 +45,9 @@ impl Maildir {
             Ok(Ok(Ok(delivered))) => Outcome::delivered(delivered),
             Ok(Ok(Err(error))) => Outcome::failed(Cause::Channel, error),
             Ok(Err(_)) => Outcome::failed(Cause::Channel, "the write was interrupted"),
-            Err(_) => Outcome::failed(Cause::Channel, format!("the disk did not answer within {DEADLINE:?}")),
+            Err(_) => {
+                Outcome::failed(Cause::Channel, format!("the write did not finish within {DEADLINE:?}"))
+            }
         }
     }
 }
@@ -58,7 +60,7 @@ fn message_file_name(notice: &Notification, domain: &str) -> String {
     format!("{}.{}-{}.{domain}", notice.created_at.as_second(), notice.id, notice.topic.name())
 }
 
-/// Returns a function that describes the error of a failed operation on `path`.
+/// Returns a function that describes why an operation on `path` failed.
 fn describe_io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> String {
     let path = path.display();
     move |error| match error.kind() {
@@ -68,15 +70,15 @@ fn describe_io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error)
     }
 }
 
-/// Writes the message into a Maildir, and describes the result or the error. If `look` is set, searches for
-/// an existing copy first, which takes time proportional to the number of messages.
+/// Writes the message to a Maildir, and returns a description of the result or the error. If `look` is set,
+/// searches for an existing copy first, which takes time proportional to the number of messages.
 fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
         create_folder(folder).map_err(describe_io_error("create the folder", folder))?;
     }
     for folder in [&new, &cur].into_iter().filter(|_| look) {
-        if contains_message(folder, name).map_err(describe_io_error("look into", folder))? {
+        if contains_message(folder, name).map_err(describe_io_error("search the folder", folder))? {
             // The attempt that delivered the message may have ended before it synced the folder.
             sync_folder(folder).map_err(describe_io_error("sync", folder))?;
             return Ok(format!("{name} was already there"));
@@ -90,15 +92,15 @@ fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) ->
     Ok(format!("{name} is in new/"))
 }
 
-/// Creates the parent folders of the Maildir `path` with access for their owner only. Called only at startup:
+/// Creates the parent folders of the Maildir `path`, accessible only to their owner. Called only at startup:
 /// if the folders are missing later, their file system may not be mounted, and mail written to the mount
-/// point would be hidden after the next mount.
+/// point would be hidden by the next mount.
 pub(super) fn create_parents(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     DirBuilder::new().recursive(true).mode(0o700).create(parent)
 }
 
-/// Creates a folder with access for its owner only. The parent folder must exist.
+/// Creates a folder that only its owner can access. The parent folder must exist.
 fn create_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => return Ok(()),
@@ -126,7 +128,7 @@ fn contains_message(folder: &Path, name: &str) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Writes and syncs a new file, and returns its path. Skips the names of files that interrupted attempts left
+/// Writes and syncs a new file, and returns its path. Does not reuse files that interrupted attempts left
 /// behind, because another process may still be writing them.
 fn write_temporary_file(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, String> {
     let mut number = 0;

@@ -1,5 +1,5 @@
-//! Maintenance of an inbox: removes expired submissions, encrypts delivered ones, sends the team a daily
-//! digest, and notifies the team of floods at once.
+//! Inbox maintenance: removes expired submissions, encrypts delivered ones, sends the team a daily digest,
+//! and notifies the team of floods immediately.
 
 #![expect(clippy::disallowed_methods, reason = "the maintenance loop reads the clock")]
 
@@ -24,7 +24,7 @@ use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 /// Time between two runs of maintenance, unless a digest is due earlier.
 const INTERVAL: Duration = Duration::from_mins(15);
 /// The delay between sealing a submission and truncating the write-ahead log, which still contains the
-/// submission's text.
+/// submission's plain text.
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
 /// Maximum number of rows that one transaction seals or removes.
 const BATCH: usize = 200;
@@ -72,8 +72,8 @@ impl Maintenance {
         let mut log_is_stale =
             options.recipient.is_some() || options.retention.is_some() || options.retention_held.is_some();
         self.warn_about_removed_channels().await;
-        // Scanning the inbox is slow, so a notification that a submission was sealed triggers only a
-        // truncation of the log.
+        // Scanning the inbox is slow, so sealing a submission triggers only a truncation of the log, not a
+        // full run.
         let mut run_at = Instant::now();
         let mut flood_at = Some(Instant::now());
         let mut clock = ClockCheck::default();
@@ -98,7 +98,7 @@ impl Maintenance {
                 Ok::<(), StoreError>(())
             };
             if let Err(error) = done.await {
-                tracing::warn!(%error, "maintenance of the inbox failed; will retry");
+                tracing::warn!(%error, "inbox maintenance failed; will retry");
             }
             if flood_at.is_some_and(|at| Instant::now() >= at) {
                 let retry = self.send_flood_notification(now).await.unwrap_or_else(|error| {
@@ -281,15 +281,15 @@ impl Maintenance {
 }
 
 /// Compares the system clock with the monotonic clock, so that no submissions expire because the system clock
-/// was set forward by mistake or is wrong until NTP corrects it.
+/// was set forward by mistake or has not been synchronised yet.
 #[derive(Debug, Default)]
 struct ClockCheck {
     last: Option<(Instant, Timestamp)>,
 }
 
 impl ClockCheck {
-    /// Whether both clocks have advanced by the same time since the last call, to within a minute. The first
-    /// call returns false.
+    /// Whether both clocks have advanced by the same amount since the last call, to within a minute. The
+    /// first call returns false.
     fn runs_evenly(&mut self, instant: Instant, now: Timestamp) -> bool {
         self.last.replace((instant, now)).is_some_and(|(earlier, then)| {
             let expected = then + instant.saturating_duration_since(earlier);
@@ -412,7 +412,7 @@ mod tests {
         let options = Options::new(folder.path().join("inbox.db"));
         let store = TestInbox::open(&options).unwrap();
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
-        // More than one transaction removes.
+        // One more than a single transaction removes.
         for n in 0..=BATCH {
             hold(&runtime, &store, &n.to_string(), "2026-10-21T11:59:59Z");
         }

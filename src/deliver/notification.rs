@@ -7,8 +7,8 @@ use crate::submission::verdict::{ScreeningReason, Signal};
 use crate::submission::{Submission, named_enum};
 
 named_enum! {
-    /// The topic of a notification. The names are used in identifiers and must never change, because
-    /// receivers use them to recognise duplicates.
+    /// The topic of a notification. The names must never change, because they are part of the Message-IDs and
+    /// file names by which receivers recognise duplicates.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Topic {
         Submission = "submission",
@@ -21,7 +21,7 @@ named_enum! {
 }
 
 impl Topic {
-    /// The `type` member of a webhook's JSON.
+    /// The value of `type` in a webhook's JSON.
     pub fn event_type(self) -> String {
         format!("{}.created", self.name())
     }
@@ -46,7 +46,8 @@ pub struct Notification {
     pub words: Vec<String>,
     /// The submission's field names and values, in the form's order. A value may have several lines.
     pub fields: Vec<(String, String)>,
-    /// Whether an earlier attempt may have succeeded. If so, channels that can check for duplicates do.
+    /// Whether an earlier attempt may have succeeded. If so, the Maildir channel looks for an existing copy
+    /// before it writes one.
     pub may_be_there: bool,
 }
 
@@ -87,7 +88,7 @@ impl Notification {
     }
 }
 
-/// Sentences for the team: which agent sent the submission, why it is suspicious, and whether it was held.
+/// Sentences for the team: which agent sent the submission, why it is suspicious, and why it was held.
 fn context_sentences(submission: &Submission) -> Vec<String> {
     let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
     let withheld = submission.screening.as_ref().filter(|screening| screening.withheld);
@@ -101,7 +102,7 @@ fn context_sentences(submission: &Submission) -> Vec<String> {
     });
     let suspicious = submission.screening.as_ref().filter(|screening| screening.suspicious);
     let suspicious =
-        suspicious.map(|screening| format!("Screening finds it suspicious ({}).", screening.signals()));
+        suspicious.map(|screening| format!("Screening marked it as suspicious ({}).", screening.signals()));
     agent.into_iter().chain(suspicious).chain(withheld).collect()
 }
 

@@ -24,7 +24,7 @@ use session::{SmtpSession, TrustedRoots};
 /// Maximum number of idle connections that are kept for reuse.
 const MAX_IDLE: usize = 4;
 
-/// Maximum number of messages per connection. It is below the limits of common servers.
+/// Maximum number of messages per connection. Lower than the limits of common servers.
 const MAX_MESSAGES: u32 = 50;
 
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct SmtpOptions {
     /// Usually 25, 465 (implicit TLS) or 587.
     pub port: u16,
     pub tls: SmtpTls,
-    /// With `None`, the client does not log in.
+    /// If `None`, the client does not log in.
     pub login: Option<SmtpLogin>,
     /// The sender and the recipients. The server must accept the sender's address.
     pub addresses: MailAddresses,
@@ -115,7 +115,8 @@ impl Smtp {
         let limit = self.options.deadlines.attempt;
         let Ok((outcome, done)) = tokio::time::timeout(limit, self.transmit_message(trust, &message)).await
         else {
-            let sentence = format!("the attempt with {} took longer than {limit:?}", self.server_address());
+            let sentence =
+                format!("the attempt to send to {} took longer than {limit:?}", self.server_address());
             return Outcome::failed(Cause::Unclear, sentence);
         };
         if let Some(session) = done {

@@ -4,7 +4,7 @@
 //! An attempt is one connection and one POST. The response's status determines the outcome ([`answer`]).
 //! Redirects are never followed. docs/webhooks.md explains how a receiver verifies a signature.
 
-#![expect(clippy::disallowed_methods, reason = "a signature has the time of the attempt")]
+#![expect(clippy::disallowed_methods, reason = "a signature includes the time of the attempt")]
 
 pub mod answer;
 pub mod body;
@@ -82,7 +82,7 @@ impl Webhook {
             Ok(Ok(answer)) => return answer::outcome(&answer, (self.clock)()),
             Ok(Err(failed)) => failed,
             Err(_) => {
-                let sentence = format!("not done within {} s", LONGEST_ATTEMPT.as_secs());
+                let sentence = format!("the attempt took longer than {} s", LONGEST_ATTEMPT.as_secs());
                 FetchError { is_sent: true, sentence }
             }
         };
@@ -100,8 +100,8 @@ impl SigningKey {
     /// not quote the secret.
     pub fn parse(text: &str) -> Result<SigningKey, String> {
         let expected = || {
-            Err("expected `whsec_` and 24 to 64 random bytes in Base64, such as \
-                 `echo \"whsec_$(openssl rand -base64 32)\"` prints"
+            Err("expected `whsec_` and 24 to 64 random bytes in Base64, for example the output of \
+                 `echo \"whsec_$(openssl rand -base64 32)\"`"
                 .to_owned())
         };
         let Some(encoded) = text.strip_prefix("whsec_") else { return expected() };
@@ -119,7 +119,7 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// The headers with the notification's id, the time of the attempt and one signature for each key. Without a
+/// The headers for the notification's id, the time of the attempt and the signatures, one per key. Without a
 /// key, the signature header is omitted.
 fn signed_headers(
     keys: &[SigningKey],

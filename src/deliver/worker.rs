@@ -43,7 +43,7 @@ const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
 /// Maximum time that the worker sleeps if no notification wakes it. The limit matters when the system clock
 /// changes and on file systems without change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
-/// The delay before an operation of the store is retried after an error.
+/// The delay before a failed store operation is retried.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 /// Maximum difference between the system clock and the monotonic clock that time synchronisation may cause. A
 /// larger difference means that the system clock was set.
@@ -60,8 +60,8 @@ pub struct WorkerOptions {
     pub place: DatabaseUrl,
     pub channels: Vec<ChannelOptions>,
     pub maintenance: MaintenanceOptions,
-    /// How long attempts in progress may continue after a stop. The next process repeats attempts that take
-    /// longer.
+    /// How long attempts in progress may continue after the worker is stopped. Attempts that take longer are
+    /// aborted, and the next process repeats them.
     pub grace: Duration,
 }
 
@@ -98,7 +98,7 @@ impl DeliveryWorker {
             move || {
                 let work = WorkerLoop::new(latest, store, confirmations, stopping);
                 LocalSet::new().block_on(&runtime, work.run_until_stopped(&changed));
-                // A stalled DNS lookup or disk must not prevent the process from ending.
+                // A stalled DNS lookup or disk must not prevent the process from exiting.
                 runtime.shutdown_background();
             }
         };
@@ -113,7 +113,7 @@ impl DeliveryWorker {
         let _ = self.options.send(options);
     }
 
-    /// Stops starting attempts, and waits until those in progress have finished or `grace` has passed.
+    /// Starts no more attempts, and waits until those in progress have finished or `grace` has passed.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -129,23 +129,23 @@ impl Drop for DeliveryWorker {
     }
 }
 
-/// Requests that are waiting until a channel confirms their submission.
+/// Requests that are waiting for a channel to confirm their submission.
 #[derive(Clone, Debug, Default)]
 pub struct Confirmations {
     waiting: Arc<Mutex<HashMap<Uuid, Vec<oneshot::Sender<()>>>>>,
 }
 
 impl Confirmations {
-    /// Waits until at least one channel has confirmed an accepted submission, or the submission that it
-    /// repeats. Returns false after `timeout`. A submission that stays held always times out.
+    /// Waits until at least one channel has confirmed an accepted submission or, for a repeat, the original
+    /// submission. Returns false after `timeout`. A submission that stays held always times out.
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
         let deadline = tokio::time::Instant::now() + timeout;
         let Ok(accepted) = tokio::time::timeout_at(deadline, store.settle(id)).await else {
             return Ok(false);
         };
         let id = accepted?.id();
-        // Declared before the receiver and therefore dropped after it, so the receiver is already closed when
-        // the registration is removed.
+        // Declared before the receiver and therefore dropped after it, because dropping this value removes
+        // only registrations whose receiver is closed.
         let _registration = Waiter { confirmations: self, id };
         let (sender, mut confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(sender);
@@ -285,7 +285,7 @@ impl WorkerLoop {
             // Aborted attempts are still recorded as started. Setting this flag makes the next claim requeue
             // them.
             self.store_fails = true;
-            tracing::info!(channels = self.channels.len(), "deliveries use the new configuration");
+            tracing::info!(channels = self.channels.len(), "deliveries now use the new configuration");
         }
     }
 
@@ -306,7 +306,7 @@ impl WorkerLoop {
             let sleep = if let Some(idle) = idle { idle } else { self.dispatch().await };
             tokio::select! {
                 () = &mut maintenance => {}
-                // Ignore notifications while no channel has capacity. Both sources store them for later.
+                // Ignore notifications while no channel has capacity: each `Notify` keeps one for later.
                 () = self.store.events().queued.notified(), if idle.is_none() => {}
                 () = changed.notified(), if idle.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end_attempt(ended.ok()).await,
@@ -334,9 +334,9 @@ impl WorkerLoop {
         }
     }
 
-    /// Waits for the lock of an SQLite inbox, and then requeues interrupted attempts, retrying until that
-    /// succeeds. Returns `None` with PostgreSQL, which needs no lock: claims lock rows, and attempts of other
-    /// replicas are requeued when their leases expire.
+    /// Waits for the lock on an SQLite inbox, and then requeues interrupted attempts, retrying until that
+    /// succeeds. Returns `None` with PostgreSQL, which needs no lock: claims lock rows, and the attempts of
+    /// other replicas are requeued when their leases expire.
     async fn take_over(&mut self) -> Option<Lock> {
         let place = &self.options.place;
         let lock = match place {
@@ -354,8 +354,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Time for which no attempt can start, so there is no need to query the store. `None` if the store must
-    /// be queried now.
+    /// How long the store need not be queried, because no attempt can start. `None` if the store must be
+    /// queried now.
     fn idle_time(&self) -> Option<Duration> {
         let asked = self.asked.filter(|_| !self.store_fails)?;
         self.dispatcher.idle_time(self.started.elapsed(), asked.elapsed())
@@ -391,7 +391,7 @@ impl WorkerLoop {
             }
             Err(error) => {
                 if !self.store_fails {
-                    tracing::error!(%error, "the inbox cannot be used, so nothing is being delivered; will retry");
+                    tracing::error!(%error, "could not claim deliveries from the inbox, so no attempts start; will retry");
                 }
                 self.store_fails = true;
                 STORE_RETRY
@@ -414,7 +414,7 @@ impl WorkerLoop {
         } else if self.paced.insert(index) {
             tracing::info!(
                 channel = self.dispatcher.target(index).name,
-                "submissions from frequent networks are now being sent at 6 an hour; others are not delayed"
+                "submissions from frequent networks are now limited to 6 recipients an hour; others are not delayed"
             );
         }
         let started = self.dispatcher.begin(index, claims, Timestamp::now(), self.started.elapsed());
@@ -445,7 +445,10 @@ impl WorkerLoop {
         let noted = match turn {
             HealthChange::None => return,
             HealthChange::Paused => {
-                tracing::warn!(channel = name, "the channel keeps failing: it is paused and probed");
+                tracing::warn!(
+                    channel = name,
+                    "paused the failing channel; it will be probed until an attempt succeeds"
+                );
                 self.store.change(move |tx| tx.pause(&name, &answer, now)).await
             }
             HealthChange::Resumed { after_outage } => {
@@ -464,7 +467,7 @@ impl WorkerLoop {
             }
         };
         if let Err(error) = noted {
-            tracing::error!(%error, "the state of a channel could not be recorded");
+            tracing::error!(%error, "could not record a channel's state");
         }
     }
 }
@@ -500,7 +503,7 @@ async fn run_maintenance(maintenance: Maintenance) {
         };
         tokio::select! {
             () = maintenance.run() => {}
-            () = lost => tracing::warn!("lost the inbox's lock with its database connection"),
+            () = lost => tracing::warn!("lost the database connection that held the inbox's lock; will try to take the lock again"),
         }
     }
 }
@@ -525,8 +528,8 @@ async fn deliver_submission(
     });
     let id = lease.submission;
     if let Outcome::Failed(failure) = &outcome {
-        // The reply is not logged, because it may quote what a visitor wrote.
-        tracing::warn!(%id, channel = lease.channel, attempt = lease.number, blame = failure.cause.name(), "an attempt has failed; see `frontdesk inbox show ID`");
+        // Do not log the reply: it may quote what a visitor wrote.
+        tracing::warn!(%id, channel = lease.channel, attempt = lease.number, blame = failure.cause.name(), "delivery attempt failed; see `frontdesk inbox show ID`");
     }
     loop {
         let now = Timestamp::now();

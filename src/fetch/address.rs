@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::url::Host;
 
-/// Addresses of cloud services that hand out credentials to virtual machines. They are refused even if
-/// private addresses are permitted.
+/// Addresses of cloud services that hand out credentials to virtual machines and containers. They are refused
+/// even if private addresses are permitted.
 const METADATA: [IpAddr; 9] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // instance metadata of AWS, Azure, Google Cloud and others
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),   // task credentials of Amazon ECS
@@ -23,7 +23,7 @@ const METADATA: [IpAddr; 9] = [
 const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::UNSPECIFIED, 8),           // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
-    (Ipv4Addr::new(100, 64, 0, 0), 10),   // shared behind carriers' NAT
+    (Ipv4Addr::new(100, 64, 0, 0), 10),   // carrier-grade NAT
     (Ipv4Addr::new(127, 0, 0, 0), 8),     // loopback
     (Ipv4Addr::new(169, 254, 0, 0), 16),  // link-local
     (Ipv4Addr::new(172, 16, 0, 0), 12),   // private
@@ -31,7 +31,7 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(192, 0, 2, 0), 24),    // documentation
     (Ipv4Addr::new(192, 88, 99, 0), 24),  // 6to4 relays
     (Ipv4Addr::new(192, 168, 0, 0), 16),  // private
-    (Ipv4Addr::new(198, 18, 0, 0), 15),   // benchmarks
+    (Ipv4Addr::new(198, 18, 0, 0), 15),   // benchmarking
     (Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
     (Ipv4Addr::new(203, 0, 113, 0), 24),  // documentation
     (Ipv4Addr::new(224, 0, 0, 0), 4),     // multicast
@@ -44,7 +44,7 @@ const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 
 
 /// Networks within [`GLOBAL_V6`] that do not belong to the public Internet.
 const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments: Teredo, ORCHID, benchmarks
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments: Teredo, ORCHID, benchmarking
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16), // 6to4
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
@@ -62,13 +62,15 @@ pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Re
 /// The reason why an address of this host is refused, or `None` if it is permitted.
 fn refusal_reason(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
     if is_metadata(address) {
-        return Some(format!("{address} gives out a cloud's credentials; frontdesk never connects to it"));
+        return Some(format!(
+            "{address} belongs to a cloud service that hands out credentials; frontdesk never connects to it"
+        ));
     }
     if host.is_loopback() {
         return (!unmapped(address).is_loopback()).then(|| format!("{address} is not on this machine"));
     }
     (!allow_private && !is_public(address)).then(|| {
-        format!("{address} is not an address of the public Internet (`allow_private = true` permits it)")
+        format!("{address} is not on the public Internet (`allow_private = true` permits it)")
     })
 }
 
@@ -94,9 +96,9 @@ fn unmapped(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The IPv4 addresses that an IPv6 address may contain. A local NAT64 prefix can have one of several lengths,
-/// and the address does not reveal which one. A Teredo address contains the addresses of its server and its
-/// client.
+/// The IPv4 addresses that an IPv6 address may embed. The prefix of a local NAT64 address can have one of
+/// several lengths, and the address does not reveal which one, so the result covers all of them. A Teredo
+/// address embeds the addresses of its server and its client.
 fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let o = address.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| o[place]));
@@ -122,7 +124,7 @@ fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
 /// addresses (RFC 6890, RFC 8190).
 ///
 /// Addresses of transition mechanisms (6to4, Teredo, IPv4-compatible, local NAT64) are never public: they may
-/// contain a private address, and public servers do not need them.
+/// embed a private address, and public servers do not need them.
 pub fn is_public(address: IpAddr) -> bool {
     match unmapped(address) {
         IpAddr::V4(address) => {

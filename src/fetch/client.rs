@@ -26,7 +26,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::address;
 use super::url::{Host, Url, UrlScheme};
 
-/// Maximum size of a response header.
+/// Maximum size of a response header, in bytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// Maximum number of bytes read from a response's body. The rest of a longer body is not read.
@@ -43,7 +43,7 @@ pub struct FetchTimeouts {
     pub tls: Duration,
     /// From sending the request to the end of the response header.
     pub answer: Duration,
-    /// For the part of the response's body that the client reads.
+    /// For reading the response's body, up to 64 KiB.
     pub body: Duration,
 }
 
@@ -109,7 +109,7 @@ pub struct FetchError {
     pub sentence: String,
 }
 
-/// Sends requests with the same limits and trusted certificate authorities.
+/// An HTTP client whose requests share the same time limits and trusted certificate authorities.
 pub struct FetchClient {
     resolver: NameResolver,
     allow_private: bool,
@@ -175,8 +175,8 @@ impl FetchClient {
         with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
     }
 
-    /// Connects to one of the checked addresses. The name is not resolved again, because a second lookup
-    /// could return an address that was not checked.
+    /// Resolves the host, checks its addresses and connects to one of them. The name is resolved only once,
+    /// because a second lookup could return an address that was not checked.
     async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
@@ -215,7 +215,7 @@ impl FetchClient {
         };
         let exchange = async {
             let answer =
-                with_timeout(self.timeouts.answer, "waiting for the answer", sender.send_request(request))
+                with_timeout(self.timeouts.answer, "waiting for the response", sender.send_request(request))
                     .await?;
             let (head, body) = answer.into_parts();
             // An incomplete body is not an error here: webhooks need only the status. Callers that need the
@@ -246,8 +246,8 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The first [`MAX_ADDRESSES`] addresses of each family, because this machine may have only IPv4 or only
-/// IPv6.
+/// Selects the first [`MAX_ADDRESSES`] addresses of each family. Both families are needed, because this machine
+/// may have only IPv4 or only IPv6.
 fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {
@@ -281,7 +281,7 @@ async fn with_timeout<T, E: std::error::Error>(
     match timeout(limit, work).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(format!("{phase}: {}", error_with_causes(&error))),
-        Err(_) => Err(format!("{phase}: not done within {} s", limit.as_secs_f32())),
+        Err(_) => Err(format!("{phase}: timed out after {} s", limit.as_secs_f32())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Validated URLs: `https` for any host, and `http` only for this machine.
 //!
-//! The parser follows RFC 3986 and corrects nothing. A parser that corrects backslashes, tabs or `0x7f.1`, as
-//! browsers do, would connect to a different server from the one that the configuration names.
+//! The parser follows RFC 3986 and corrects nothing. Browsers correct backslashes, tabs and `0x7f.1`, but such a
+//! correction can select a different server from the one that the configuration seems to name.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use http::Uri;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// Maximum length of a URL, in characters. A valid URL is ASCII.
+/// Maximum length of a URL, in bytes. A valid URL is ASCII, so each byte is one character.
 const MAX_CHARS: usize = 2_000;
 
 /// A validated URL. Its path may be a secret, as in the webhook URLs of chat services, so error messages and
@@ -37,8 +37,8 @@ pub enum Host {
 }
 
 impl Host {
-    /// Whether the host is `localhost` or a loopback address. Only such a host may have loopback addresses,
-    /// and it may not have any others.
+    /// Whether the host is `localhost` or a loopback address. Such a host may have only loopback addresses;
+    /// other hosts may have them only if private addresses are permitted.
     pub fn is_loopback(&self) -> bool {
         match self {
             Host::Name(name) => name == "localhost",
@@ -58,7 +58,7 @@ impl Url {
             return Err("a fragment (`#…`) never reaches the server: leave it out".to_owned());
         }
         if !text.is_ascii() {
-            return Err("a URL is written in ASCII: the host's name in its `xn--` form, anything else \
+            return Err("a URL must be ASCII, with the host name in its `xn--` form and other characters \
                         percent-encoded"
                 .to_owned());
         }
@@ -72,8 +72,8 @@ impl Url {
         let authority = uri.authority().ok_or(expected)?;
         if authority.as_str().contains('@') {
             return Err(
-                "a name or password in the URL is not sent: leave it out (a webhook's receiver verifies the \
-                        signature, `secret`)"
+                "a user name or password in the URL is not sent: leave it out (a webhook's receiver verifies \
+                        the signature made with `secret`)"
                     .to_owned(),
             );
         }
@@ -81,16 +81,16 @@ impl Url {
         let port = match (authority.port_u16(), authority.port()) {
             (Some(0), _) => return Err("port 0 is not a valid port".to_owned()),
             (Some(port), _) => port,
-            // The text after the colon is empty, or is not a number.
+            // The text after the colon is not a valid port number.
             (None, _) if authority.as_str().len() != authority.host().len() => {
-                return Err("a port is a number up to 65535".to_owned());
+                return Err("a port must be a number from 1 to 65535".to_owned());
             }
             (None, _) if scheme == UrlScheme::Https => 443,
             (None, _) => 80,
         };
         if scheme == UrlScheme::Http && !host.is_loopback() {
             return Err(
-                "expected `https://` (unencrypted `http://` is for `localhost`, 127.0.0.1 and [::1] only)"
+                "expected `https://` (unencrypted `http://` is permitted only for `localhost`, 127.0.0.1 and [::1])"
                     .to_owned(),
             );
         }
@@ -145,7 +145,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
     let name = text.to_ascii_lowercase();
     match ServerName::try_from(name.as_str()) {
         Ok(ServerName::IpAddress(_)) => text.parse().map(Host::Address).map_err(|_| wrong()),
-        // System resolvers accept `0x7f.1` as an address, which would hide the actual destination.
+        // Refuse `0x7f.1`: system resolvers accept it as an address, so it would hide the destination.
         Ok(ServerName::DnsName(_)) if !name.split('.').any(|label| label.starts_with("0x")) => {
             Ok(Host::Name(name))
         }

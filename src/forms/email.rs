@@ -7,7 +7,7 @@
 /// Maximum length of an address in octets: a path of 256 octets without its two angle brackets (RFC 5321
 /// §4.5.3.1.3 and RFC 3696 erratum 1690).
 pub const MAX_MAILBOX: usize = 254;
-/// Maximum length of a local part in octets, with quotes (RFC 5321 §4.5.3.1.1).
+/// Maximum length of a local part in octets, including quotes (RFC 5321 §4.5.3.1.1).
 pub const MAX_LOCAL: usize = 64;
 /// Maximum length of a domain or address literal in octets (RFC 5321 §4.5.3.1.2).
 pub const MAX_DOMAIN: usize = 255;
@@ -35,7 +35,7 @@ impl<'a> Mailbox<'a> {
         well_formed.then_some(Mailbox { local, domain })
     }
 
-    /// The part before the `@`, with quotes.
+    /// The part before the `@`, including any quotes.
     pub fn local(&self) -> &'a str {
         self.local
     }
@@ -46,17 +46,17 @@ impl<'a> Mailbox<'a> {
     }
 }
 
-/// Whether the text is a `Dot-string = Atom *("." Atom)`
+/// `Dot-string = Atom *("." Atom)`
 fn is_dot_string(text: &str) -> bool {
     text.split('.').all(|atom| !atom.is_empty() && atom.bytes().all(is_atext))
 }
 
-/// Whether the byte is `atext` of RFC 5322 §3.2.3: allowed in an unquoted local part, besides dots.
+/// Whether the byte is `atext` (RFC 5322 §3.2.3), which is allowed in an unquoted local part.
 fn is_atext(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&b)
 }
 
-/// Whether the text is a `Quoted-string = DQUOTE *( qtextSMTP / quoted-pairSMTP ) DQUOTE`
+/// `Quoted-string = DQUOTE *( qtextSMTP / quoted-pairSMTP ) DQUOTE`
 fn is_quoted_string(text: &str) -> bool {
     let Some(content) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return false;
@@ -85,7 +85,7 @@ fn is_domain(text: &str) -> bool {
 /// `address-literal = "[" ( IPv4-address-literal / IPv6-address-literal / General-address-literal ) "]"`
 ///
 /// The tag of a General-address-literal must be registered (RFC 5321 §4.1.3), and the only registered tag is
-/// `IPv6`. So every General-address-literal is rejected, including `[2001:db8::1]`.
+/// `IPv6`, so every General-address-literal is rejected, including `[2001:db8::1]`.
 fn is_address_literal(text: &str) -> bool {
     let Some(content) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
         return false;
@@ -128,7 +128,7 @@ fn is_ipv6(text: &str) -> bool {
     }
 }
 
-/// Counts the groups of one to four hexadecimal digits between colons. `None` if a group is anything else.
+/// Counts the groups of one to four hexadecimal digits between colons. `None` if any group is malformed.
 fn count_groups(text: &str) -> Option<usize> {
     let is_group =
         |group: &str| (1..=4).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_hexdigit());

@@ -1,7 +1,7 @@
 //! Parses a form's request body into a valid [`Entry`], or reports all invalid fields in one sentence.
 //!
-//! The parser deserializes the body directly into the form's fields, without a tree of values. It skips
-//! unknown members, and uses the last of several members with the same name. It does not trim texts.
+//! The parser deserializes the body directly into the form's fields, without building a tree of JSON values.
+//! It skips unknown members, uses the last of several members with the same name, and does not trim values.
 //!
 //! Error messages never quote the visitor's input, so neither responses nor log lines contain it.
 
@@ -61,10 +61,10 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// The name of the theme's hidden field. Only programs fill it in.
+/// The name of the hidden field in the theme's forms. Visitors do not see the field, so only bots fill it in.
 pub const HONEYPOT: &str = "desk_note";
-/// The name of the member for the time, in milliseconds, that the visitor took to fill in the form. The
-/// theme's script adds it.
+/// The name of the member that holds how long the visitor took to fill in the form, in milliseconds. The
+/// theme's script adds this member.
 pub const TIME_TO_FILL: &str = "desk_ms";
 
 /// Undocumented, optional members of a request body, which screening uses. Values of the wrong type are
@@ -92,7 +92,7 @@ pub enum Rejection {
     #[error("The body must be a JSON object with {}, but is empty.", list_required_fields(.0))]
     Empty(&'static Form),
     /// The body is not UTF-8. Holds the position of the first invalid byte, counted from 1.
-    #[error("The body must be JSON in UTF-8, but its byte {0} is not UTF-8.")]
+    #[error("The body must be JSON in UTF-8, but byte {0} is not valid UTF-8.")]
     NotUtf8(usize),
     /// The body is not JSON. Holds the syntax error, with line and column.
     #[error("The body must be JSON, but is not: {0}.")]
@@ -154,7 +154,7 @@ fn read_members(form: &'static Form, text: &str) -> Result<(Members, Extras), Re
         .unwrap_or_else(|error| Err(syntax_rejection(&error)))
 }
 
-/// Names the type of a JSON value other than an object, from its first byte.
+/// Returns the type of a JSON value other than an object, given its first byte.
 fn json_type(first: u8) -> &'static str {
     match first {
         b'[' => "an array",
@@ -165,9 +165,9 @@ fn json_type(first: u8) -> &'static str {
     }
 }
 
-/// Converts a JSON error into a rejection that does not quote the input. Syntax errors of serde_json consist
-/// of fixed phrases, line and column. Data errors may quote the input, so this function replaces their text.
-/// They are not expected, because this module's [`Visitor`]s accept every type.
+/// Converts a JSON error into a rejection that does not quote the input. serde_json's syntax errors consist
+/// of a fixed phrase, the line and the column. Data errors may quote the input, so this function replaces
+/// their text. Data errors are not expected, because this module's [`Visitor`]s accept every type.
 fn syntax_rejection(error: &serde_json::Error) -> Rejection {
     Rejection::NotJson(if error.is_data() {
         format!("unexpected data at line {} column {}", error.line(), error.column())
@@ -176,8 +176,8 @@ fn syntax_rejection(error: &serde_json::Error) -> Rejection {
     })
 }
 
-/// Chooses which of the form's two lists of fields a body is checked against: the second if the body has a
-/// member that exists only in the second, and no member that exists only in the first.
+/// Chooses the list of fields against which a body is checked: the second if the body has a member that
+/// exists only in the second, and no member that exists only in the first. Otherwise the first.
 fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     let Some(alternative) = form.alternative else { return form.fields };
     let is_sent = |shape: &[Field], other: &[Field]| {
@@ -222,7 +222,7 @@ fn check_field(field: &'static Field, given: Option<MemberValue>) -> Result<Opti
         None => return Ok(None),
     };
     let mut problems = Vec::new();
-    // A text never has more characters than bytes, so most texts need no counting.
+    // A string never has more characters than bytes, so most values need no counting.
     if text.len() > field.max_chars {
         let chars = text.chars().count();
         if chars > field.max_chars {
@@ -243,7 +243,7 @@ fn check_field(field: &'static Field, given: Option<MemberValue>) -> Result<Opti
 /// The members that are fields of the form, without duplicates.
 type Members = Vec<(&'static str, MemberValue)>;
 
-/// A member's value, reduced to what a form can use.
+/// A member's value, reduced to the types that a form can use.
 enum MemberValue {
     Text(String),
     /// A number. `None` unless it is a non-negative integer.
@@ -666,7 +666,7 @@ mod tests {
     #[test]
     fn a_body_that_is_not_utf8_is_refused_in_one_sentence() {
         let error = parse(&WAITLIST, b"{\"email\":\"\xff\"}").unwrap_err();
-        assert_eq!(error.to_string(), "The body must be JSON in UTF-8, but its byte 11 is not UTF-8.");
+        assert_eq!(error.to_string(), "The body must be JSON in UTF-8, but byte 11 is not valid UTF-8.");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The source of a request, by which limits and submissions distinguish senders, and the source's network.
+//! Request sources and their networks, by which limits and stored submissions distinguish senders.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 /// A sender: an IPv4 address, or the /64 network of an IPv6 subscriber.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// An IPv4 address, which may have been written as `::ffff:a.b.c.d`.
+    /// An IPv4 address. Includes IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`).
     V4([u8; 4]),
     /// The first 64 bits of an IPv6 address.
     V6([u8; 8]),
@@ -41,7 +41,7 @@ impl Source {
         }
     }
 
-    /// The network of the source: an IPv4 /24 or an IPv6 /48.
+    /// The source's network: an IPv4 /24 or an IPv6 /48.
     pub fn network(mut self) -> SourceNetwork {
         match &mut self {
             Source::V4(octets) => octets[3] = 0,
@@ -71,8 +71,8 @@ impl fmt::Debug for Source {
 }
 
 /// The network of a source: an IPv4 /24 or an IPv6 /48, which is usually the largest block that a provider
-/// assigns to one customer. A sender can easily change its address within its network. Holds the network's
-/// first source.
+/// assigns to one customer. A sender can easily change its address within its network. Represented by the
+/// network's first source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceNetwork(Source);
 

@@ -48,7 +48,7 @@ pub fn escape_html(text: &str) -> String {
     escaped
 }
 
-/// Whether a character is a control character, a line separator, invisible, or changes the writing direction.
+/// Whether a character is invisible, is a control character or line separator, or changes the text direction.
 /// Joiners and variation selectors count as safe, because scripts and emoji need them.
 pub fn is_unsafe(c: char) -> bool {
     let is_of_a_script = matches!(c,
@@ -69,8 +69,8 @@ pub const fn is_invisible(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a field with only this character counts as empty: white space, or an invisible character up to
-/// U+FFFF.
+/// Whether a field that contains only this character counts as empty: white space, or an invisible character
+/// up to U+FFFF.
 ///
 /// The patterns in `/openapi.json` ([`Field::pattern`](crate::forms::Field::pattern)) match the same
 /// characters. They cannot include characters beyond U+FFFF, because languages differ in how regular

@@ -1,14 +1,15 @@
-//! Byte budgets: limits on how many bytes of accepted forms a source and a network may send per day, kept in
+//! Byte budgets: daily limits on the bytes of accepted forms from each source and each network, counted in
 //! bounded memory.
 //!
-//! Rate limits ignore the size of requests, so without byte budgets one network could fill the disk without
-//! exceeding them. A budget refills steadily. In any period `t`, a source can send at most `budget + t ·
-//! budget / day`, which is at most two budgets in its first 24 hours and one in each 24 hours after that.
+//! Rate limits ignore the size of requests: without byte budgets, one network could fill the disk and still
+//! stay within its rate limits. A budget refills steadily. In any period of length `t`, a source can send at
+//! most `budget + t · budget / day`: two budgets in its first 24 hours, and one in each 24 hours after that.
 //!
 //! Debts are kept in count-min sketches, as in `sketch.rs`: no source can send more than its budget, and a
 //! source is refused wrongly only if all four of its cells are filled by other sources' debts. Each cell
-//! holds a byte count. When that many bytes have been refilled since the limiter started, the debts of the
-//! cell's keys are zero. The 64-bit count never wraps around, so there is no deadline for clearing cells.
+//! holds a byte count. Once that many bytes have been refilled since the limiter started, the debts of the
+//! cell's keys are zero. The count has 64 bits and never wraps around, so, unlike in `sketch.rs`, expired
+//! cells need not be cleared.
 
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use super::rule;
 use super::sketch::{CellTable, ROWS};
 use crate::forms::source::Source;
 
-/// The time in which a whole budget refills.
+/// How long a whole budget takes to refill.
 const DAY: Duration = Duration::from_hours(24);
 
 /// Base-2 logarithms of the number of columns in each sketch. The sketch of sources takes 8 MiB, the sketch
@@ -47,7 +48,7 @@ impl Default for ByteOptions {
     }
 }
 
-/// Counts the bytes of accepted forms. All workers of a server share one limiter; each server has its own.
+/// Limits the bytes of accepted forms. All workers of a server share one limiter; each server has its own.
 pub struct ByteLimiter {
     layers: Layers<ByteDebts>,
 }
@@ -63,8 +64,8 @@ impl ByteLimiter {
         ByteLimiter { layers: Layers::new(options.enabled, create) }
     }
 
-    /// Charges `bytes` to `source` and its network at `now`, or refuses them and charges nothing. A form that
-    /// is larger than a whole budget counts as a whole budget.
+    /// Charges a form of `bytes` bytes to `source` and its network at `now`, or refuses the form and charges
+    /// nothing. A form that is larger than a whole budget counts as a whole budget.
     pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Admission {
         let Some(mut state) = self.layers.lock_at(now) else { return Admission::Allowed };
         let LayerState { sources, networks, counts, .. } = &mut *state;
@@ -185,7 +186,7 @@ mod tests {
         for stranger in [Source::V4([198, 51, 100, 1]), Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 1])] {
             assert_eq!(limiter.charge(stranger, 1_000, start), Admission::Allowed);
         }
-        // A refusal by the network costs the source nothing.
+        // A form that the network's budget refuses is not charged to its source.
         assert_eq!(limiter.charge(source(4), 1_000, start + retry_after), Admission::Allowed);
     }
 
@@ -245,7 +246,7 @@ mod tests {
     fn exhausted_sources_rarely_block_other_sources() {
         let options = ByteOptions { enabled: true, source: 1_000, network: MAX_BYTES };
         let (limiter, start) = (ByteLimiter::with_table_bits(&options, 12, 12), Instant::now());
-        // The ratio of sources to cells is that of 32,000 sources in a sketch of full size.
+        // The ratio of sources to cells is the same as for 32,000 sources in a full-size sketch.
         for n in 0..500 {
             // The last sources may already be refused, because they share cells with earlier ones.
             let _ = limiter.charge(source(n), 1_000, start);
@@ -264,11 +265,11 @@ mod tests {
             steps in prop::collection::vec((0_u32..6, 0_usize..700, 0_u64..40_000), 1..200)
         ) {
             const BUDGET: u64 = 1_000;
-            // Large enough that sharing cells causes a refusal in only one of 10^13 runs of all cases.
+            // Large enough that shared cells cause a refusal in only one of 10^13 runs of this test.
             let options = ByteOptions { enabled: true, source: BUDGET, network: MAX_BYTES };
             let (limiter, start) = (ByteLimiter::with_table_bits(&options, 16, 4), Instant::now());
-            // The first request starts the limiter's clock, so that the limiter and the table count from the
-            // same time.
+            // Send a first request to start the limiter's clock, so that the limiter and the table count from
+            // the same time.
             assert_eq!(limiter.charge(source(0), 0, start), Admission::Allowed);
             let mut table: HashMap<u32, u64> = HashMap::new();
             let mut elapsed = Duration::ZERO;
@@ -301,7 +302,7 @@ mod tests {
         (counts.refused_by_source, counts.refused_by_network)
     }
 
-    /// Whether this many bytes would have to wait. Charges nothing.
+    /// Whether a form of this size would be refused now. Charges nothing.
     fn waits(limiter: &ByteLimiter, source: Source, bytes: u64) -> bool {
         let state = limiter.layers.lock().unwrap();
         !state.sources.wait(&state.sources.look_up(source), bytes).is_zero()
@@ -311,7 +312,7 @@ mod tests {
         ByteLimiter::with_table_bits(&ByteOptions { enabled: true, source, network }, 10, 10)
     }
 
-    /// The sources 0 to 255 are in one network.
+    /// Sources 0 to 255 are in the same network.
     fn source(n: u32) -> Source {
         let bytes = n.to_be_bytes();
         Source::V4([192, bytes[0] ^ bytes[1], bytes[2], bytes[3]])

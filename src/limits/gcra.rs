@@ -1,19 +1,20 @@
 //! The generic cell rate algorithm (GCRA) for one window, in whole ticks. Pure arithmetic.
 //!
-//! The algorithm keeps one instant per key, the *theoretical arrival time*, at which the key will have
-//! recovered completely. The time from now until then is the *debt*. Each request adds `window / quota`; a
-//! request that would raise the debt above a whole window is refused and adds nothing. A key may therefore
-//! use its whole quota at once, then one request per `window / quota`, and at most `quota + t · quota /
-//! window` requests in any period `t`.
+//! The algorithm keeps one instant per key, the *theoretical arrival time*, at which the key's whole quota is
+//! available again. The time from now until then is the *debt*. Each request adds `window / quota`; a request
+//! that would raise the debt above a whole window is refused and adds nothing. A key may therefore use its
+//! whole quota at once, and then send one request every `window / quota`. In any period of length `t`, it can
+//! send at most `quota + t · quota / window` requests.
 
 use std::time::Duration;
 
 use super::quota::{Quota, QuotaStatus};
 
-/// The largest quota. With this quota, each request still costs 16 ticks.
+/// The largest quota, at which each request still costs 16 ticks.
 pub const MAX_QUOTA: u32 = 1_000_000;
 
-/// The largest number of ticks per window, which is also the largest debt. A 32-bit count covers 256 windows.
+/// The largest number of ticks per window, and therefore the largest debt. A 32-bit tick count covers 256
+/// windows.
 const MAX_TICKS: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +22,8 @@ pub(super) struct WindowQuota {
     name: &'static str,
     pub(super) quota: u32,
     window: Duration,
-    /// Ticks per request. A window has exactly `quota` times as many, so counting in ticks does not change
-    /// the rate.
+    /// Ticks per request. A window has exactly `quota` times as many, so counting in whole ticks does not
+    /// change the rate.
     step: u32,
     /// Ticks per nanosecond, times 2⁶⁴.
     rate: u64,
@@ -104,7 +105,7 @@ mod tests {
             for quota in [1, 2, 3, 7, 30, 300, 3_000, 99_991, 999_999, MAX_QUOTA] {
                 let pace = WindowQuota::new("x", quota, window);
                 let ticks = u64::from(pace.max_debt());
-                // Because of rounding, the window's end may fall into the tick before.
+                // Because of rounding, the window may end one tick early.
                 assert!(
                     (ticks - 1..=ticks).contains(&pace.ticks_in(window)),
                     "{quota} {} {ticks}",

@@ -7,12 +7,12 @@ use super::quota::DecisionCounts;
 
 /// The debts of any number of keys.
 pub(super) trait Debts {
-    /// Sets the time since the limiter's first request, which never decreases. Call this before any other
-    /// method.
+    /// Sets the time since the limiter's first request. `elapsed` must never decrease. Call this before any
+    /// other method.
     fn advance(&mut self, elapsed: Duration);
 }
 
-/// The state of a limiter, which all workers share. Empty if the limiter is disabled.
+/// The state of a limiter, shared by all workers. Empty if the limiter is disabled.
 pub(super) struct Layers<T>(Option<Mutex<LayerState<T>>>);
 
 pub(super) struct LayerState<T> {
@@ -25,7 +25,7 @@ pub(super) struct LayerState<T> {
 }
 
 impl<T: Debts> Layers<T> {
-    /// `create` returns the debts of the sources and those of the networks, all of them zero.
+    /// `create` returns the debts of all sources and of all networks, initially zero.
     pub(super) fn new(is_enabled: bool, create: impl FnOnce() -> [T; 2]) -> Self {
         Self(is_enabled.then(|| {
             let ([sources, networks], counts) = (create(), DecisionCounts::default());
@@ -34,13 +34,13 @@ impl<T: Debts> Layers<T> {
         }))
     }
 
-    /// Locks the state as of the latest request. `None` if the limiter is disabled.
+    /// Locks the state without advancing its time. `None` if the limiter is disabled.
     pub(super) fn lock(&self) -> Option<MutexGuard<'_, LayerState<T>>> {
         self.0.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Locks the state and advances it to `now`. If `now` is earlier than the latest request, the time of
-    /// that request is used instead.
+    /// Locks the state and advances it to `now`, or to the time of the latest request if `now` is earlier.
+    /// `None` if the limiter is disabled.
     pub(super) fn lock_at(&self, now: Instant) -> Option<MutexGuard<'_, LayerState<T>>> {
         let mut guard = self.lock()?;
         let state = &mut *guard;

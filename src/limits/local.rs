@@ -1,5 +1,4 @@
-//! Rate limits that are counted in this process, in bounded memory: one sketch for sources and one for
-//! networks.
+//! Rate limits counted within this process, in bounded memory: one sketch for sources and one for networks.
 
 use std::time::Instant;
 
@@ -14,7 +13,7 @@ use crate::forms::source::Source;
 const SOURCE_BITS: u32 = 20;
 const NETWORK_BITS: u32 = 18;
 
-/// Limits requests by counting them in this process. All workers share one limiter.
+/// Limits requests, based on counts kept in this process. All workers share one limiter.
 pub struct LocalLimiter {
     layers: Layers<Sketch>,
 }
@@ -70,9 +69,8 @@ impl LocalLimiter {
         self.layers.counts()
     }
 
-    /// Estimates how many sources have used quota that has not recovered yet, to within a few tenths of a
-    /// percent. Reads a quarter of the sketch in small pieces, so that requests wait only briefly for the
-    /// lock.
+    /// Estimates how many sources have a debt, to within a few tenths of a percent. Reads one row of the
+    /// sketch in small pieces, so that requests wait only briefly for the lock.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -80,7 +78,7 @@ impl LocalLimiter {
         reason = "an estimate between zero and a few million"
     )]
     pub fn estimate_sources(&self) -> u64 {
-        /// The number of cells that are read each time the lock is taken.
+        /// The number of cells read each time the lock is taken.
         const PIECE: usize = 1 << 14;
         let Some(row) = self.layers.lock().map(|state| state.sources.row_length()) else { return 0 };
         let owing: usize = (0..row)
@@ -89,8 +87,8 @@ impl LocalLimiter {
                 Some(self.layers.lock()?.sources.count_cells_with_debt(from..row.min(from + PIECE)))
             })
             .sum();
-        // Linear counting: each source occupies one random cell of the row, and the more sources there are,
-        // the more of them share a cell.
+        // Linear counting: each source occupies one random cell of the row. Counting occupied cells misses
+        // the sources that share a cell, so estimate from the fraction of free cells.
         let free = (row - owing).max(1);
         (row as f64 * (row as f64 / free as f64).ln()).round() as u64
     }

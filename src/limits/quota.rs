@@ -11,7 +11,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The larger of the two quotas, separately for each window.
+    /// The larger of the two quotas for each window.
     pub(super) fn at_least(self, other: Quota) -> Quota {
         Quota {
             per_minute: self.per_minute.max(other.per_minute),
@@ -27,13 +27,13 @@ pub struct LimitOptions {
     pub source: Quota,
     /// For one IPv4 /24 or IPv6 /48. A value below `source` is raised to `source`.
     pub network: Quota,
-    /// For new submissions to one form from all senders together. See [`LimitOptions::form_quota`].
+    /// For new submissions to one form from all senders combined. See [`LimitOptions::form_quota`].
     pub form: Quota,
 }
 
 impl LimitOptions {
-    /// The quota of a form, raised to at least the quotas of a network and of a source. `None` if limits are
-    /// disabled.
+    /// The quota for a form, raised to at least the quotas for a network and for a source. `None` if limits
+    /// are disabled.
     pub fn form_quota(&self) -> Option<Quota> {
         self.enabled.then(|| self.form.at_least(self.network).at_least(self.source))
     }
@@ -64,7 +64,7 @@ pub enum Admission {
     Allowed,
     /// The request was refused and not charged to any quota.
     Refused {
-        /// The layer whose quota requires the longest wait.
+        /// The layer whose quota requires the longer wait.
         by: Layer,
         /// The time until a request from this source is allowed, if no other request arrives before then.
         /// Never zero.

@@ -3,7 +3,7 @@
 //!
 //! Shared limits apply the same rule as local ones, but a script in Redis counts the requests. While Redis
 //! does not respond, each server uses its local limits. The local limits also count the requests that Redis
-//! allowed, so that an outage of Redis does not reset the quotas.
+//! allowed, so that a Redis outage does not reset the quotas.
 
 mod local_pool;
 mod options;
@@ -24,7 +24,7 @@ pub use script::SCRIPT;
 
 /// Checks requests against the rate limits. All workers share one limiter.
 pub struct RateLimiter {
-    /// Decides if Redis does not. Counts all decisions, including those of Redis.
+    /// Makes the decision if Redis does not. Also counts the decisions that Redis makes.
     pub local: LocalLimiter,
     shared: Option<RedisClient>,
 }
@@ -58,7 +58,7 @@ impl RateLimiter {
     }
 
     /// The quota status of `source`. Does not charge a request. `None` if limits are disabled. Waits for
-    /// Redis like [`RateLimiter::check`].
+    /// Redis as [`RateLimiter::check`] does.
     pub async fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         if let Some(shared) = &self.shared {
             let read = |rule: &LimitRule, reply: ScriptReply| rule.statuses(reply.debts);

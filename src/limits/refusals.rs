@@ -1,8 +1,8 @@
 //! Counts refused requests by source and form in bounded memory, until the store records the counts.
 //!
-//! The counter keeps separate counts for [`MAX_COUNTED`] pairs of source and form. For all other sources it
-//! keeps one sum per form, until [`RefusalCounter::drain`] resets it. Counts that have not been recorded are
-//! lost when the process ends.
+//! The counter keeps separate counts for up to [`MAX_COUNTED`] pairs of source and form, and one total per
+//! form for all other sources. [`RefusalCounter::drain`] resets all counts. Counts that have not been
+//! recorded are lost when the process ends.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::forms::source::{RefusedRequests, Source};
 
-/// Number of pairs of source and form that are counted separately. Each takes about 50 bytes.
+/// Maximum number of pairs of source and form that are counted separately. Each takes about 50 bytes.
 pub const MAX_COUNTED: usize = 1000;
 
 /// Counts refused requests by source and form. All workers share one counter.
@@ -79,7 +79,7 @@ mod tests {
         for n in 0..all {
             refusals.record(source(n), "contact");
         }
-        // A pair that is already counted separately stays so.
+        // A pair that already has its own count keeps it.
         refusals.record(source(7), "contact");
         refusals.record(source(all), "waitlist");
         let drained = refusals.drain();

@@ -15,12 +15,12 @@ pub struct LimitRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptReply {
     pub is_allowed: bool,
-    /// Debts in ticks after this request: the source's for a minute and an hour, then its network's.
+    /// Debts in ticks after this request: the source's per minute and per hour, then its network's.
     pub debts: [u32; 4],
 }
 
 impl LimitRule {
-    /// Takes the quotas from the options. The quota of a network is raised to at least that of a source.
+    /// Takes the quotas from the options. The quota for a network is raised to at least that for a source.
     pub fn new(options: &LimitOptions) -> LimitRule {
         let network = options.network.at_least(options.source);
         LimitRule {

@@ -1,19 +1,19 @@
-//! Keeps the debts of any number of senders in fixed memory: a count-min sketch whose cells hold arrival
-//! times.
+//! Keeps the debts of any number of senders in a fixed amount of memory: a count-min sketch whose cells hold
+//! arrival times.
 //!
-//! Each key has one cell in each of [`ROWS`] rows, chosen by a hash with a random secret, and shares these
-//! cells with other keys. A key's debt is the minimum over its cells. Charging a key raises each of its cells
-//! to at least the new debt. A cell therefore holds at least the debt of each of its keys:
+//! Each key has one cell in each of [`ROWS`] rows, chosen by a hash with a random secret key, and shares
+//! these cells with other keys. A key's debt is the minimum over its cells. Charging a key raises each of its
+//! cells to at least the new debt. A cell therefore holds at least the debt of each of its keys:
 //!
 //! - The sketch never allows a request that an exact table would refuse. It has no entries that could be
 //!   evicted.
-//! - It refuses a key wrongly only if all four of its cells hold debts of other keys. If a fraction `p` of
-//!   the cells is exhausted, that happens to `p⁴` of all new keys. Because the hash is secret, an attacker
-//!   cannot choose which keys.
+//! - It refuses a key wrongly only if all four of its cells hold the debts of other keys. If a fraction `p`
+//!   of the cells is exhausted, a fraction `p⁴` of all new keys is refused. Because the hash is secret, an
+//!   attacker cannot choose which keys.
 //!
-//! A cell packs two 32-bit counts, one per window. Because these wrap around, each cell is visited regularly
-//! and cleared once its debts have expired. Zero means no debt, so memory that was never written to is never
-//! allocated.
+//! A cell packs two 32-bit arrival times, one per window. Because these wrap around, each cell is visited
+//! regularly and cleared once its debts have expired. Zero means no debt, so a new sketch is all zeros, and
+//! the operating system allocates only the pages that have been written to.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::Range;
@@ -49,12 +49,13 @@ impl CellTable {
         CellTable { hasher: RandomState::new(), bits, cells, used: Duration::ZERO, lifetime }
     }
 
-    /// Sets the time since the limiter started, which never decreases. If all debts have expired since the
-    /// last use, clears the cells and returns true.
+    /// Sets the time since the limiter started. `elapsed` must never decrease. If all debts have expired
+    /// since the last use, clears the cells and returns true.
     pub(super) fn advance(&mut self, elapsed: Duration) -> bool {
         let expired = elapsed.saturating_sub(self.used) >= self.lifetime;
         if expired {
-            // Unlike writing zeros, allocating new memory gives back the memory that a busy period has used.
+            // Allocate new cells instead of writing zeros: this releases the memory that a busy period has
+            // used.
             self.cells = vec![0; ROWS << self.bits];
         }
         self.used = elapsed;
@@ -147,7 +148,7 @@ impl Sketch {
         1 << self.table.bits
     }
 
-    /// Counts the cells with a debt in this range of the first row.
+    /// Counts the cells in this range of the first row that hold a debt.
     pub(super) fn count_cells_with_debt(&self, cells: Range<usize>) -> usize {
         let now = self.now_in_ticks();
         self.table.cells[cells].iter().filter(|cell| unpack(**cell, &self.windows, now) != [0; 2]).count()
@@ -164,8 +165,8 @@ impl Sketch {
     }
 }
 
-/// Derives one cell per row of `2^bits` cells from one hash. Uses SplitMix64 without the last step of its
-/// finalizer, which does not change the high bits.
+/// Derives the indices of a key's cells, one in each row of `2^bits` cells, from one hash. Uses SplitMix64,
+/// but omits the last step of its finalizer because that step does not change the high bits.
 fn places(hash: u64, bits: u32) -> [usize; ROWS] {
     std::array::from_fn(|row| {
         let z = hash.wrapping_add((row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -180,8 +181,8 @@ fn places(hash: u64, bits: u32) -> [usize; ROWS] {
 fn unpack(cell: u64, windows: &[WindowQuota; 2], now: [u64; 2]) -> [u32; 2] {
     let debt = |arrival: u32, window: &WindowQuota, now: u64| {
         let debt = arrival.wrapping_sub(low_32_bits(now));
-        // An arrival time further ahead than the largest debt has expired and wrapped around. `pack` may add
-        // one tick.
+        // If the arrival time seems to be further ahead than the largest debt, it has passed and the
+        // difference has wrapped around. Allow for one more tick, which `pack` may have added.
         if arrival == 0 || debt > window.max_debt() + 1 { 0 } else { debt }
     };
     [debt(low_32_bits(cell), &windows[0], now[0]), debt(low_32_bits(cell >> 32), &windows[1], now[1])]
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_keys_cells_are_the_first_outputs_of_splitmix64() {
-        // The outputs for the seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec.
+        // The outputs for seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec.
         assert_eq!(places(0, 16), [0xe220, 0x1_6e78, 0x2_06c4, 0x3_f88b]);
         assert_eq!(places(0, 4), [0xe, 0x16, 0x20, 0x3f]);
     }
@@ -262,7 +263,7 @@ mod tests {
             assert_eq!(unpack(pack([0, 5], now), &windows, now), [0, 5]);
             assert_eq!(unpack(pack([5, 0], now), &windows, now), [5, 0]);
         }
-        // An arrival that would be stored as zero is one tick later.
+        // An arrival that would be stored as zero is stored one tick later.
         assert_eq!(unpack(pack([1, 1], [u32::MAX.into(); 2]), &windows, [u32::MAX.into(); 2]), [2, 2]);
     }
 
@@ -271,7 +272,7 @@ mod tests {
         sketch.charge(&mut entry);
     }
 
-    /// Quotas of ten requests per minute and 600 per hour.
+    /// A sketch with quotas of ten requests per minute and 600 per hour.
     fn sketch(bits: u32) -> Sketch {
         let window = |quota, window| WindowQuota::new("x", quota, window);
         Sketch::new([window(10, MINUTE), window(600, 60 * MINUTE)], bits)

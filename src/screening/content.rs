@@ -8,12 +8,12 @@ use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::forms::parse::Entry;
 use crate::submission::verdict::Signal;
 
-/// Minimum score of a mass offer. Lower scores do not count, because enquiries also contain single words of
-/// the lexicon.
+/// A text with at least this score is a mass offer. Lower scores do not count, because enquiries also contain
+/// a few words from the lexicon.
 const LEAST_OFFER: u32 = 3;
-/// Maximum number of links that are not suspicious.
+/// Each link beyond this number is suspicious, however long the text is.
 const FEW_LINKS: usize = 3;
-/// Minimum number of capital letters that count as shouting.
+/// A text with fewer capital letters than this never counts as shouting.
 const LOUD: u32 = 30;
 
 /// Minimum length, in letters, of a word that is checked for gibberish. Shorter words of real languages can
@@ -32,7 +32,7 @@ static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
     ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(hash)
 });
 
-/// A signal that was found, with its strength in percent of its points, and a description.
+/// A signal that was found, its strength as a percentage of its maximum points, and a description.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SignalFinding {
     pub(super) signal: Signal,
@@ -44,7 +44,7 @@ pub(super) struct SignalFinding {
 pub(super) struct Findings(pub(super) Vec<SignalFinding>);
 
 impl Findings {
-    /// Adds a signal, and limits its strength to 100 percent. If `percent` is 0, adds nothing and does not
+    /// Adds a signal with a strength of at most 100 percent. If `percent` is 0, adds nothing and does not
     /// evaluate `detail`.
     pub(super) fn add<D: Into<String>>(&mut self, signal: Signal, percent: u32, detail: impl FnOnce() -> D) {
         if percent > 0 {
@@ -58,26 +58,26 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
-/// Adds the signals of the text: links, mass offers, disguised words, capitals and names.
+/// Adds the signals found in the text: links, mass offers, disguised words, capitals and names.
 pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
     let entry = text.entry;
     let scan = TextScan::run(text, blocked);
     let TextScan { links, words, .. } = scan;
     findings.add(Signal::Links, link_strength(links, words), || {
-        format!("{links} link{} beside {words} words", if links == 1 { "" } else { "s" })
+        format!("{links} link{} among {words} words", if links == 1 { "" } else { "s" })
     });
     if let Some(domain) = &scan.shortener {
         findings.add(Signal::Shortener, 100, || format!("link through {domain}"));
     }
     let markup = [0, 50, 100][scan.markup.min(2)];
-    findings.add(Signal::Markup, markup, || "links in the markup of forums or HTML");
+    findings.add(Signal::Markup, markup, || "links in forum or HTML markup");
     if let Some(domain) = &scan.blocked {
         findings.add(Signal::Listed, 100, || format!("link to {domain}, which is blocked"));
     }
     let offer = scan.offer.score();
     let is_offer = offer >= LEAST_OFFER;
     findings.add(Signal::Offer, if is_offer { offer * 13 } else { 0 }, || {
-        format!("words of mass offers: {}", scan.offer.describe_topics())
+        format!("words typical of mass offers: {}", scan.offer.describe_topics())
     });
     let lure = if scan.offer.money_weight() >= 2 { 100 } else { 50 * u32::from(is_offer) };
     let lure = if scan.messenger { lure } else { 0 };
@@ -103,8 +103,8 @@ fn link_strength(links: usize, words: usize) -> u32 {
         return 0;
     }
     let many = links.saturating_sub(FEW_LINKS) * 5;
-    // Links per hundred words, after adding four words to the text: one link gives 6 in a short enquiry of
-    // twelve words, and 20 beside a single word.
+    // Links per hundred words, counting four words more than the text has. One link gives 6 in a short
+    // enquiry of twelve words, which does not count, and 20 next to a single word.
     let dense = (links * 100 / (words + 4)).saturating_sub(6) * 3;
     u32::try_from(many.min(50) + dense).unwrap_or(100)
 }
@@ -148,7 +148,7 @@ impl TextScan {
                 Token::Break => words.end_sentence(),
             }
         }
-        // One word with digits may be a model number; three words count as one disguise.
+        // A single word with digits may be a model number, so only three such words count as one disguise.
         scan.disguised = words.disguised + words.doubtful / 3;
         scan.offer = words.weigh_phrases();
         scan
@@ -171,7 +171,8 @@ impl TextScan {
         }
     }
 
-    /// Number of disguised words. The kinds of disguise overlap, so this is the maximum of their counts.
+    /// Number of disguised words. One word can be disguised in several ways, so this is the maximum of the
+    /// counts and not their sum.
     fn disguises(&self) -> usize {
         self.disguised.max(self.hidden.max(self.mixed).max(self.decorative))
     }
@@ -204,9 +205,9 @@ fn is_random_letters(text: &str) -> bool {
     words.peek().is_some() && words.all(is_gibberish)
 }
 
-/// Whether a word looks like random letters: at least nine ASCII letters, with either fewer than one vowel
-/// in seven letters, or at least three capitals that follow a small letter. Slavic and Germanic names
-/// have long runs of consonants, but not that long.
+/// Whether a word looks like random letters: at least nine ASCII letters, with either fewer than one vowel in
+/// seven letters, or at least three capitals that each follow a lower-case letter. Slavic and Germanic names
+/// have long runs of consonants, but more vowels than that.
 fn is_gibberish(word: &str) -> bool {
     if word.len() < LONG || !word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return false;

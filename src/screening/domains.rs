@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-/// The built-in list: a few lines of comments, followed by the domains, one per line and sorted by byte.
+/// The built-in list: a few comment lines, followed by the domains, one per line and sorted by byte.
 const BUILT_IN: &str = include_str!("disposable.txt");
 
 /// Whether a domain offers disposable addresses: the domain or a parent domain is on the built-in list or
-/// among the operator's additions, and is not one of the operator's exceptions.
+/// among the operator's additions, and neither is one of the operator's exceptions.
 pub(super) fn is_disposable(domain: &str, own: &Domains) -> bool {
     let is_built_in = |name: &str| SIEVE.may_contain(name) && sorted_lines_contain(BUILT_IN, name);
     !own.is_excepted(domain) && (own.lists(domain) || domain_and_parents(domain).any(is_built_in))
@@ -62,8 +62,8 @@ fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
 pub(super) fn sorted_lines_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
-    // If the name is listed, its line begins between `low` and `high`. Both positions are beginnings of
-    // lines.
+    // If the name is listed, its line begins between `low` and `high`. Both are positions at which a line
+    // begins.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);
@@ -82,7 +82,7 @@ fn compare_ignoring_case(line: &[u8], name: &[u8]) -> Ordering {
     line.iter().copied().cmp(name.iter().map(u8::to_ascii_lowercase))
 }
 
-/// A list of domains from the operator, and exceptions to it. For disposable domains, it adds to the built-in
+/// The operator's list of domains, and exceptions to it. For disposable domains, it extends the built-in
 /// list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domains {
@@ -90,7 +90,8 @@ pub struct Domains {
     excepted: Vec<String>,
 }
 
-/// The number of an invalid line, counted from 1. A valid line is a domain, a domain after `-`, or a comment.
+/// The number of an invalid line, counted from 1. A valid line is a domain, `-` followed by a domain, or a
+/// comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is invalid: line {0} is not a domain such as \"example.com\"")]
 pub struct NotADomain(pub usize);
@@ -128,7 +129,7 @@ impl Domains {
         !self.listed.is_empty() && !self.is_excepted(domain) && contains_domain(&self.listed, domain)
     }
 
-    /// Whether the operator excluded the domain or a parent domain from the list.
+    /// Whether the domain or a parent domain is one of the operator's exceptions.
     fn is_excepted(&self, domain: &str) -> bool {
         !self.excepted.is_empty() && contains_domain(&self.excepted, domain)
     }

@@ -1,5 +1,5 @@
-//! The lexicon of mass offers: weighted phrases, grouped by topic, that are found in one pass over a text's
-//! words.
+//! The lexicon of mass offers: weighted phrases, grouped by topic, which are matched in one pass over a
+//! text's words.
 //!
 //! `lexicon.txt` explains the format. A phrase counts once, however often it occurs, and a topic counts for
 //! [`MOST_OF_A_TOPIC`] at most, so that a long text about search engines is not held just for its length.
@@ -30,21 +30,20 @@ pub(super) const TOPICS: [(&str, &str); 13] = [
     ("goods", "dubious goods"),
 ];
 
-/// The name of the lexicon's section with phrases that are typical of genuine enquiries. They reduce the
-/// score.
+/// The name of the lexicon section whose phrases are typical of genuine enquiries and reduce the score.
 const OURS: &str = "ours";
-/// Maximum reduction by words of enquiries: enough for topics that an enquiry mentions in passing, but too
-/// little for a mass offer to pass.
+/// Maximum reduction of the score by enquiry phrases: enough for topics that an enquiry mentions in passing,
+/// but too little for a mass offer to pass.
 const MOST_OF_OURS: u32 = 5;
-/// Minimum weight of enquiry words at which a text is clearly an enquiry. Its topics are then assumed to be
-/// the writer's trade, and each counts for [`MOST_OF_A_TRADE`] at most, because bookmakers and brokers also
-/// buy software.
+/// A text whose enquiry phrases have at least this weight is clearly an enquiry. Its topics are then assumed
+/// to be the writer's trade, and each counts for [`MOST_OF_A_TRADE`] at most, because bookmakers and brokers
+/// also buy software.
 const CLEARLY_OURS: u32 = 3;
 const MOST_OF_A_TRADE: u32 = 4;
 
 const MONEY: [&str; 3] = ["money", "loans", "gambling"];
 
-/// A word's number in the lexicon; 0 for all words that are not in it.
+/// The ID of a word in the lexicon; 0 for all words that are not in the lexicon.
 type Id = u16;
 const UNKNOWN: Id = 0;
 const BREAK: Id = Id::MAX;
@@ -70,29 +69,29 @@ struct Phrase {
 #[derive(Clone, Copy)]
 struct Lead {
     phrase: u16,
-    /// A bit mask of the words of the second step ([`id_mask`]), which rules out most phrases without
+    /// A bit mask of the words in the second step ([`id_mask`]), which rules out most phrases without
     /// comparing steps.
     near: u64,
 }
 
 struct Lexicon {
-    /// Hash table with open addressing. A slot contains part of a word's hash, and the word's number. Most
-    /// slots are free, and the total number of slots is a power of two.
+    /// Hash table with open addressing. A slot contains part of a word's hash, and the word's ID. Most slots
+    /// are free, and the total number of slots is a power of two.
     table: Vec<(u32, Id)>,
     phrases: Vec<Phrase>,
-    /// Phrases by the number of their first word.
+    /// The phrases that begin with a word, indexed by the word's ID.
     first: Vec<Vec<Lead>>,
     /// Whether a word is significant enough on its own to be recognised in disguise, indexed by the word's
-    /// number.
+    /// ID.
     telling: Vec<bool>,
-    /// The number of the word `0`, which represents any number in a text.
+    /// The ID of the word `0`, which matches any number in a text.
     any_number: Id,
 }
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::parse(include_str!("lexicon.txt")));
 
 impl Lexicon {
-    /// Parses `lexicon.txt`. Skips lines that are not valid.
+    /// Parses `lexicon.txt`. Skips invalid lines.
     fn parse(text: &str) -> Lexicon {
         let mut lexicon = Lexicon {
             table: vec![(0, UNKNOWN); SLOTS],
@@ -117,7 +116,7 @@ impl Lexicon {
         lexicon
     }
 
-    /// Parses a phrase, and adds it to a topic, or to the phrases of enquiries if `topic` is `None`.
+    /// Parses a phrase, and adds it to a topic, or to the enquiry phrases if `topic` is `None`.
     fn add_phrase(&mut self, topic: Option<usize>, weight: u32, phrase: &str) {
         let mut steps: Vec<Step> = Vec::new();
         let mut gap = false;
@@ -148,14 +147,15 @@ impl Lexicon {
         self.phrases.push(Phrase { topic, weight, steps });
     }
 
-    /// The index of the slot that contains a word's hash or, if no slot does, of the first free slot for it.
+    /// The index of the slot that contains a word's hash or, if there is none, of the first free slot for the
+    /// hash.
     fn find_slot(&self, hash: u64) -> usize {
         let (place, tag) = split_hash(hash);
         let fits = |at: &usize| matches!(self.table[*at], (known, id) if id == UNKNOWN || known == tag);
         (place..SLOTS).chain(0..place).find(fits).unwrap_or(place)
     }
 
-    /// The number of the word with this hash. Adds the word if it is new.
+    /// The ID of the word with this hash. Adds the word if it is new.
     fn find_or_add(&mut self, hash: u64) -> Id {
         let slot = self.find_slot(hash);
         if self.table[slot].1 == UNKNOWN {
@@ -167,12 +167,12 @@ impl Lexicon {
         self.table[slot].1
     }
 
-    /// The number of a word, which is added if it is new. All words that have no letters share one number.
+    /// The ID of a word. Adds the word if it is new. All words without letters share one ID.
     fn id_of_word(&mut self, word: Word) -> Id {
         if word.is_number() { self.any_number } else { self.find_or_add(word.hash) }
     }
 
-    /// The number of the word with this hash; [`UNKNOWN`] if it is not in the lexicon.
+    /// The ID of the word with this hash; [`UNKNOWN`] if it is not in the lexicon.
     fn find_id(&self, hash: u64) -> Id {
         self.table[self.find_slot(hash)].1
     }
@@ -192,16 +192,17 @@ pub(super) fn split_words(text: &str) -> Vec<Word> {
         .collect()
 }
 
-/// The words of a text, in order, as their numbers in the lexicon.
+/// The words of a text, in order, as IDs in the lexicon.
 #[derive(Default)]
 pub(super) struct Words {
     ids: Vec<Id>,
-    /// Consecutive words of one letter, such as `c a s i n o`: their count, and the hash of the joined word.
+    /// Consecutive single letters, such as `c a s i n o`: their count, and the hash of the word that they
+    /// form.
     spelled: (usize, u64),
     /// Number of disguised words that are significant on their own.
     pub disguised: usize,
-    /// Number of words of the lexicon that are not significant on their own, but were written with digits or
-    /// foreign letters: `serv1ces`.
+    /// Number of words that are in the lexicon and not significant on their own, but are written with digits
+    /// or foreign letters: `serv1ces`.
     pub doubtful: usize,
 }
 
@@ -225,7 +226,8 @@ impl Words {
             }
         }
         if word.letters == 1 && word.digits == 0 {
-            // The hash of the joined word is built letter by letter, so find the letter that has this hash.
+            // Find the letter that has this hash, because the hash of the spelled word is extended letter by
+            // letter.
             let letter = ('a'..='z').find(|c| extend_hash(0, *c) == word.hash);
             self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| extend_hash(self.spelled.1, c)));
         } else {
@@ -283,8 +285,8 @@ impl Words {
     }
 }
 
-/// Adds the bit of each word to a bit mask. Words can share a bit, but if two masks have no bit in common,
-/// their sets have no word in common.
+/// Adds the bit of each word to a bit mask. Words can share a bit, but two sets of words whose masks have no
+/// bit in common have no word in common.
 fn id_mask<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
     ids.into_iter().fold(bits, |bits, id| bits | 1 << (id % 64))
 }
@@ -315,7 +317,7 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Adds a weight to a topic, or to the words of enquiries if `topic` is `None`, up to a cap.
+    /// Adds a weight to a topic, or to the enquiry phrases if `topic` is `None`, up to a cap.
     fn add_phrase(&mut self, topic: Option<usize>, weight: u32) {
         match topic {
             Some(topic) => self.topics[topic] = (self.topics[topic] + weight).min(MOST_OF_A_TOPIC),
@@ -324,8 +326,8 @@ impl Weights {
     }
 
     /// The score: the weight of each topic up to a cap, plus one for each topic after the first, minus the
-    /// weight of enquiry words; never below zero. The cap is lower for a text that is clearly an enquiry. An
-    /// enquiry may mention one topic, but rarely mentions two.
+    /// weight of enquiry phrases; never below zero. The cap is lower for a text that is clearly an enquiry.
+    /// Further topics add one because an enquiry may mention one topic, but rarely mentions two.
     pub fn score(&self) -> u32 {
         let most = if self.ours >= CLEARLY_OURS { MOST_OF_A_TRADE } else { MOST_OF_A_TOPIC };
         let topics = self.topics.iter().filter(|weight| **weight > 0).count();

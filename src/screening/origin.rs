@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// Neither field is present, so the client is a program, which has no origin.
+    /// Neither field is present, so the client is not a browser and has no origin.
     #[default]
     NotABrowser,
     Same,
-    /// The client is a browser, but `Origin` is missing, empty or `null`. Browsers send `Origin` with each
+    /// The client is a browser, but `Origin` is missing, empty or `null`. Browsers send `Origin` with every
     /// POST.
     Missing,
     /// The request comes from another site. Browsers make a preflight request before they send JSON to
@@ -31,8 +31,7 @@ impl Origin {
         match origin.map(str::trim) {
             None if site.is_none() => Origin::NotABrowser,
             None | Some("" | "null") => Origin::Missing,
-            // The browser compares the names that it sees. A proxy may have changed the names that the server
-            // sees.
+            // Trust the browser's own comparison: a proxy may have changed the names that the server sees.
             Some(_) if says("same-origin") => Origin::Same,
             Some(origin) if own.iter().any(|own| authority(own).eq_ignore_ascii_case(authority(origin))) => {
                 Origin::Same

@@ -5,8 +5,8 @@
 //! few of them. A text counts as repeated if most of its hashes have already been seen from other sources.
 //!
 //! The hash has a random key, so an attacker cannot choose texts that collide. Texts of fewer than
-//! [`MIN_WORDS`] words are ignored: many people ask to be called back, and an attacker must not make that
-//! look like a campaign.
+//! [`MIN_WORDS`] words are ignored: many people send the same short message, such as a request to be called
+//! back, and an attacker must not be able to make that message look like a campaign.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -20,16 +20,17 @@ use super::text::{Token, TokenizedText};
 pub const WINDOW: Duration = Duration::from_hours(24);
 /// Maximum number of senders that are counted for a text.
 pub const MAX_SENDERS: usize = 5;
-/// Minimum number of words of a text, or of characters in scripts that do not separate words.
+/// Texts with fewer words than this are ignored. In scripts that do not separate words, each character counts
+/// as a word.
 const MIN_WORDS: usize = 20;
-/// Minimum number of letters of a text. A text in a script that does not separate words needs more than
-/// [`MIN_WORDS`] characters to reach it.
+/// Texts with fewer letters than this are ignored. This is the effective minimum in scripts that do not
+/// separate words, in which [`MIN_WORDS`] characters are only a short sentence.
 const MIN_LETTERS: u32 = 80;
 /// Number of consecutive words that are hashed together.
 const RUN: usize = 6;
 /// Number of hashes that represent a text.
 const KEPT: usize = 5;
-/// Minimum number of a text's hashes that other sources must have sent for the text to count as repeated.
+/// A text counts as repeated if at least this many of its hashes have already been seen from other sources.
 const AGREEING: usize = 3;
 /// Number of sets in the table. 4,096 sets of eight 32-byte slots take 1 MiB.
 const SETS: usize = 4096;
@@ -54,7 +55,7 @@ impl SenderSlot {
 /// The hashes of recent texts and their senders, shared by all workers.
 pub struct Repeats {
     key: RandomState,
-    /// Derived from `key`: one for each word of a run, and two for combining the products.
+    /// Keys derived from `key`: one for each word of a run, and two for combining the products.
     keys: [u64; RUN + 2],
     start: Instant,
     /// The table of hashes. Takes 1 MiB, but is empty until the first text is observed.
@@ -125,8 +126,8 @@ impl Repeats {
         (words >= MIN_WORDS && letters >= MIN_LETTERS && smallest[KEPT - 1] != u64::MAX).then_some(smallest)
     }
 
-    /// Hashes a run of words. Multiplies pairs of words with secret keys, which is faster than SipHash. Speed
-    /// matters because a text has about as many runs as words.
+    /// Hashes a run of words. Combines the words with secret keys and multiplies them in pairs, which is
+    /// faster than SipHash. Speed matters because a text has about as many runs as words.
     fn hash_run(&self, run: [u64; RUN]) -> u64 {
         let keyed: [u64; RUN] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
         let [first, second, third] = [0, 2, 4].map(|at| multiply_fold(keyed[at], keyed[at + 1]));
@@ -207,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Number of counters with different keys in tests whose result depends on the key.
+    /// Tests whose result depends on the random key use this many counters, each with its own key.
     const COUNTERS: usize = 200;
 
     /// The number of counters, out of [`COUNTERS`], that recognise the second text as a repetition of the
@@ -224,7 +225,7 @@ mod tests {
 
     /// A changed text is recognised if three of its five hashes are unchanged, which depends on the key. Each
     /// of these variants is recognised with at least 19 of 20 keys, so a counter misses it with a probability
-    /// of 1/20. The probability that 60 of 200 counters miss it is below 1e-25.
+    /// of at most 1/20. The probability that 60 of 200 counters miss it is below 1e-25.
     #[test]
     fn campaigns_are_recognised_in_spite_of_variations() {
         for variant in [
@@ -284,7 +285,7 @@ mod tests {
         for n in 1..4 {
             observe(&repeats, &message(CAMPAIGN), source(n), now);
         }
-        // 20,000 texts of one sender have about three hashes for each slot.
+        // 20,000 texts from one sender have about three hashes for each slot.
         for n in 0..20_000u32 {
             let word: String = n.to_string().bytes().map(|digit| char::from(b'a' + digit - b'0')).collect();
             let text = format!("{word} ").repeat(10) + &format!("x{word} ").repeat(15);
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(hashes(&set), [1, 9, 3, 4, 5, 6, 7, 8]);
         observe_hash(&mut set, 10, 100, 13);
         assert_eq!(hashes(&set), [1, 9, 3, 10, 5, 6, 7, 8]);
-        // Expired entries are evicted first, regardless of their senders.
+        // Expired entries are evicted first, regardless of how many senders they have.
         let day = 24 * 60 * 60;
         for hash in [9, 3, 10, 5, 6, 7, 8] {
             observe_hash(&mut set, hash, 100, 5 + day);

@@ -153,7 +153,7 @@ fn throw_away_addresses_add_points_and_blocked_domains_hold() {
     let text = "Which plan allows two teams?";
     assert_eq!(
         from("a@x.Mailinator.com", text, &options).because(),
-        "throw-away address at x.mailinator.com (25); 25 of 100 points"
+        "disposable address at x.mailinator.com (25); 25 of 100 points"
     );
     assert_eq!(from("a@gmail.com", text, &options).score, 0);
     options.blocked = Domains::parse("bad.example.com").unwrap();

@@ -1,9 +1,9 @@
-//! Tokenizes a text in one pass: folded words, links and markup.
+//! Splits text into folded words, links and sentence breaks, in one pass.
 //!
-//! A word is identified by a hash of its folded letters: in lower case, without accents, without a plural's
+//! A word is identified by a hash of its folded letters: in lower case, without accents, without a plural
 //! `s`, and with plain letters in place of full-width and decorative ones. In scripts without spaces between
-//! words, each character is a word. A link is one token, so its letters are not words, and the surrounding
-//! words are the same with or without it.
+//! words, each character is a word. A link is a single token: its parts do not count as words, and the words
+//! around a link are the same as without it.
 
 use crate::forms::parse::Entry;
 use crate::forms::text::is_invisible;
@@ -74,7 +74,7 @@ impl Word {
         self.letters == 0
     }
 
-    /// Whether the word mixes letters of several alphabets, which no language does.
+    /// Whether the word mixes letters from several alphabets, which no language does.
     pub fn is_mixed(self) -> bool {
         self.letters > 3 && self.scripts.count_ones() > 1
     }
@@ -153,7 +153,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                 ByteClass::Letter | ByteClass::Digit => {
                     let start = self.at;
                     let word = self.read_word();
-                    // The first word of a link is followed by one of these.
+                    // In a link, the first word is followed by one of these characters.
                     if matches!(bytes.get(self.at), Some(b'.' | b'-' | b':'))
                         && let Some((link, end)) = parse_link(self.text, start)
                     {
@@ -164,7 +164,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                 }
                 ByteClass::Stop => {
                     self.at += 1;
-                    // The sentence continues in `example.com` and `v.i.a`.
+                    // A dot within `example.com` or `v.i.a` does not end the sentence.
                     if bytes.get(self.at).is_none_or(|next| !next.is_ascii_alphanumeric()) {
                         return Some(Token::Break);
                     }
@@ -242,7 +242,7 @@ impl Tokenizer<'_> {
             return word;
         }
         let mut word = Word::default();
-        // Each hash, first without and then with the last letter, which may be a plural's `s`.
+        // Each pair holds a hash without and with the last letter, which may be a plural `s`.
         let (mut hash, mut looks) = ((0, 0), (0, 0));
         let mut last = ['\0'; 2];
         let mut unseen = 0;
@@ -289,15 +289,15 @@ impl Tokenizer<'_> {
                     c
                 }
                 Folded::Unseen => {
-                    // Persian uses invisible characters as joiners, and Hebrew uses them to mark the
-                    // direction of a Latin word.
+                    // Ignore invisible characters after letters of other scripts: Persian uses them as
+                    // joiners, and Hebrew uses them to mark the direction of a Latin word.
                     unseen += u32::from(!after_other_script);
                     continue;
                 }
                 _ => continue,
             };
-            // Count invisible characters only between letters: those at the end of a word may result from
-            // pasting.
+            // Count invisible characters only between letters: those at the end of a word may be left over
+            // from pasting.
             if word.scripts != 0 {
                 word.hidden += unseen;
             }
@@ -374,13 +374,15 @@ fn fold_char(c: char) -> Folded {
                 base => Folded::Letter(char::from(base), Script::Latin, case()),
             }
         }
-        // Apostrophes belong to their words, and texts copied from the web contain soft hyphens.
+        // Combining accents, apostrophes, variation selectors, and the soft hyphens in text copied from the
+        // web.
         0xad | 0x2bc | 0x300..=0x34e | 0x350..=0x36f | 0x483..=0x489 | 0x2019 | 0xfe00..=0xfe0f => {
             Folded::Mark
         }
         0x180..=0x24f | 0x1e00..=0x1eff => Folded::Letter(lower(c), Script::Latin, case()),
         0x370..=0x3ff | 0x1f00..=0x1fff if c.is_alphabetic() => {
-            // Names of units and constants combine these letters with Latin ones.
+            // Names of units and constants combine these letters with Latin ones, so they do not count as
+            // Greek.
             let script =
                 if matches!(c, 'μ' | 'Ω' | 'Δ' | 'π' | 'β') { Script::Other } else { Script::Greek };
             Folded::Letter(lower(c), script, case())
@@ -445,7 +447,7 @@ fn latin_lookalike(c: char) -> char {
     }
 }
 
-/// The markup of a link, from the text immediately before it: `href=` or a forum tag such as `[url=`.
+/// Detects the markup of a link from the text immediately before it: `href=` or a forum tag such as `[url=`.
 fn detect_markup(before: &[u8]) -> Option<Markup> {
     let unquoted = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'"));
     let before = unquoted.unwrap_or(before);
@@ -462,14 +464,14 @@ fn detect_markup(before: &[u8]) -> Option<Markup> {
     }
 }
 
-/// Top-level domains that make a name a link even without a scheme. A name with any other top-level domain
-/// also needs `www.` or a path.
+/// A name with one of these top-level domains is a link even without a scheme. With any other top-level
+/// domain, it also needs `www.` or a path.
 const COMMON_ENDINGS: [&str; 24] = [
     "com", "net", "org", "info", "biz", "xyz", "top", "site", "online", "shop", "store", "club", "live",
     "click", "link", "icu", "vip", "win", "bet", "casino", "ru", "cn", "ly", "me",
 ];
 
-/// Returns the link that begins at the byte `at`, and the position of its end. A link begins with a scheme,
+/// Returns the link that begins at byte `at`, and the position of its end. A link begins with a scheme,
 /// `www.` or a domain. `None` if no link begins there, as in an e-mail address or in the middle of a word.
 fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let bytes = text.as_bytes();
@@ -480,7 +482,7 @@ fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let scheme = ["https://", "http://"].into_iter().find(|scheme| begins(scheme));
     let mut host = at + scheme.map_or(0, str::len);
     if scheme.is_none() {
-        // A link begins only at the beginning of a name. Otherwise `a-a-a-…` would take quadratic time.
+        // A link must begin at the start of a name. Otherwise, parsing `a-a-a-…` would take quadratic time.
         if at > 0 && matches!(bytes[at - 1], b'@' | b'/' | b'.' | b'-' | b'_') {
             return None;
         }
@@ -493,7 +495,8 @@ fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let host_end =
         |from: usize| from + bytes[from..].iter().position(|b| !is_host(b)).unwrap_or(bytes.len() - from);
     let mut end = host_end(host);
-    // A user name that looks like a domain hides the real one: `https://example.com@example.net/`.
+    // Skip a user name, which may look like a domain to hide the real one:
+    // `https://example.com@example.net/`.
     if scheme.is_some() && bytes.get(end) == Some(&b'@') {
         host = end + 1;
         end = host_end(host);

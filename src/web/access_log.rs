@@ -39,7 +39,7 @@ pub(super) fn record(
         return;
     }
     let path = path::decode(request.path).ok();
-    // Redirects to HTTPS do not check whether the path exists.
+    // Check that the path exists, because the redirect to HTTPS does not.
     let path = path.filter(|path| labels.class == Class::Form || snapshot.site.get(path).is_some());
     tracing::info!(
         target: ACCESS_LOG_TARGET,

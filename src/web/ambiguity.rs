@@ -1,5 +1,5 @@
 //! Refuses requests that other servers may parse differently: a proxy in front of this server may have
-//! applied its rules to a different interpretation (request smuggling).
+//! applied its rules to a different interpretation of the request (request smuggling).
 
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -15,7 +15,8 @@ pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
         return Some(with_header(text(StatusCode::NOT_IMPLEMENTED, reason), CONNECTION, "close"));
     }
     if head.method == Method::CONNECT {
-        // A client may send tunnelled data right after CONNECT, and that data must not be parsed as HTTP.
+        // Close the connection: the client may already have sent tunnelled data, which must not be parsed as
+        // HTTP.
         return Some(with_header(bad_request("this server is not a proxy"), CONNECTION, "close"));
     }
     let hosts = head.headers.get_all(HOST);

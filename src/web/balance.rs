@@ -36,7 +36,7 @@ pub(super) struct AcceptedConn {
 /// Receives the connections that other workers transfer to this worker.
 pub(super) type TransferredConns = UnboundedReceiver<(AcceptedConn, ConnGuard)>;
 
-/// Counts a connection as open at its worker until it is dropped.
+/// Counts a connection as open at its worker until the guard is dropped.
 pub(super) struct ConnGuard {
     worker: usize,
     open: Arc<[AtomicUsize]>,
@@ -49,7 +49,7 @@ impl Drop for ConnGuard {
 }
 
 impl Balancer {
-    /// One balancer per worker, with the receiver for connections that other workers transfer to it.
+    /// One balancer per worker, with the receiver of connections that other workers transfer to that worker.
     pub(super) fn for_workers(count: usize) -> Vec<(Self, TransferredConns)> {
         let open: Arc<[AtomicUsize]> = (0..count).map(|_| AtomicUsize::new(0)).collect();
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| unbounded_channel()).unzip();
@@ -71,7 +71,7 @@ impl Balancer {
         Some((accepted, self.count_connection(self.own)))
     }
 
-    /// Counts a connection as open at this worker until the guard is dropped.
+    /// Counts a connection as open at `worker` until the guard is dropped.
     fn count_connection(&self, worker: usize) -> ConnGuard {
         self.open[worker].fetch_add(1, Relaxed);
         ConnGuard { worker, open: self.open.clone() }

@@ -17,7 +17,7 @@ use crate::forms::MAX_BODY_BYTES;
 /// body, a client that is still sending would see a connection reset instead of the response.
 const MAX_DRAINED: usize = 8 << 20;
 
-/// Maximum time that is spent on discarding an unwanted body.
+/// Maximum time spent discarding an unwanted body.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// The body of a request, whose memory is charged to the connection.
@@ -36,7 +36,7 @@ impl RequestBody {
     }
 
     /// Reads the whole body of a form and returns it with the charge for its memory. Returns an error if the
-    /// body is longer than [`MAX_BODY_BYTES`], breaks off, or does not arrive within `timeout`.
+    /// body is longer than [`MAX_BODY_BYTES`], is cut off, or does not arrive within `timeout`.
     pub(super) async fn read(
         &mut self,
         headers: &HeaderMap,

@@ -1,8 +1,8 @@
 //! Determines the address of a request's client, including behind trusted proxies.
 //!
 //! A client can forge everything to the left of the members that the trusted proxies append. The header is
-//! therefore parsed from the right, byte by byte: malformed text on the left cannot change how the right is
-//! parsed.
+//! therefore parsed from the right, byte by byte: malformed text on the left cannot change how the proxies'
+//! members are parsed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,8 +11,8 @@ use http::HeaderMap;
 use super::socket::Peer;
 use super::trusted_proxies::{FORWARDED, Network, X_FORWARDED_FOR, is_trusted};
 
-/// The header in which trusted proxies report the client. The other header is ignored, because a proxy that
-/// sets one of them forwards the client's value of the other one unchanged.
+/// The header in which trusted proxies report the client's address. The other header is ignored, because a
+/// proxy that sets one of the two forwards the client's value of the other unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For`: addresses, separated by commas.
@@ -40,7 +40,7 @@ impl ForwardedHeader {
                 b',' if !quoted => return at + 1,
                 b'"' if self == Self::Forwarded => {
                     let escapes = list[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
-                    // The opening quote follows `=`, so only quotes within the string can be escaped.
+                    // An escaped quote is inside the string. The opening quote follows `=`, not a backslash.
                     quoted = !quoted || escapes % 2 == 1;
                 }
                 _ => {}
@@ -377,8 +377,7 @@ mod tests {
                 check_bytes(header, PROXY, &[(header, &tight)], CLIENT);
                 check_bytes(header, PROXY, &[(header, forged), (header, honest.as_bytes())], CLIENT);
                 for other in [XForwardedFor, Forwarded] {
-                    // A client without a proxy sends either the header that is read or the one that is
-                    // ignored.
+                    // A client that connects directly may send either header; neither is trusted.
                     check_bytes(header, CLIENT, &[(other, forged), (other, honest.as_bytes())], CLIENT);
                     if other != header {
                         check_bytes(header, PROXY, &[(header, honest.as_bytes()), (other, forged)], CLIENT);

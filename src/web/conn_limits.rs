@@ -31,7 +31,7 @@ struct OpenConns {
 /// A sixteenth of `max_connections` is kept free. While less is free, idle connections are evicted, up to a
 /// sixteenth at a time.
 const RESERVE: usize = 16;
-/// While less than the reserve is free, networks with this many connections cannot open further ones.
+/// While only the reserve is left, networks that have this many connections cannot open further ones.
 const MAX_IN_RESERVE: usize = 4;
 /// The minimum time between two evictions, because evicted connections take a moment to close.
 const EVICT_EVERY: Duration = Duration::from_millis(50);
@@ -52,8 +52,8 @@ impl OpenConns {
         self.evicted_at = Some(now);
         let mut sources: Vec<&Vec<Arc<Slot>>> = self.by_source.values().collect();
         sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
-        // Connections that were evicted earlier may still be closing, and a slow request can keep them open
-        // for a long time. At least one more connection is therefore evicted.
+        // Always evict at least one more connection, because a slow request can keep an evicted connection
+        // open for a long time.
         let closing = self.by_source.values().flatten().filter(|slot| slot.closing().is_some()).count();
         let most = (options.max_connections / RESERVE).saturating_sub(closing).max(1);
         let slots = sources.into_iter().flatten().filter(|slot| slot.closing().is_none());
@@ -167,7 +167,7 @@ impl Connections {
     }
 }
 
-/// Permission for one connection. Dropping it releases the connection's place in the limits.
+/// Counts one admitted connection towards the limits until the permit is dropped.
 pub(super) struct ConnPermit {
     connections: Arc<Connections>,
     source: Option<Source>,

@@ -1,5 +1,5 @@
-//! Limits that apply to both HTTP/1 and HTTP/2 connections: a stream that reports its traffic, and a watchdog
-//! that enforces deadlines.
+//! Enforces limits on HTTP/1 and HTTP/2 connections: a stream wrapper reports the bytes that pass through, and
+//! [`run_until_deadline`] ends a connection whose deadline has passed.
 
 use std::io;
 use std::pin::Pin;
@@ -98,14 +98,15 @@ pub(super) async fn run_until_deadline<F: Future>(
             return Poll::Ready(Some(output));
         }
         let at = deadline();
-        // Setting an alarm is expensive. If the deadline has moved to a later time, the alarm stays unchanged
-        // and is corrected when it fires.
+        // Resetting the alarm is expensive. If the deadline has moved to a later time, the alarm stays
+        // unchanged and is corrected when it fires.
         if at < alarm.deadline() {
             alarm.as_mut().reset(at);
         } else if !last_waker.changed(cx) && !alarm.is_elapsed() {
             return Poll::Pending;
         }
-        // Unconstrained, because an alarm that is not registered would never fire.
+        // Unconstrained: if the task's budget is used up, the alarm must still be registered, or it would
+        // never fire.
         while Pin::new(&mut unconstrained(alarm.as_mut())).poll(cx).is_ready() {
             let at = deadline();
             if at <= Instant::now() {
@@ -118,14 +119,14 @@ pub(super) async fn run_until_deadline<F: Future>(
     .await
 }
 
-/// Receives reports about the bytes that pass through a stream.
+/// Receives reports of the bytes that pass through a stream.
 pub(super) trait Observer {
-    /// At least one byte was read. An error becomes an error of the stream and ends the connection.
+    /// At least one byte was read. If this method returns an error, the read fails and the connection ends.
     fn bytes_read(&self, bytes: &[u8]) -> io::Result<()>;
 
     fn bytes_written(&self, count: usize);
 
-    /// A write is waiting for the client to read.
+    /// A write is blocked until the client reads more.
     fn write_pending(&self) {}
 }
 

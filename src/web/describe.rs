@@ -1,7 +1,8 @@
-//! Describes the response at every URL of a site, so that `frontdesk export` can publish it on other servers.
+//! Describes the responses of a site at all its URLs, so that `frontdesk export` can publish them on other
+//! servers.
 //!
-//! This module passes requests to `get_page::choose` and records the responses, so it does not need its own
-//! definitions of the headers.
+//! This module passes requests to `get_page::choose` and records the responses, so it does not define any
+//! headers of its own.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};

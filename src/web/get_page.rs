@@ -19,8 +19,8 @@ use crate::pages::file::{EncodedBody, File};
 use crate::pages::negotiate::{self, Codings, Media};
 use crate::pages::{Page, Redirect, Role, RuleResult, Site, SiteEntry};
 
-/// Paths below this one are endpoints. The response to an unknown endpoint is a 404 in JSON, like the errors
-/// of the forms.
+/// The path prefix of the endpoints. The response to an unknown endpoint is a 404 with a JSON body, like the
+/// form endpoints' own errors.
 pub(super) const API: &str = "/api/";
 
 /// The response to a request for anything but the forms.
@@ -33,25 +33,25 @@ pub(super) enum Choice<'a> {
     UnknownEndpoint,
     /// 406: the client accepts no representation of this page.
     NotAcceptable(&'a Page),
-    /// 412: `If-Match` does not name the selected representation. Contains the value of `Vary`.
+    /// 412: `If-Match` does not match the selected representation. Contains the value of `Vary`.
     PreconditionFailed(Option<&'static str>),
     Redirect(Cow<'a, Redirect>),
     /// 405: only GET and HEAD are allowed.
     ReadOnly,
 }
 
-/// The headers of a request that select the response. Each is parsed only when it is needed.
+/// The request headers that select the response. Each is parsed only when it is needed.
 pub(super) trait RequestPreferences {
-    /// The preferred representation; `None` if the client accepts neither.
+    /// The preferred representation; `None` if the client accepts neither HTML nor Markdown.
     fn media(&self) -> Option<Media>;
 
     /// The content codings that the client accepts.
     fn codings(&self) -> Codings;
 
-    /// Whether `If-Match` is present and does not name this body's validator.
+    /// Whether `If-Match` is present and does not list this body's ETag.
     fn fails_if_match(&self, body: &EncodedBody) -> bool;
 
-    /// Whether `If-None-Match` names this body's validator.
+    /// Whether `If-None-Match` lists this body's ETag.
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool;
 }
 
@@ -221,7 +221,7 @@ text/markdown  {base}{twin}
 /// 412 (RFC 9110 §15.5.13).
 fn precondition_failed(vary: Option<&'static str>) -> HttpResponse {
     let body =
-        "If-Match does not name the current representation. Send the request without If-Match to get it.\n";
+        "If-Match does not match the current representation. Send the request without If-Match to get it.\n";
     let response = text(StatusCode::PRECONDITION_FAILED, body);
     if let Some(vary) = vary { with_header(response, VARY, vary) } else { response }
 }
@@ -246,13 +246,13 @@ pub(super) fn field_values(headers: &HeaderMap, name: HeaderName) -> impl Iterat
     headers.get_all(name).iter().map(HeaderValue::as_bytes)
 }
 
-/// Whether a line of `If-None-Match` names `etag` by weak comparison (RFC 9110 §8.8.3.2).
+/// Whether a line of `If-None-Match` matches `etag` by weak comparison (RFC 9110 §8.8.3.2).
 pub(super) fn matches_etag(line: &[u8], etag: &str) -> bool {
     any_etag(line, |candidate| candidate.strip_prefix("W/").unwrap_or(candidate) == etag)
 }
 
-/// Whether a line of `If-Match` names `etag` by strong comparison (RFC 9110 §8.8.3.2): a weak validator never
-/// matches.
+/// Whether a line of `If-Match` matches `etag` by strong comparison (RFC 9110 §8.8.3.2): a weak validator
+/// never matches.
 fn matches_etag_strongly(line: &[u8], etag: &str) -> bool {
     any_etag(line, |candidate| candidate == etag)
 }

@@ -71,14 +71,14 @@ pub(super) async fn serve(
     let conn = ConnContext { worker, timeouts, scheme, peer, phase, slot };
     match scheme {
         Scheme::Http => conn.serve_cleartext(stream).await,
-        // Boxed, like other rare cases below: an idle connection's future takes as much memory as its largest
-        // state.
+        // Boxed, like other rare cases below: a future always takes as much memory as its largest state, even
+        // while the connection is idle.
         Scheme::Https => Box::pin(conn.serve_tls(stream)).await,
     }
 }
 
 impl WorkerState {
-    /// Serves HTTP/1 or HTTP/2 on `stream`, as if it were a connection from a public cleartext socket.
+    /// Serves HTTP/1 or HTTP/2 on `stream`, as if it were a connection to a public cleartext socket.
     /// Requires a single-threaded tokio runtime with timers.
     pub async fn serve_stream(
         &self,

@@ -18,12 +18,12 @@ use super::socket::{Listener, Scheme, Socket};
 use super::state::ShutdownPhase;
 use super::worker::WorkerState;
 
-/// Number of tasks that run before the runtime polls the kernel for events. Polling costs a third as much as
-/// a response, which takes only microseconds.
+/// Number of tasks that run before the runtime polls the kernel for events. A high number, because polling
+/// costs a third as much as a response, which takes only microseconds.
 const EVENT_INTERVAL: u32 = 256;
 
-/// Maximum number of queued connections that are accepted at shutdown: the length of the queue. If another
-/// process shares the socket, the queue may never become empty.
+/// Maximum number of queued connections that are accepted at shutdown: the length of the queue. The maximum
+/// is needed because the queue may never become empty while another process shares the socket.
 const MAX_QUEUED: usize = 4096;
 
 /// Pause after an error, because accepting would fail again at once while memory or descriptors are
@@ -49,7 +49,7 @@ pub(super) fn run(
             let listener = socket.into_listener()?;
             let (tasks, connections, balancer) = (tasks.clone(), connections.clone(), balancer.clone());
             accepting.push(tokio::task::spawn_local(async move {
-                // The socket closes when this task ends, so that clients and load balancers notice.
+                // The task owns the listener: when the server stops accepting, the socket closes at once.
                 accept(&tasks, scheme, &listener, &connections, &balancer).await;
             }));
         }
@@ -82,7 +82,7 @@ pub(super) fn run(
 struct ConnTasks {
     worker: WorkerState,
     phase: watch::Receiver<ShutdownPhase>,
-    /// Dropped with the last connection's reference to this struct.
+    /// The channel closes when the last connection drops its reference to this struct.
     _alive: watch::Sender<()>,
 }
 
@@ -96,7 +96,7 @@ impl ConnTasks {
     }
 }
 
-/// Accepts connections until [`ShutdownPhase::Stopping`], then those that are still in the queue.
+/// Accepts connections until [`ShutdownPhase::Stopping`], then accepts those that are still in the queue.
 async fn accept(
     tasks: &Rc<ConnTasks>,
     scheme: Scheme,
@@ -173,7 +173,7 @@ impl Reserve {
         Self(File::open("/dev/null").ok())
     }
 
-    /// Accepts a connection with the help of the spare descriptor, and closes it.
+    /// Releases the spare descriptor to accept one connection, and closes that connection.
     fn turn_away(&mut self, listener: &Listener) {
         drop(self.0.take());
         drop(listener.accept_waiting());

@@ -33,8 +33,8 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 /// moment to close.
 const RESERVE: u64 = 8;
 
-/// The minimum amount of memory to keep free, in bytes, unless a quarter of the limit is less. Memory grows
-/// as fast under a low limit as under a high one.
+/// The minimum amount of memory to keep free, in bytes, unless a quarter of the limit is less. An eighth of a
+/// low limit would be too little, because memory grows as fast as under a high one.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold an eighth of the limit.
@@ -43,9 +43,9 @@ const ALLOWANCE: u64 = 8;
 /// How long a source is refused after its connections were closed.
 const BLOCKED_FOR: Duration = Duration::from_secs(10);
 
-/// How long memory must be above the limit before the log reports that connections are not the cause. A
-/// reload may briefly need more memory. After the same delay, the log reports that memory is below the limit
-/// again.
+/// How long memory must be above the limit before the log reports that connections are not the cause: a
+/// reload may briefly need more memory. Also the minimum time between closing a connection and the report that
+/// memory is below the limit again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A warning is repeated after this time if its cause persists.
@@ -140,7 +140,7 @@ pub(super) fn watch(app: &AppState, connections: &Connections, stop: &Receiver<(
             Action::Warn if !log.is_warning_due(now) => continue,
             Action::Warn | Action::Shed(_) => {}
         }
-        // Memory that was freed may still be resident.
+        // Freed memory may still be resident: return it to the system, and decide again.
         (app.release_memory)();
         match decision() {
             Action::Nothing => {}
@@ -173,7 +173,8 @@ struct Log {
 }
 
 impl Log {
-    /// Counts closed connections, and warns unless a recent warning still applies.
+    /// Counts closed connections. Logs a warning on the first closure, and again every [`WARN_EVERY`] while
+    /// closures continue.
     fn record_closed(&mut self, count: usize, held: u64, limit: u64, now: Instant) {
         if self.closed.is_none() || may_warn_again(self.closing_warned_at, now) {
             self.closing_warned_at = Some(now);

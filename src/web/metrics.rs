@@ -1,6 +1,7 @@
 //! Counters for `/metrics`. Each worker counts in its own shard; a scrape adds up the shards.
 //!
-//! Counting is one atomic addition: no lock, no allocation, and no cache line that another worker writes to.
+//! Counting takes only atomic additions: no lock, no allocation, and no cache line that another worker
+//! writes to.
 //! Every label has a fixed set of values, so clients cannot create new time series.
 
 mod exposition;
@@ -18,7 +19,7 @@ use jiff::Timestamp;
 
 use crate::forms::{FORMS, Form};
 
-/// Defines a label with a fixed set of values; each value is an index into an array.
+/// Defines a label with a fixed set of values; each value indexes an array of counters.
 macro_rules! label {
     ($(#[$about:meta])* $name:ident { $($(#[$each:meta])* $value:ident = $text:literal,)+ }) => {
         $(#[$about])*
@@ -67,9 +68,9 @@ label! {
 
 label! {
     SubmissionResult {
-        /// The form is stored, as a submission or as a repeat of one.
+        /// The submission is stored, whether it is new or a repeat.
         Accepted = "accepted",
-        /// A field is invalid: 400.
+        /// The content type or a field is invalid: 400.
         Invalid = "invalid",
         /// The source or its network exceeded a limit: 429.
         Limited = "limited",
@@ -91,11 +92,11 @@ label! {
 label! {
     /// Why the server closed a connection that the client may still have needed.
     CloseReason {
-        /// The server has the maximum number of connections.
+        /// The server is at or close to its maximum number of connections.
         All = "all",
-        /// The source has the maximum number of connections.
+        /// The source is at its maximum number of connections.
         Source = "source",
-        /// The network has the maximum number of connections.
+        /// The network is at its maximum number of connections.
         Network = "network",
         /// The connection was idle, and the server was close to the maximum number of connections.
         Evicted = "evicted",
@@ -131,7 +132,7 @@ impl RequestLabels {
     }
 }
 
-/// The statuses with their own counters: all that the server sends. Others are counted together.
+/// Statuses with their own counters. Other statuses, such as those of configured redirects, share one counter.
 const STATUSES: [u16; 17] =
     [200, 204, 304, 308, 400, 404, 405, 406, 408, 412, 413, 421, 429, 431, 500, 501, 503];
 
@@ -158,7 +159,7 @@ const BOUNDS: [u64; 16] = [
 #[repr(align(128))]
 struct Shard {
     requests: [[[AtomicU64; STATUSES.len() + 1]; Representation::ALL.len()]; Class::ALL.len()],
-    /// By bucket; the last counts durations above all bounds.
+    /// By bucket; the last bucket counts durations above all bounds.
     durations: [[AtomicU64; BOUNDS.len() + 1]; Class::ALL.len()],
     /// The sum of all durations in nanoseconds.
     took: [AtomicU64; Class::ALL.len()],
@@ -179,7 +180,7 @@ struct SharedCounters {
     lost_lines: Arc<AtomicU64>,
 }
 
-/// A handle to the counters. A clone uses the same shard; [`Metrics::for_worker`] creates another one.
+/// A handle to the counters. A clone uses the same shard; [`Metrics::for_worker`] adds a new one.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     shared: Arc<SharedCounters>,
@@ -204,7 +205,7 @@ impl Metrics {
         Self { shared, own }
     }
 
-    /// Counts a reload. `is_done` means that the reload succeeded.
+    /// Counts a reload, which succeeded if `is_done` is true.
     pub fn record_reload(&self, is_done: bool, at: Timestamp) {
         self.shared.reloads[usize::from(!is_done)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);

@@ -106,6 +106,6 @@ async fn respond_to_probe(
             let (body, media_type) = report(app, connections, figures, jiff::Timestamp::now()).await;
             with_header(text(StatusCode::OK, body), CONTENT_TYPE, media_type)
         }
-        _ => text(StatusCode::NOT_FOUND, "This address has /livez, /readyz and /metrics.\n"),
+        _ => text(StatusCode::NOT_FOUND, "This address serves /livez, /readyz and /metrics.\n"),
     }
 }

@@ -56,7 +56,8 @@ pub struct WebOptions {
     /// Time limit for the confirmation of a submission. After this time, the response is 500, but delivery
     /// continues.
     pub confirm_timeout: Duration,
-    /// Whether the fast path serves plain HTTP/1.1 requests instead of hyper. The responses are the same.
+    /// Whether plain HTTP/1.1 requests are served by the fast path instead of hyper. The responses are the
+    /// same.
     pub fast_path: bool,
     pub log_requests: bool,
     /// The inbox database, whose submissions and deliveries `/metrics` counts.

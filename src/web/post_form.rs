@@ -27,10 +27,10 @@ use crate::limits::{Admission, QuotaStatuses, Source};
 use crate::screening::{Evidence, Origin, Rate, RequestFacts};
 use crate::store::disk::SMALL_BODY_BYTES;
 
-/// How long refused requests are counted in memory before the counts are stored.
+/// How long counts of refused requests stay in memory before they are stored.
 const PRESSURE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// A request for a form's endpoint.
+/// A request to a form's endpoint.
 pub(super) struct FormRequest<'a> {
     pub(super) app: &'a Arc<AppState>,
     pub(super) snapshot: &'a Snapshot,
@@ -74,9 +74,9 @@ impl FormRequest<'_> {
         response
     }
 
-    /// Stores one submission from `source`, which has used the share `rate` of its quota. On success, the
-    /// submission is on stable storage. After an error other than [`Refusal::NotConfirmed`], no part of it is
-    /// stored.
+    /// Stores one submission from `source`; `rate` is the share of the source's quota that is used up. On
+    /// success, the submission is on stable storage. After an error other than [`Refusal::NotConfirmed`], no
+    /// part of the submission is stored.
     async fn submit(&self, source: Source, rate: Rate, body: &mut RequestBody) -> Result<(), Refusal> {
         let Self { app, snapshot, form, head, .. } = *self;
         if !is_json(&head.headers) {
@@ -115,7 +115,7 @@ impl FormRequest<'_> {
     }
 
     /// Waits until a channel has confirmed the submission. After the timeout, delivery continues; if the
-    /// client sends the submission again, it is recognised as a repeat, and that request waits again.
+    /// client sends the submission again, the server recognises the repeat, and that request waits as well.
     async fn wait_for_confirmation(&self, id: uuid::Uuid) -> Result<(), Refusal> {
         let Self { app, snapshot, form, .. } = *self;
         let confirmed = snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await;
@@ -124,33 +124,33 @@ impl FormRequest<'_> {
         }
         let request = self.id();
         if let Err(error) = confirmed {
-            tracing::error!(%request, form = form.name, %id, %error, "cannot determine whether a submission was delivered; delivery continues");
+            tracing::error!(%request, form = form.name, %id, %error, "could not determine whether a submission was delivered; delivery continues");
         } else {
             tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; delivery continues");
         }
         Err(Refusal::NotConfirmed(request))
     }
 
-    /// The id of the request, for the log and for errors.
+    /// The request's id in log entries and error responses.
     fn id(&self) -> RequestId {
         let lines = field_values(&self.head.headers, X_REQUEST_ID);
         RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.trusted_proxies)
     }
 }
 
-/// Converts a wait to whole seconds, rounded up: a client that waits this long is accepted.
+/// Converts a wait to whole seconds, rounded up so that a retry after this time is not too early.
 fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// How much of its own quota the source has used, in the window (minute or hour) in which it has used the
-/// larger share. The network's quota does not count, because other sources share it.
+/// How much of its own quota the source has used, per minute or per hour, whichever is more. Ignores the
+/// network's quotas, because other sources share them.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
     Rate::most_used(own.map(|standing| (standing.remaining, standing.quota)))
 }
 
-/// The origin of the form according to the browser.
+/// Where the form was submitted from, according to the headers that browsers send.
 fn origin(head: &Parts, base_url: &str) -> Origin {
     let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
     Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
@@ -160,8 +160,8 @@ fn origin(head: &Parts, base_url: &str) -> Origin {
 /// Headers, W3C).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Counts a refused request. The first one schedules a task that stores all counts. The counts are only
-/// statistics, so a failure to store them is ignored.
+/// Counts a refused request. The first refusal since the counts were last stored schedules a task that stores
+/// them. The counts are only statistics, so a failure to store them is ignored.
 fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
     if app.refusals.record(source, form.name) {
         let app = app.clone();
@@ -172,7 +172,7 @@ fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
     }
 }
 
-/// Identifies a submission that a client may send again (draft-ietf-httpapi-idempotency-key-header).
+/// The header that identifies retries of the same submission (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The idempotency key; `None` if it is absent, empty or ambiguous.
@@ -195,7 +195,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// Inserts `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC
 /// 9651).
 fn insert_rate_limit_headers(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
-    // Every response has both headers, and 256 bytes are nearly always enough for them.
+    // 256 bytes are nearly always enough for both headers, so one allocation suffices.
     let mut lines = BytesMut::with_capacity(256);
     let mut list = |members: [(&str, u64, &str, u64); 4]| {
         for (at, (first, a, second, b)) in members.into_iter().enumerate() {

@@ -62,7 +62,7 @@ mod tests {
         fn bytes_written(&self, _: usize) {}
     }
 
-    /// Sends `sent` in one piece, and cut in two at every place. The next reader must get all of it.
+    /// Sends `sent` in one piece, and split in two at every position. The next reader must get all of it.
     async fn check(sent: &[u8], expected: Option<Protocol>) {
         for cut in 0..sent.len().max(1) {
             let (first, second) = sent.split_at(cut);

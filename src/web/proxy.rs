@@ -19,7 +19,7 @@ const MAX_V2: usize = 2048;
 /// one: `UNKNOWN` in version 1, `LOCAL` (a health check) and other address families in version 2. Returns an
 /// error if there is no valid header.
 pub(super) async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
-    // The length of the version 2 signature. Every version 1 header is longer.
+    // Read as many bytes as the version 2 signature has. Every version 1 header is longer.
     let mut header = vec![0; PROTOCOL_PREFIX.len()];
     stream.read_exact(&mut header).await?;
     if header == PROTOCOL_PREFIX {

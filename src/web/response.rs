@@ -1,4 +1,4 @@
-//! Builds responses: the headers that all of them have, and the mapping from errors to statuses.
+//! Builds responses: the headers that every response has, and the mapping from errors to statuses.
 
 use bytes::Bytes;
 use http::header::{
@@ -74,7 +74,7 @@ pub(super) fn bad_request(reason: &str) -> HttpResponse {
 
 /// 405 with the allowed methods (RFC 9110 §15.5.6).
 pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
-    let response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Only {allow} are allowed here.\n"));
+    let response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Allowed methods: {allow}.\n"));
     with_header(response, ALLOW, allow)
 }
 
@@ -97,13 +97,13 @@ pub(super) fn unknown_endpoint() -> HttpResponse {
     error(StatusCode::NOT_FOUND, &sentence)
 }
 
-/// An error of the API: its body is `{"error": "<sentence>"}`.
+/// An API error, with the body `{"error": "<sentence>"}`.
 fn error(status: StatusCode, sentence: &str) -> HttpResponse {
     json(status, serde_json::json!({ "error": sentence }).to_string())
 }
 
-/// `Retry-After` for large submissions while disk space is low. A guess: the server cannot know when an
-/// operator will free space.
+/// The value of `Retry-After`, in seconds, for large submissions while disk space is low. A guess: the server
+/// cannot know when an operator will free space.
 const LOW_DISK_RETRY_SECONDS: u64 = 600;
 
 /// The reason why the response to a submission is not 200.
@@ -119,7 +119,7 @@ pub(super) enum Refusal {
     Slow,
     Broken,
     TooLong,
-    /// Some fields are invalid; the sentence names all of them.
+    /// The body or some of its fields are invalid. Contains the message for the client.
     Invalid(String),
     /// The submission could not be stored. The log has the reason, in an entry with this id.
     NotStored(RequestId),
@@ -162,7 +162,7 @@ impl Refusal {
         (response, result)
     }
 
-    /// Tells the client what is wrong and what to do.
+    /// The error message for the client, with a remedy if there is one.
     fn sentence(&self) -> String {
         let plural = |seconds: &u64| if *seconds == 1 { "" } else { "s" };
         let sentence = match self {
@@ -171,7 +171,7 @@ impl Refusal {
                 &format!("Too many requests. Try again in {seconds} second{}.", plural(seconds))
             }
             Self::OverBudget(seconds) => &format!(
-                "Too much was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
+                "Too much data was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
                 plural(seconds)
             ),
             Self::MediaType => "The Content-Type must be `application/json` and the body a JSON object.",
@@ -179,16 +179,14 @@ impl Refusal {
             Self::Broken => "The body ended before it was complete.",
             Self::TooLong => &format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
             Self::Invalid(sentence) => sentence,
-            Self::NotStored(_) => {
-                "The request could not be delivered and was not kept. Please try again in a moment."
-            }
+            Self::NotStored(_) => "The submission could not be stored. Try again in a moment.",
             Self::LowDisk(_) => &format!(
-                "There is too little space to keep a request of more than {} KiB, and nothing of it was kept. Send a shorter one, or \
-                 try again later.",
+                "There is too little space to store a submission of more than {} KiB, so this one was not stored. Send a \
+                 shorter one, or try again later.",
                 SMALL_BODY_BYTES / 1024
             ),
             Self::NotConfirmed(_) => {
-                "The request is kept, but could not be delivered yet; that is tried again. Sent again unchanged, it is recognised."
+                "The submission is stored but has not been delivered yet; delivery continues. Sending it again unchanged does not create a duplicate."
             }
         };
         sentence.to_owned()

@@ -1,4 +1,4 @@
-//! Routes requests for every URL of the public address.
+//! Routes the requests that arrive on the public address.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,11 +54,11 @@ pub(super) async fn respond(
     // for a client that is itself waiting for 100 Continue (RFC 9110 §10.1.1), or that was already too slow.
     let skips_drain = head.headers.contains_key(EXPECT) || response.status() == StatusCode::REQUEST_TIMEOUT;
     let is_read = body.is_fully_read() || (!skips_drain && body.drain().await);
-    // HTTP/2 resets only the stream of this request.
+    // An HTTP/2 connection stays open: only the stream of this request is reset.
     if !is_read && head.version != Version::HTTP_2 {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    // Browsers ignore HSTS in cleartext responses (RFC 6797 §7.2).
+    // Send HSTS only over TLS (RFC 6797 §7.2).
     if scheme == Scheme::Https
         && let Some(hsts) = &snapshot.options.tls.hsts
     {
@@ -114,9 +114,9 @@ pub(super) fn form_at(path: &str) -> Option<&'static Form> {
     }
 }
 
-/// Whether the request names exactly one host; otherwise, a proxy could route the request by a different
-/// host. HTTP/1.1 requires one Host header (RFC 9112 §3.2). HTTP/2 has `:authority`, and Host must not differ
-/// from it (RFC 9113 §8.3.1).
+/// Whether the request names exactly one host. Otherwise, a proxy in front of this server could route the
+/// request by a different host. HTTP/1.1 requires one Host header (RFC 9112 §3.2). HTTP/2 has `:authority`,
+/// and Host must not differ from it (RFC 9113 §8.3.1).
 fn has_one_host(head: &Parts) -> bool {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (host, is_single) = (hosts.next(), hosts.next().is_none());

@@ -1,7 +1,7 @@
 //! The selected representation of a resource, and the head of its response.
 //!
 //! [`Selection::head`] defines the headers that depend on the representation. Both hyper and the fast path
-//! serialise its result.
+//! serialise these headers.
 
 use bytes::Bytes;
 use http::header::{
@@ -15,7 +15,7 @@ use crate::pages::file::{CACHE_SLOTS, EncodedBody, File};
 use crate::pages::negotiate::{Codings, Encoding};
 
 /// Capacity for the headers of a response: those of [`Selection::head`] and those that every response has.
-/// Without it, the map would grow and move them several times.
+/// Without it, the map would have to be reallocated several times.
 const HEADER_CAPACITY: usize = 16;
 
 /// A file in the encoding that the client prefers.
@@ -29,7 +29,7 @@ pub(super) struct Selection<'a> {
     is_negotiated: bool,
 }
 
-/// The kinds of responses with a representation.
+/// The kinds of response that have a selected representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseKind {
     /// 200
@@ -98,7 +98,7 @@ impl<'a> Selection<'a> {
                 add(CONTENT_ENCODING, HeaderValue::from_static(token));
             }
         }
-        // If a 404 had a validator, caches could continue to answer 304 after the page has been created.
+        // If a 404 had a validator, caches could continue to return 304 after the page has been created.
         if self.kind != ResponseKind::NotFound
             && let Ok(etag) = HeaderValue::from_maybe_shared(self.body.shared_etag())
         {

@@ -1,4 +1,4 @@
-//! The slot of a connection: how much memory the connection holds, and whether it is to be closed.
+//! A connection's slot: how much memory the connection holds, and whether the server wants to close it.
 //!
 //! Code that holds memory for a client charges that memory to the slot ([`Slot::charge`]), and drops the
 //! charge together with the memory.
@@ -9,31 +9,31 @@ use std::task::{Context, Poll, Waker};
 
 use http::HeaderMap;
 
-/// The memory of a connection's parts, in bytes. Measured, and rounded up.
+/// The memory that each part of a connection takes, in bytes: measured values, rounded up.
 pub(super) mod cost {
     /// Any connection: its task, its socket and its slot.
     pub(in crate::web) const CONNECTION: usize = 6 * 1024;
     /// A TLS handshake: the client may send 64 KiB (the longest message that rustls accepts) before the
     /// handshake is complete.
     pub(in crate::web) const HANDSHAKE: usize = 64 * 1024;
-    /// A TLS session, without bytes that are waiting to be sent.
+    /// A TLS session, excluding bytes that are waiting to be sent.
     pub(in crate::web) const TLS: usize = 16 * 1024;
     /// Encrypted bytes that are waiting for a client that does not read (the limit of rustls's buffer).
     pub(in crate::web) const UNREAD_TLS: usize = 64 * 1024;
-    /// An HTTP/1 connection that hyper serves: its buffers, and a request's header in them.
+    /// An HTTP/1 connection that hyper serves: its buffers, including a request's header.
     pub(in crate::web) const HTTP1: usize = 32 * 1024;
     /// An HTTP/2 connection before its first request: its buffers and header tables.
     pub(in crate::web) const HTTP2: usize = 16 * 1024;
     /// An HTTP/2 request in progress, or a response that is waiting for a client that does not read.
     pub(in crate::web) const STREAM: usize = 5 * 1024;
-    /// A table entry of an HTTP/2 connection. The connection keeps as many entries as it has had concurrent
-    /// requests.
+    /// An entry in the stream table of an HTTP/2 connection. The table never shrinks: it keeps one entry per
+    /// request at the connection's peak concurrency.
     pub(in crate::web) const STREAM_PLACE: usize = 1024;
-    /// One field of a header, without its name and value, which are in the connection's buffers.
+    /// One header field, excluding its name and value, which are in the connection's buffers.
     pub(in crate::web) const FIELD: usize = 112;
 }
 
-/// The memory of a header's fields, in bytes.
+/// The memory that header fields take, in bytes.
 pub(super) fn fields_cost(headers: &HeaderMap) -> usize {
     cost::FIELD * headers.capacity().max(headers.len())
 }
@@ -61,10 +61,10 @@ impl Drop for Charge {
     }
 }
 
-/// When a connection is closed to free resources.
+/// How soon the server closes a connection to free resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closing {
-    /// When the connection has no request in progress and all responses are sent.
+    /// As soon as the connection has no request in progress and all responses are sent.
     WhenIdle = 1,
     /// At once.
     Now = 2,
@@ -81,12 +81,12 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Sets the task to wake when the connection is to be closed.
+    /// Sets the task to wake when the connection must close.
     pub(super) fn set_waker(&self, waker: &Waker) {
         let _ = self.waker.set(waker.clone());
     }
 
-    /// When the connection is to be closed; `None` if it may stay open.
+    /// How soon the connection must close; `None` if it may stay open.
     pub(super) fn closing(&self) -> Option<Closing> {
         match self.closing.load(Relaxed) {
             0 => None,
@@ -119,7 +119,7 @@ impl Slot {
         Charge { slot: self.clone(), bytes }
     }
 
-    /// The memory that the connection holds, in bytes, including its fixed part.
+    /// The memory that the connection holds, in bytes: [`cost::CONNECTION`] and all charges.
     pub(super) fn cost(&self) -> usize {
         cost::CONNECTION + self.held.load(Relaxed)
     }

@@ -16,15 +16,14 @@ use tokio::io::unix::AsyncFd;
 /// The length of the accept queue; the kernel may limit it further.
 const BACKLOG: i32 = 4096;
 
-/// The maximum number of unsent bytes in the kernel's buffer of a connection (`TCP_NOTSENT_LOWAT`). By
-/// default the kernel buffers megabytes, and the server would notice a client that does not read only after
-/// minutes.
+/// The maximum number of unsent bytes in a connection's kernel buffer (`TCP_NOTSENT_LOWAT`). By default, the
+/// kernel buffers megabytes, so the server would take minutes to notice that a client does not read.
 const UNSENT: u32 = 128 * 1024;
 
 /// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// An address and a port; port 0 picks a free one.
+    /// An IP address and a port; port 0 selects a free port.
     Tcp(SocketAddr),
     /// A socket in the file system. A stale socket, on which no server is listening, is replaced.
     Unix(PathBuf),
@@ -81,7 +80,7 @@ impl Socket {
         bind().map_err(|cause| BindError { address: address.clone(), cause })
     }
 
-    /// The address, with the actual port.
+    /// The address on which the socket listens, with the actual port.
     pub fn address(&self) -> io::Result<Address> {
         let address = self.0.local_addr()?;
         let path = || address.as_pathname().unwrap_or(Path::new("(unnamed)"));
@@ -95,8 +94,8 @@ impl Socket {
     )]
     pub(super) fn into_listener(self) -> io::Result<Listener> {
         self.0.set_nonblocking(true)?;
-        // Accepted connections inherit the option, which Unix sockets lack. Without it, slow readers are
-        // noticed later.
+        // Accepted connections inherit this option. Unix sockets lack it, so slow readers on them are noticed
+        // later.
         let _ = self.0.set_tcp_notsent_lowat(UNSENT);
         AsyncFd::with_interest(self.0, Interest::READABLE).map(Listener)
     }
@@ -131,8 +130,8 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// The sockets that the service manager has passed (`sd_listen_fds(3)`), by their names `http`, `https`
-    /// and `ops`; any other name means HTTP.
+    /// The sockets passed by the service manager (`sd_listen_fds(3)`), assigned by their names: `http`,
+    /// `https` or `ops`; any other name means HTTP.
     ///
     /// Must be called once, before the process opens other file descriptors.
     pub fn inherited() -> io::Result<Self> {
@@ -219,8 +218,7 @@ pub(super) enum Trust {
     /// Always trusted. Applies to Unix sockets, because only proxies on this machine can connect to one.
     Always,
     /// Never trusted. Applies if the PROXY header does not name a client (`UNKNOWN`, `LOCAL`): a proxy that
-    /// speaks the PROXY protocol passes on bytes unchanged, so the client itself may have written the
-    /// headers.
+    /// speaks the PROXY protocol forwards bytes unchanged, so the client itself may have written the headers.
     Never,
 }
 

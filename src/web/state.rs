@@ -71,8 +71,8 @@ impl AppState {
         }
     }
 
-    /// Stores the counts of requests that were refused since the last call. Nothing else depends on these
-    /// figures, so a failure is not retried.
+    /// Stores the counts of requests that were refused since the last call. Nothing else depends on the
+    /// counts, so a failure is not retried.
     pub async fn store_refusals(&self) -> Result<(), StoreError> {
         self.store.record_refusals(self.refusals.drain(), Timestamp::now()).await
     }
@@ -86,7 +86,7 @@ impl AppState {
 /// Everything that a reload replaces at once: site, limits and options.
 #[derive(Clone)]
 pub struct Snapshot {
-    /// Everything that is served by GET and HEAD.
+    /// Everything that the server returns to GET and HEAD requests.
     pub site: Arc<Site>,
     /// Lets a form's handler wait for a delivery.
     pub confirmations: Confirmations,
@@ -110,6 +110,6 @@ pub enum ShutdownPhase {
     /// connection, and open HTTP/2 connections receive GOAWAY: load balancers should stop sending requests
     /// before the sockets close. Lasts for [`WebOptions::drain`].
     Draining,
-    /// The server accepts no connections and finishes the exchanges that are under way.
+    /// The server accepts no new connections and finishes the exchanges that are in progress.
     Stopping,
 }

@@ -1,7 +1,7 @@
 //! Trusted proxies: their addresses, and the request headers that are trusted only if a proxy sends them.
 //!
 //! A proxy must overwrite or remove each of these headers, because a client can send them as well. Tests
-//! compare the packaged, documented and exported configurations of proxies with [`TRUSTED_HEADERS`].
+//! check the packaged, documented and exported proxy configurations against [`TRUSTED_HEADERS`].
 
 use std::fmt;
 use std::net::IpAddr;

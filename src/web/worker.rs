@@ -1,4 +1,4 @@
-//! The context of requests: the worker thread that serves them, and their connection.
+//! The context in which a request is served: the state of its worker thread and of its connection.
 
 use std::sync::Arc;
 

@@ -172,7 +172,7 @@ fn check(format: &str, is_proxied: bool) {
     let log =
         until(|| Some(site.server.log()).filter(|log| log.contains("stopped"))).expect("the log is complete");
     for words in
-        ["answered", "submission could not be stored", "no channel confirmed", "an attempt has failed"]
+        ["answered", "submission could not be stored", "no channel confirmed", "delivery attempt failed"]
     {
         assert!(log.contains(words), "{words:?} is not in {log}");
     }

@@ -534,7 +534,7 @@ fn a_wrong_password_is_a_warning_at_the_start_and_a_finding_of_the_doctor() {
     let redis = Redis::start();
     let url = redis.url_for("", "wrong");
     let server = TestServer::with(&small_site(), &[("FRONTDESK_LIMITS__SHARED_URL", &url)]);
-    let warning = "different user or password than `limits.shared_url` has";
+    let warning = "different user or password from the one in `limits.shared_url`";
     until(|| server.log().contains(warning).then_some(())).unwrap_or_else(|| panic!("{}", server.log()));
     assert_eq!(server.post("/api/waitlist", &json!({ "email": "ada@example.com" })).status, 200);
     server.expect(1);

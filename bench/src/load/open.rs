@@ -1,7 +1,7 @@
 //! Open-loop load: requests with random arrivals at a given rate, independent of earlier responses.
 //!
-//! Response times are counted from the arrival, even if all connections are busy and the request is sent
-//! later. Otherwise a slow server would reduce its own load (coordinated omission).
+//! Response times are measured from the scheduled arrival, even if all connections are busy and the request
+//! is sent later. Otherwise a slow server would reduce its own load (coordinated omission).
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use crate::machine::pin;
 use crate::peer::Peer;
 use crate::random::Random;
 
-/// The thread sleeps only below this rate, in requests per second. At higher rates it polls, because it would
-/// wake up too late.
+/// Rate, in requests per second, below which the thread sleeps until the next arrival or response. At higher
+/// rates it polls, because it would wake up too late.
 const SLEEPS_BELOW: f64 = 5_000.0;
 /// How long to wait for late responses after the measurement.
 const DRAIN: Duration = Duration::from_millis(500);
-/// The measurement fails if more requests are waiting than arrive within this many seconds.
+/// Maximum backlog, as the requests that arrive within this many seconds. Beyond it, the measurement fails.
 const MAX_BACKLOG: f64 = 0.5;
 
 /// Sends `rate` requests per second to `server`, from one thread on the first core of `load`. Fails if the
@@ -39,7 +39,8 @@ pub fn run<S: Script>(
 }
 
 impl<S: Script> Worker<S> {
-    /// Sends requests with random arrivals until the measurement ends and its requests are answered.
+    /// Sends requests with random arrivals until the measurement ends. Then waits up to [`DRAIN`] for the
+    /// remaining responses.
     fn run_open_loop(mut self, mut recorder: Recorder, rate: f64, mut random: Random) -> Result<Recorder> {
         let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
         let mut backlog: VecDeque<Instant> = VecDeque::new();
@@ -61,7 +62,7 @@ impl<S: Script> Worker<S> {
                 next += interval();
             }
             let keeps_up = (backlog.len() as f64) < rate * MAX_BACKLOG;
-            ensure!(keeps_up, "the server cannot keep up with {rate:.0} requests a second");
+            ensure!(keeps_up, "the server cannot keep up with {rate:.0} requests per second");
             for _ in 0..backlog.len().min(idle.len()) {
                 let (Some(due), Some(number)) = (backlog.pop_front(), idle.pop_front()) else { break };
                 self.send(number, due)?;

@@ -1,5 +1,5 @@
-//! The measured input of the model, and the comparison of the model with the machine:
-//! `docs/scale/figures.json`.
+//! The contents of `docs/scale/figures.json`: the measured costs that the model uses, and its predictions
+//! compared with measurements.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Calibration {
     pub machine: Vec<(String, String)>,
     pub rounds: usize,
     pub seconds: f64,
-    /// Submissions per second that one replica stored with all connections busy.
+    /// Submissions per second that one replica stored while all connections were busy.
     pub max_rate: Spread,
     pub costs: Costs,
     pub delivery: DeliveryCosts,
@@ -36,22 +36,22 @@ pub struct DeliveryCosts {
     pub rate: Spread,
 }
 
-/// Bytes for each submission, in the write-ahead log (WAL) and in the tables with their indexes.
+/// Bytes per submission, in the write-ahead log (WAL) and in the tables with their indexes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubmissionBytes {
-    /// WAL bytes if all pages have been written recently.
+    /// WAL bytes if all affected database pages have been written recently.
     pub wal_fresh: f64,
     pub wal_delivered: f64,
     /// WAL bytes in a large inbox just after a checkpoint.
     pub wal_cold: f64,
-    /// WAL bytes under the same conditions with `wal_compression = lz4`.
+    /// Like `wal_cold`, but with `wal_compression = lz4`.
     pub wal_compressed: f64,
     pub submission: f64,
     pub delivery: f64,
     pub attempt: f64,
 }
 
-/// A load at which the model was compared with the machine.
+/// A load at which the model's predictions were compared with measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub load: String,

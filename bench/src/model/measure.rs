@@ -1,5 +1,5 @@
-//! Measures the costs that the model needs, and compares it with this machine: pages with random arrivals,
-//! and submissions through one replica with PostgreSQL and Redis.
+//! Measures the costs that the model needs, and compares its predictions with measurements: pages requested
+//! at random intervals, and submissions through one replica with PostgreSQL and Redis.
 //!
 //! The replica has one core; the load generator, PostgreSQL and Redis share the other.
 
@@ -25,19 +25,19 @@ use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, frontdesk
 
 /// Requests per second at which the server is nearly idle but the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
-/// Core utilisations at which the model and the machine are compared for pages on the fast path. The load
+/// Core utilisations at which predictions and measurements are compared for pages on the fast path. The load
 /// generator cannot send many more requests.
 const FAST_LOADS: [f64; 2] = [0.3, 0.5];
-/// Core utilisations at which the model and the machine are compared for pages on the general path.
+/// Core utilisations at which predictions and measurements are compared for pages on the general path.
 const GENERAL_LOADS: [f64; 2] = [0.5, 0.8];
-/// Submissions per second at which the model and the machine are compared.
+/// Submissions per second at which predictions and measurements are compared.
 const RATES: [f64; 2] = [200.0, 1_000.0];
 /// Number of connections. Each has at most one request in progress.
 const CONNECTIONS: usize = 64;
 /// Number of submissions in a large inbox.
 const LARGE_INBOX: f64 = 1e6;
 
-/// Measures all costs, and compares the model with measurements.
+/// Measures all costs, and compares the model's predictions with measurements.
 pub fn run(bench: &Bench) -> Result<Calibration> {
     std::fs::create_dir_all(&bench.out)?;
     let (content, ours) = Content::start(bench, None)?;
@@ -75,7 +75,7 @@ pub fn run(bench: &Bench) -> Result<Calibration> {
 fn with_retries<T>(bench: &Bench, mut measure: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 0..2 {
         match measure() {
-            Err(error) => bench.log(&format!("retrying: {error:#}")),
+            Err(error) => bench.log(&format!("measurement failed, retrying: {error:#}")),
             done => return done,
         }
     }
@@ -87,7 +87,7 @@ fn spread<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> Spread {
     Spread::of(rounds.iter().map(figure))
 }
 
-/// Measures the 12 KB page on one core, and compares the model with measurements at several loads.
+/// Measures the 12 KB page on one core, and compares predictions with measurements at several loads.
 fn compare_pages(
     bench: &Bench,
     content: &Content,
@@ -106,12 +106,12 @@ fn compare_pages(
         saturated.push(load::run(&load, peer, load::cycle(&exchanges))?);
         quiet.push(at(QUIET, round)?);
     }
-    // All in microseconds.
+    // All times are in microseconds.
     let cost = spread(&saturated, Sample::cost).median;
     let generator = spread(&saturated, |sample| sample.generator / sample.rate()).median * 1e6;
     let wake_up = (spread(&quiet, Sample::cost).median - cost).max(0.0);
     let alone = cost + wake_up + generator;
-    // The minimum, because the median includes time that other programs took.
+    // Use the minimum, because the median includes time taken by other programs.
     let delay = (spread(&quiet, |sample| sample.p50).least - alone).max(0.0);
     let half_of_generator = Stage { service: generator / 2.0, wake_up: 0.0 };
     let stages = [half_of_generator, Stage { service: cost, wake_up }, half_of_generator];
@@ -137,7 +137,7 @@ fn compare_pages(
     Ok(loads.iter().zip(&measured).map(compare).collect())
 }
 
-/// A replica with its PostgreSQL and its Redis.
+/// A replica, and the PostgreSQL and Redis servers that it uses.
 struct Stack {
     // Fields are dropped in this order: the replica must end first.
     replica: Peer,
@@ -158,7 +158,7 @@ struct Round {
     /// Duration of a sync in PostgreSQL.
     sync: f64,
     wal: f64,
-    /// Submissions per second, measured until all are delivered.
+    /// Submissions per second, from the start of the round until all are delivered.
     delivery_rate: f64,
 }
 
@@ -194,14 +194,14 @@ impl Stack {
     }
 
     /// Runs a round with this number of connections, which are always busy unless `rate` sets a rate of
-    /// random arrivals. Then waits for deliveries if the channel works. Fails if an acknowledged submission
-    /// is missing.
+    /// random arrivals. If the channel works, then waits for all deliveries. Fails if an acknowledged
+    /// submission is missing.
     fn run_round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
         self.number += 1;
         let (began, usage, counters) = (Instant::now(), self.server_usage(), self.counters()?);
         let load = bench.load(connections);
         let (sample, acknowledged) = send(&load, rate, &self.replica, CONTACT, self.number)?;
-        // PostgreSQL updates its counters once a second.
+        // PostgreSQL updates its counters once a second, and `send` has already paused for half a second.
         std::thread::sleep(Duration::from_millis(700));
         if self.channel == Channel::Maildir {
             self.wait_for_deliveries()?;
@@ -231,7 +231,7 @@ impl Stack {
             "SELECT (SELECT count(*) FROM intake) + count(*) FROM delivery WHERE due_at IS NOT NULL";
         while self.postgres.query_number(pending)? > 0.0 {
             let is_late = began.elapsed() > Duration::from_mins(3);
-            ensure!(!is_late, "deliveries take too long: {}", self.replica.stderr());
+            ensure!(!is_late, "deliveries did not finish within three minutes: {}", self.replica.stderr());
             std::thread::sleep(Duration::from_millis(200));
         }
         Ok(())
@@ -256,7 +256,7 @@ fn split_cost(single: f64, large: f64, size: f64) -> (f64, f64) {
     (batch, single - batch)
 }
 
-/// Measures the maximum rate and the costs of submissions, and compares the model with measurements at
+/// Measures the maximum rate and the costs of submissions, and compares predictions with measurements at
 /// several rates.
 fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spread, Costs)> {
     let site = Site::new(bench)?;
@@ -279,11 +279,11 @@ fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Resu
     let (replica_batch, replica) = split(|round| round.replica);
     let (postgres_batch, postgres) = split(|round| round.postgres);
     let redis = spread(&large, |round| round.redis).median;
-    // Minimums, because the medians include time that other programs took.
+    // Use minimums, because the medians include time taken by other programs.
     let sync = spread(&single, |round| round.sync).least;
     let alone = spread(&single, |round| round.sample.p50).least;
-    // The rest of the response time with one connection. It can be zero, because some CPU time is spent after
-    // the response.
+    // The rest of the response time with one connection. The difference can be negative, because some CPU
+    // time is spent after the response.
     let wait = (alone - (replica_batch + replica + postgres_batch + postgres + redis + sync)).max(0.0);
     let costs = Costs { replica, replica_batch, redis, postgres, postgres_batch, sync, wait };
     let system =
@@ -312,7 +312,7 @@ fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Resu
     Ok((spread(&large, |round| round.sample.rate()), costs))
 }
 
-/// Measures the bytes of a submission in the WAL and in the tables, and the costs including delivery.
+/// Measures the bytes that a submission takes in the WAL and in the tables, and its costs including delivery.
 fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
@@ -343,7 +343,7 @@ fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let (mut low_rate, mut highest) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
         low_rate.push(stack.run_round(bench, 4, Some(200.0))?);
-        // Delivering the submissions of one second takes half a minute.
+        // Delivering the submissions of one second takes half a minute, so run only two rounds at this rate.
         if round < 2 {
             highest.push(stack.run_round(bench, CONNECTIONS, None)?);
         }
@@ -367,7 +367,8 @@ fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     Ok((bytes, delivery))
 }
 
-/// Fills the inbox with a million submissions, one per millisecond, each delivered on the first attempt.
+/// Fills the inbox with a million submissions that were received one millisecond apart and delivered on the
+/// first attempt.
 fn fill_inbox(postgres: &Postgres) -> Result<()> {
     let message = "word ".repeat(100);
     postgres.execute(&format!(include_str!("submissions.sql"), count = LARGE_INBOX, message = message))

@@ -1,14 +1,14 @@
-//! First-come, first-served queues for a core, for Redis or for PostgreSQL's cores. All times are in the same
+//! First-come, first-served queues that model a core, Redis, or PostgreSQL's cores. All times are in the same
 //! unit.
 
 use crate::random::Random;
 
-/// Identical servers with a common queue.
+/// Identical servers with a shared queue.
 #[derive(Debug, Clone, Default)]
 pub struct ServerPool {
     /// The time at which each server becomes free.
     free_at: Vec<f64>,
-    /// Busy time of all servers together.
+    /// Total busy time of all servers.
     busy: f64,
 }
 
@@ -27,8 +27,8 @@ impl ServerPool {
         *free_at
     }
 
-    /// Serves a request without a queue, like a thread that the kernel runs beside the others: waiting
-    /// requests are delayed by `service`. Returns the time at which the request is done.
+    /// Serves a request immediately, like a thread that the kernel runs alongside the others. This delays
+    /// queued requests by `service`. Returns the time at which the request is done.
     pub fn interrupt(&mut self, now: f64, service: f64) -> f64 {
         self.serve(now, service, 0.0);
         now + service
@@ -69,7 +69,7 @@ pub fn simulate(stages: &[Stage], rate: f64, requests: usize, seed: u64) -> (Vec
         let end = paths.iter().map(|(_, at)| *at).fold(0.0, f64::max);
         utilisation.push(servers.utilisation(end));
     }
-    // The first tenth of the requests does not count, because the system starts empty.
+    // Discard the first tenth of the requests, because the system starts empty.
     let mut responses: Vec<f64> =
         paths.iter().skip(requests / 10).map(|(arrived, done)| done - arrived).collect();
     responses.sort_by(f64::total_cmp);
@@ -83,8 +83,8 @@ mod tests {
 
     const REQUESTS: usize = 2_000_000;
 
-    /// Random arrivals at `count` servers whose service times are exponential with mean 1. Returns the
-    /// utilisation and the response times in ascending order.
+    /// Simulates random arrivals at `count` servers with exponential service times of mean 1. Returns the
+    /// utilisation, and the response times in ascending order.
     fn exponential(count: usize, rate: f64, seed: u64) -> (f64, Vec<f64>) {
         let (mut random, mut servers, mut now) = (Random::seeded(seed), ServerPool::new(count), 0.0);
         let mut responses: Vec<f64> = (0..REQUESTS)
@@ -172,7 +172,7 @@ mod tests {
         let stages = [Stage { service: 0.6, wake_up: 0.0 }, Stage { service: 0.5, wake_up: 0.1 }];
         let (_, responses) = simulate(&stages, 1.0, 100_000, 5);
         assert_eq!(responses.len(), 90_000);
-        // No request takes less time than the two stages take without a queue.
+        // The minimum is the time that both stages take without queueing.
         assert!(responses[0] > 1.1 - 1e-9, "{}", responses[0]);
     }
 

@@ -1,8 +1,8 @@
 //! Discrete-event simulation of submissions that several replicas store in one PostgreSQL database.
 //!
-//! A replica spends CPU time on each submission, asks Redis to allow it, and queues it for the replica's
-//! writer. When its last batch is committed, the writer takes all waiting submissions as the next batch. A
-//! batch occupies one of PostgreSQL's cores, and is then synced together with all other batches that are
+//! A replica spends CPU time on each submission, checks its limits in Redis, and queues it for the replica's
+//! writer. When its previous batch is committed, the writer takes all waiting submissions as the next batch.
+//! A batch occupies one of PostgreSQL's cores, and is then synced together with all other batches that are
 //! waiting for the disk. All times are in the same unit, which is microseconds for the tables.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct Costs {
     pub postgres_batch: f64,
     /// Duration of a sync, which covers all batches that are synced together.
     pub sync: f64,
-    /// Other waiting time of a batch: messages and wake-ups of threads.
+    /// Remaining latency of a batch: messages and thread wake-ups.
     pub wait: f64,
 }
 
@@ -48,7 +48,7 @@ pub struct System {
 const EXCHANGES: f64 = 2.0;
 
 /// The maximum rates of submissions that the replicas, Redis and PostgreSQL can each process. At these rates,
-/// batches are so large that only the cost of each submission counts.
+/// batches are so large that their fixed costs are negligible.
 pub fn saturation(system: &System) -> [f64; 3] {
     let costs = &system.costs;
     // A replica has one writer with one connection, which uses one of PostgreSQL's cores at a time.
@@ -73,7 +73,7 @@ pub struct Prediction {
     pub responses: Vec<f64>,
 }
 
-/// An event of the simulation. Most events contain the number of a replica.
+/// An event in the simulation. Most events contain the index of a replica.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Arrived,
@@ -171,7 +171,7 @@ pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Predicti
             Event::Committed(replica) => {
                 for since in std::mem::take(&mut simulation.replicas[replica].batch) {
                     committed += 1;
-                    // The first tenth of the submissions does not count, because the system starts empty.
+                    // Discard the first tenth of the submissions, because the system starts empty.
                     if committed > count / 10 {
                         responses.push(now - since);
                     }
@@ -277,7 +277,7 @@ mod tests {
         for rate in [0.1, 1.0, 5.0] {
             let seen = simulate(&system, rate, 10_000, 1);
             assert_eq!(seen.responses.len(), 9_000);
-            // No response takes less time than one without a queue.
+            // The minimum is the response time without queueing.
             let alone = 0.1 + 0.1 + 0.05 + 0.1 + 0.1 + 0.3 + 0.1 + 1.0 + 0.4 + 0.2;
             assert!(seen.responses[0] > alone - 1e-9, "{} is less than {alone}", seen.responses[0]);
             check(seen.redis, rate * 0.1);
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn one_core_with_fixed_service_time_is_m_d_1() {
-        // Only the core of the replica takes time.
+        // Only the replica's core takes time.
         let system = System { costs: Costs { replica: 1.0, ..NOTHING }, ..ONE };
         let seen = simulate(&system, 0.8, COUNT, 4);
         check(mean(&seen), 1.0 + 0.8 / (2.0 * 0.2));

@@ -18,7 +18,7 @@ const CORES: f64 = 16.0;
 /// Network bandwidth of a machine that serves pages, in Gbit/s.
 const NETWORK: f64 = 25.0;
 
-/// All tables by their names in the document.
+/// All tables, keyed by their names in the document.
 pub fn all_tables(figures: &Figures, calibration: &Calibration) -> Result<BTreeMap<&'static str, String>> {
     let pages = PageCosts::from_figures(figures)?;
     Ok(BTreeMap::from([
@@ -63,9 +63,9 @@ impl PageCosts {
     /// Reads the costs from the tables of the stored figures.
     fn from_figures(figures: &Figures) -> Result<Self> {
         let read = |(name, table)| -> Result<ResponseCost> {
-            let table = figures.table(table).with_context(|| format!("no figures: {table}"))?;
+            let table = figures.table(table).with_context(|| format!("no figures for the table {table}"))?;
             let cpu = table.cell("frontdesk", "CPU time per request");
-            let cpu = cpu.with_context(|| format!("no CPU time: {}", table.name))?.median;
+            let cpu = cpu.with_context(|| format!("no CPU time in the table {}", table.name))?.median;
             Ok(ResponseCost { name, cpu, bytes: response_length(&table.note) })
         };
         let responses = [
@@ -136,7 +136,7 @@ impl PageCosts {
     }
 }
 
-/// The number of machines that are required for CPU and for the network, at `rate` responses per second that
+/// The numbers of machines that CPU load and network traffic require, at `rate` responses per second that
 /// each take `cpu` microseconds and `bytes` bytes.
 fn required_machines(rate: f64, cpu: f64, bytes: f64) -> [f64; 2] {
     [rate * cpu / 1e6 / (CORES * TARGET), network_gigabits(rate, bytes) / (NETWORK * TARGET)].map(f64::ceil)
@@ -147,7 +147,8 @@ fn network_gigabits(rate: f64, bytes: f64) -> f64 {
     rate * bytes * 8.0 / 1e9
 }
 
-/// The sum of both lengths in "Response of frontdesk: 775 header bytes, 12258 body bytes."
+/// Parses a note such as "Response of frontdesk: 775 header bytes, 12258 body bytes." Returns the sum of both
+/// lengths.
 fn response_length(note: &str) -> Option<f64> {
     let words: Vec<&str> = note.split(' ').collect();
     let number = |unit| {
@@ -201,7 +202,7 @@ fn bytes_table(calibration: &Calibration) -> String {
 }
 
 /// The setups in the table of submissions: submissions per second, name, and machines. Times are in
-/// microseconds; only the first setup has the measured duration of a sync.
+/// microseconds. Only the first setup uses the measured duration of a sync.
 fn setups(costs: Costs) -> [(f64, &'static str, System); 7] {
     // A round trip of 2 or 30 ms, and a sync of 1 ms.
     let (other_zone, other_region) = (3_000.0, 31_000.0);
@@ -335,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_network_limits_a_million_pages_a_second() {
-        // A million times 13,000 bytes are 104 Gbit/s; the plan uses 15 of the 25 Gbit/s of a card.
+        // A million responses of 13,000 bytes a second are 104 Gbit/s. The plan uses 15 Gbit/s of each card.
         assert_eq!(required_machines(1e6, 7.0, 13_000.0).map(format_count), ["1", "7"]);
         assert_eq!(required_machines(1e6, 30.0, 700.0).map(format_count), ["4", "1"]);
     }

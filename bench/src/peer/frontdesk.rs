@@ -1,4 +1,4 @@
-//! Starts frontdesk.
+//! Starts frontdesk as a server to measure.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,13 +25,13 @@ pub struct Options<'a> {
     pub environment: Vec<(String, String)>,
     /// If set, frontdesk also serves HTTPS.
     pub tls: Option<&'a Identity>,
-    /// The data folder. `None` for a temporary one.
+    /// The data folder; `None` for a temporary one.
     pub data: Option<PathBuf>,
 }
 
 impl<'a> Options<'a> {
-    /// The default settings of frontdesk on the servers' core, except for higher limits on connections, in
-    /// total and from one source, because all connections come from this machine.
+    /// frontdesk's default settings, on the servers' core. Only the limits on connections, in total and per
+    /// source, are higher, because all connections come from this machine.
     pub fn new(name: &'a str, site: &'a Path) -> Self {
         let environment = Vec::new();
         Self { name, site, cores: Cores::Servers, environment, tls: None, data: None }
@@ -67,7 +67,7 @@ pub fn start(bench: &Bench, mut options: Options<'_>) -> Result<Peer> {
         .envs(options.environment);
     let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
     peer.secure = secure;
-    // frontdesk listens before it has opened the inbox.
+    // frontdesk accepts connections before it has opened the inbox, so wait for a first response.
     send(address, &get(BROWSER, "/", "identity", None))?;
     wait_until_idle(&peer);
     Ok(peer)

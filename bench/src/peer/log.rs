@@ -1,8 +1,8 @@
 //! The yardstick for submissions: the minimum that a server must do to store each request before it responds.
 //!
 //! One thread, which waits with epoll, receives the bodies. Another one appends all waiting bodies to a file
-//! with one write and one `fdatasync`, and then sends the responses. The server parses nothing and has no
-//! limits.
+//! with one write and one `fdatasync`, and then sends the responses. The server parses only `Content-Length`
+//! and enforces no limits.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -25,8 +25,8 @@ use crate::machine::Cores;
 pub enum Growth {
     /// The file grows with each write, so that a sync writes data and metadata.
     Appended,
-    /// The file was filled with zeros, so that a sync writes only data. When it is full, writing continues at
-    /// its beginning.
+    /// The file is filled with zeros in advance, so that a sync writes only data. When writing reaches its
+    /// end, it continues at the beginning.
     Preallocated,
 }
 
@@ -51,7 +51,7 @@ fn log_path(folder: &Path) -> PathBuf {
     folder.join("submissions.log")
 }
 
-/// Counts the stored bodies: the lines of a log that is [`Growth::Appended`].
+/// Counts the bodies stored in a [`Growth::Appended`] log, one per line.
 pub fn count_stored(folder: &Path) -> Result<u64> {
     let bytes = std::fs::read(log_path(folder))?;
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
@@ -60,21 +60,20 @@ pub fn count_stored(folder: &Path) -> Result<u64> {
 /// Runs the log server until it is killed. The server responds with the bytes in the file `response`. A
 /// preallocated log keeps its length.
 pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
-    let response =
-        std::fs::read(response).with_context(|| format!("{} cannot be read", response.display()))?;
+    let response = std::fs::read(response).with_context(|| format!("cannot read {}", response.display()))?;
     let file = File::options().write(true).open(log)?;
     let length = file.metadata()?.len();
     let queue = Arc::new(Queue::default());
     let writer = queue.clone();
     std::thread::spawn(move || {
         if let Err(error) = writer.write_batches(file, length, &response) {
-            let _ = writeln!(std::io::stderr(), "a batch cannot be written: {error}");
+            let _ = writeln!(std::io::stderr(), "failed to write a batch: {error}");
             std::process::exit(1);
         }
     });
     let mut buffer = vec![0; 64 * 1024];
     let connect = |stream| LogConnection { stream: Arc::new(stream), partial: Vec::new() };
-    // Level-triggered: a request can be longer than one read.
+    // Level-triggered, because `handle` reads only once per event and a request can be longer.
     serve_connections(address, epoll::EventFlags::empty(), connect, |connection| {
         connection.handle(&mut buffer, &queue)
     })
@@ -106,8 +105,8 @@ impl Queue {
         }
     }
 
-    /// Writes, syncs and responds, batch after batch. The file does not grow beyond `length` unless that is
-    /// 0.
+    /// Writes and syncs one batch after another, and sends the responses, until an error occurs. Continues at
+    /// the beginning of the file when the next batch would exceed `length`, unless `length` is 0.
     fn write_batches(&self, mut file: File, length: u64, response: &[u8]) -> std::io::Result<()> {
         let (mut batch, mut written) = (Waiting::default(), 0);
         loop {
@@ -142,7 +141,8 @@ struct LogConnection {
 }
 
 impl LogConnection {
-    /// Reads the available bytes, and queues a complete body. Returns whether the connection stays open.
+    /// Reads the available bytes, and queues the body once it is complete. Returns whether the connection
+    /// stays open.
     fn handle(&mut self, buffer: &mut [u8], queue: &Queue) -> bool {
         let count = match (&*self.stream).read(buffer) {
             Ok(0) => return false,

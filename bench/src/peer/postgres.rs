@@ -28,7 +28,7 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
         let given = Command::new("chown").arg("postgres").arg(own.path()).status()?;
-        ensure!(given.success(), "there is no user 'postgres' to run PostgreSQL as");
+        ensure!(given.success(), "cannot change the owner of the data folder to the user 'postgres'");
     }
     let program = |name: &str| {
         if !is_root {
@@ -50,7 +50,7 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     }
     let peer = Peer::start(bench, "PostgreSQL", cores, &command, address, own)?;
     let postgres = Postgres { peer, programs };
-    // PostgreSQL accepts connections before it is ready for queries.
+    // PostgreSQL accepts connections before it is ready for queries, so retry the first query.
     let began = Instant::now();
     while let Err(error) = postgres.query("postgres", "SELECT 1") {
         if began.elapsed() > START_TIMEOUT {
@@ -64,13 +64,13 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
 
 /// Finds the folder with the programs of the newest installed version.
 fn find_programs() -> Result<PathBuf> {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").context("there is no PostgreSQL")?;
+    let versions = std::fs::read_dir("/usr/lib/postgresql").context("PostgreSQL is not installed")?;
     let number = |version: &DirEntry| version.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
-    Ok(versions.flatten().max_by_key(number).context("there is no PostgreSQL")?.path().join("bin"))
+    Ok(versions.flatten().max_by_key(number).context("PostgreSQL is not installed")?.path().join("bin"))
 }
 
 impl Postgres {
-    /// The URL of a database. The inbox's database is `frontdesk`.
+    /// The URL of a database. The inbox is in the database `frontdesk`.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://frontdesk@{}/{database}", self.peer.address)
     }
@@ -86,7 +86,7 @@ impl Postgres {
         self.query("frontdesk", sql).map(drop)
     }
 
-    /// Runs a query that returns a single number against the inbox's database.
+    /// Queries a single number from the inbox's database.
     pub fn query_number(&self, sql: &str) -> Result<f64> {
         self.query("frontdesk", sql)?.trim().parse().with_context(|| format!("not a number: {sql}"))
     }

@@ -1,5 +1,5 @@
-//! The yardstick for pages: the minimum that a server must do. One thread, which waits with epoll, writes the
-//! same bytes after each empty line.
+//! The yardstick for pages: the minimum that a server must do. One thread, which waits with epoll, responds
+//! to each empty line with the same bytes.
 //!
 //! The server parses nothing, has no paths and enforces no deadlines.
 
@@ -44,16 +44,17 @@ pub fn bytes_like(response: &Response) -> Vec<u8> {
     [head.as_bytes(), &response.body].concat()
 }
 
-/// Runs the yardstick server: sends the bytes in `file` for each request until it is killed.
+/// Runs the yardstick server until it is killed. The server responds to each request with the bytes in
+/// `file`.
 pub fn serve(address: &str, file: &Path) -> Result<()> {
-    let response = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let response = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut buffer = vec![0; 16 * 1024];
     let handle = |stream: &mut TcpStream| respond(stream, &mut buffer, &response);
     serve_connections(address, epoll::EventFlags::ET, |stream| stream, handle)
 }
 
-/// Accepts connections at `address` and calls `handle` for each readable one until an error occurs. Closes a
-/// connection if `handle` returns false for it.
+/// Accepts connections at `address`, and calls `handle` whenever one of them is readable, until an error
+/// occurs. Closes a connection if `handle` returns false for it.
 pub fn serve_connections<C>(
     address: &str,
     flags: epoll::EventFlags,

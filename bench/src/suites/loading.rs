@@ -1,4 +1,4 @@
-//! Loading time of a site, by number of pages, and reload time after a change.
+//! The time to load a site, by number of pages, and to reload it after a change.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ const TIMES: [(&str, &str); 5] = [
     ("template", "the template changed"),
 ];
 
-/// Runs `cargo bench --bench load`, which loads sites like a server.
+/// Runs `cargo bench --bench load`, which loads sites as a server does.
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     section.add_condition(
@@ -40,7 +40,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         bench.log(&format!("{pages} pages"));
         let figures = run_load_benchmark(*pages)?;
         let figure =
-            |name: &str| figures[name].as_f64().with_context(|| format!("no {name} of {pages} pages"));
+            |name: &str| figures[name].as_f64().with_context(|| format!("no {name} for {pages} pages"));
         let mut cells = vec![figure("bodies_mib")? * MEBIBYTE, figure("memory_mib")? * MEBIBYTE];
         for ((name, _), line) in TIMES.iter().zip(&mut lines) {
             let took = figure(&format!("{name}_ms"))?;
@@ -73,6 +73,6 @@ fn run_load_benchmark(pages: u64) -> Result<Value> {
     command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);
     command.args(["--json", "--rounds", "3", "--pages", &pages.to_string()]);
     let text = process::output(&mut command)?;
-    let line = text.lines().find(|line| line.starts_with('{')).context("the benchmark prints no figures")?;
+    let line = text.lines().find(|line| line.starts_with('{')).context("the benchmark printed no figures")?;
     Ok(serde_json::from_str(line)?)
 }

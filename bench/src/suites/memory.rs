@@ -1,4 +1,4 @@
-//! Memory that servers use for the example site: after the start, and with 10,000 idle connections.
+//! Memory usage of servers with the example site: after the start, and with 10,000 idle connections.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -42,7 +42,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         bench.log(&format!("start {start} of {STARTS}"));
         let ours = start_frontdesk(bench)?;
         let page = send(ours.address, &get(BROWSER, PAGE, "identity", None))?;
-        ensure!(page.status == 200, "the home page gets {}", page.status);
+        ensure!(page.status == 200, "the home page returned status {}", page.status);
         std::fs::write(root.path().join(FILE.trim_start_matches('/')), &page.body)?;
         let files = FileServer { root: root.path(), cores: Cores::Both, headers: &[], tls: None };
         let nginx = files.start_nginx(bench, "nginx", true)?;
@@ -88,13 +88,13 @@ fn start_frontdesk(bench: &Bench) -> Result<Peer> {
     frontdesk::start(bench, options)
 }
 
-/// Waits until the memory has changed by at most 256 KiB for [`STABLE`], and returns it.
+/// Waits until resident memory has changed by at most 256 KiB for [`STABLE`]. Returns the memory usage.
 fn stable_memory(peer: &Peer) -> Result<Memory> {
     let began = Instant::now();
     let (mut memory, mut since) = (peer.memory()?, Instant::now());
     while since.elapsed() < STABLE {
         let is_late = began.elapsed() >= Duration::from_mins(1);
-        ensure!(!is_late, "the memory of {} does not become stable", peer.name);
+        ensure!(!is_late, "the memory usage of {} did not stabilise within a minute", peer.name);
         std::thread::sleep(Duration::from_millis(100));
         let now = peer.memory()?;
         if now.rss.abs_diff(memory.rss) > 256 * 1024 {
@@ -115,7 +115,7 @@ fn open_connections(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStrea
         stream.write_all(&request)?;
         let response = http::read_response(&mut stream)
             .with_context(|| format!("connection {number} to {}", peer.name))?;
-        ensure!(response.status == 200 && response.body == body, "{} sends a wrong response", peer.name);
+        ensure!(response.status == 200 && response.body == body, "{} sent a wrong response", peer.name);
         open.push(stream);
     }
     Ok(open)

@@ -93,7 +93,7 @@ impl Entrant<'_> {
         self.peer.name.starts_with("nginx")
     }
 
-    /// The name in the table: "nginx" with or without sendfile.
+    /// The label in the table: "nginx" for nginx both with and without sendfile.
     fn table_label(&self) -> &str {
         if self.is_nginx() { "nginx" } else { &self.peer.name }
     }

@@ -1,4 +1,4 @@
-//! A test of the benchmark: one short round of frontdesk and the yardstick, without a comparison.
+//! A test of the benchmark itself: one short round each of frontdesk and the yardstick, without a comparison.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::http::{Response, send};
 use crate::load;
 use crate::peer::{Peer, yardstick};
 
-/// A round of at least this length is not repeated.
+/// Rounds of this length or longer are not retried.
 const LONGEST_ROUND: Duration = Duration::from_secs(20);
 
 /// Checks HTML, Markdown and 304 responses of both sizes.
@@ -33,7 +33,7 @@ pub fn run(bench: &Bench) -> Result<()> {
     measure(bench, &minimal, &[(request, response)])
 }
 
-/// Measures one round. On a machine too busy to answer a single request, repeats it with twice the length.
+/// Measures one round. If the machine is too busy to answer a single request, retries with twice the length.
 fn measure(bench: &Bench, peer: &Peer, exchanges: &[(Vec<u8>, Response)]) -> Result<()> {
     let is_timeout = |error: &anyhow::Error| {
         error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::TimedOut)

@@ -27,11 +27,11 @@ pub const CONTACT: Form = Form { path: "/api/contact", has_message: true };
 const ITEMS: Form = Form { path: "/items/contact", has_message: true };
 const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 
-/// Numbers of concurrent visitors, each with the target as a ratio to the yardstick.
+/// Numbers of concurrent visitors, each with the target ratio to the yardstick.
 const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.4)];
 /// Number of concurrent visitors in all other measurements.
 const VISITORS: usize = 64;
-/// Duration of a constant load, during which the intake must not grow without limit.
+/// Duration of the sustained load, during which the intake must not grow without limit.
 const SUSTAINED: Duration = Duration::from_mins(1);
 /// Sizes of the inbox. The last one is measured only in a long run.
 const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -103,11 +103,11 @@ struct Running {
     _folder: Option<TempDir>,
 }
 
-/// Values that all measurements have in common.
+/// Values shared by all measurements.
 struct Setup<'a> {
     bench: &'a Bench,
     site: Site,
-    /// The response of frontdesk, which the logs imitate.
+    /// frontdesk's response, which the log servers imitate.
     like: Response,
 }
 
@@ -119,7 +119,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         let peer = frontdesk::start(bench, frontdesk_options(&site.folder_for(Channel::Dead)))?;
         http::send(peer.address, &fixed_request(CONTACT))?
     };
-    ensure!(is_accepted(&like), "a submission gets {}", like.status);
+    ensure!(is_accepted(&like), "a submission returned status {}", like.status);
     let setup = Setup { bench, site, like };
     section.add_condition("disk", "all servers store submissions on the same disk");
     for (connections, target) in CONNECTIONS {
@@ -165,7 +165,7 @@ impl Setup<'_> {
             let name = format!("submissions/s, {connections} connections: frontdesk / {name}");
             section.targets.push(Target::at_least(name, target, ratio));
         }
-        // A batch contains the submissions of all connections.
+        // A batch contains at most one submission from each connection.
         let sync = Spread::of(syncs);
         let batch = ours.spread(Sample::cost).median * connections as f64;
         let median = Unit::Micros.format(sync.median);
@@ -240,7 +240,7 @@ impl Setup<'_> {
             let peer = frontdesk::start(self.bench, frontdesk::Options { cores, data, ..options })?;
             let (sample, _) = send(&load, None, &peer, CONTACT, 1)?;
             let pending = forms::sqlite(&folder.path().join("inbox.sqlite"), "SELECT count(*) FROM intake")?;
-            let pending: f64 = pending.trim().parse().context("a count")?;
+            let pending: f64 = pending.trim().parse().context("invalid intake count")?;
             section.targets.push(Target::at_least(
                 format!("a minute, {name}, {VISITORS} connections: frontdesk / yardstick"),
                 target,
@@ -261,7 +261,7 @@ impl Setup<'_> {
     fn measure_inbox_growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
         let sizes = &GROWTH[..if self.bench.long { GROWTH.len() } else { GROWTH.len() - 1 }];
-        // Rate, p99 and the yardstick's rate, by size; and the cost of a submission.
+        // By size of the inbox: rate, p99 and the yardstick's rate; and the CPU time of a submission.
         let (mut points, mut costs) = (Vec::new(), Vec::new());
         let (mut number, mut stored) = (0, 0);
         for size in sizes {
@@ -303,7 +303,7 @@ impl Setup<'_> {
         let x = "submissions in the inbox";
         let by = "by size of the inbox (1,000: empty)";
         let line = |label, column: usize| {
-            // A logarithmic axis has no zero.
+            // A logarithmic axis has no zero, so draw the empty inbox at 1,000.
             Line::new(label, points.iter().map(|(size, figures)| (size.max(1e3), figures[column])).collect())
         };
         let rates = vec![line(frontdesk::NAME, 0), line("yardstick", 2)];
@@ -365,14 +365,14 @@ impl Setup<'_> {
 /// `rate`. Also returns the number of acknowledged submissions.
 pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
     let response = http::send(peer.address, &fixed_request(form))?;
-    ensure!(is_accepted(&response), "a submission gets {} from {}", response.status, peer.name);
+    ensure!(is_accepted(&response), "a submission returned status {} from {}", response.status, peer.name);
     let acknowledged = AtomicU64::new(0);
     let visitors = |first, _| Visitors::new(form, &response, &acknowledged, number, first);
     let sample = match rate {
         None => load::run(load, peer, visitors)?,
         Some(rate) => load::open::run(load, rate, number, peer, visitors)?,
     };
-    // Gives the server time to store the last submissions.
+    // Give the server time to store the last submissions.
     std::thread::sleep(Duration::from_millis(500));
     Ok((sample, acknowledged.into_inner()))
 }
@@ -424,7 +424,7 @@ impl Site {
         for channel in [Channel::Dead, Channel::Maildir] {
             let path = site.folder_for(channel);
             let copied = Command::new("cp").args(["-r", "starter"]).arg(&path).status()?;
-            ensure!(copied.success(), "the starter site cannot be copied");
+            ensure!(copied.success(), "cannot copy the starter site");
             let mut file = OpenOptions::new().append(true).open(path.join("frontdesk.toml"))?;
             write!(file, "\n[[channel]]\nname = \"team\"\n{}", channel.channel_toml())?;
         }
@@ -437,8 +437,8 @@ impl Site {
     }
 }
 
-/// Options that make frontdesk's limits refuse nothing, and make frontdesk trust the source addresses in the
-/// requests.
+/// Options with quotas that no source exceeds, and with loopback addresses as trusted proxies, so that
+/// frontdesk uses the source addresses in the requests.
 pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
     let mut options =
         frontdesk::Options::new(frontdesk::NAME, site).set("SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
@@ -455,16 +455,16 @@ fn count_stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<
     let mut command = Command::new(&bench.frontdesk);
     command.args(["inbox", "stats", "--json", "--site"]).arg(site).arg("--data-dir").arg(data);
     let stats: serde_json::Value = serde_json::from_str(&process::output(&mut command)?)?;
-    let by_status = stats["by_status"].as_object().context("no by_status in the statistics")?;
+    let by_status = stats["by_status"].as_object().context("the statistics have no by_status")?;
     Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
 }
 
-/// Inserts delivered submissions into a closed inbox that contains `from` submissions, until it contains
-/// `to`.
+/// Inserts delivered submissions, numbered from `from` + 1 to `to`, directly into the inbox's database. No
+/// server may be using the inbox.
 fn fill_inbox(data: &Path, from: u64, to: u64) -> Result<()> {
     let now = jiff::Timestamp::now().as_millisecond();
     let first = now - 60 * 24 * 3_600_000;
-    // A content hash begins with the day.
+    // The first two bytes of a content hash are the day.
     let day = |at: i64| at.div_euclid(24 * 3_600_000);
     let days: Vec<String> = (day(first)..=day(now) + 1).map(|day| format!("({day}, x'{day:04x}')")).collect();
     let days = days.join(", ");

@@ -18,7 +18,7 @@ use crate::tls::{self, Identity};
 
 /// Number of connections that h2load opens.
 const CONNECTIONS: usize = 32;
-/// Number of concurrent requests on each connection of h2load.
+/// Number of concurrent requests on each of these connections.
 const STREAMS: usize = 10;
 /// Number of requests before the measurement.
 const WARM_UP_REQUESTS: u64 = 3_000;
@@ -78,10 +78,11 @@ fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Resu
         .chain(["--header=accept-encoding: identity".to_owned()])
         .collect();
     let received = process::output(Command::new("nghttp").args(&headers).arg(&url))?;
-    ensure!(received.as_bytes() == body, "{} sends a wrong response for {url} over HTTP/2", peer.name);
+    ensure!(received.as_bytes() == body, "{} sent a wrong response for {url} over HTTP/2", peer.name);
 
     let log = peer.folder().join("h2load.log");
-    // With a duration instead of a number of requests, h2load does not always end.
+    // With a duration, h2load does not always end. So give it the number of requests that fill a round, which
+    // the warm-up determines.
     let warm = finish_h2load(start_h2load(&headers, &url, WARM_UP_REQUESTS, &log)?, &body, WARM_UP_REQUESTS)?;
     let responses =
         (WARM_UP_REQUESTS as f64 / warm * bench.length.as_secs_f64()).max(WARM_UP_REQUESTS as f64) as u64;
@@ -95,7 +96,7 @@ fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Resu
     let nanoseconds = |line: &str| Some(line.split('\t').nth(2)?.parse::<u64>().ok()? * 1000);
     let log = std::fs::read_to_string(&log)?;
     let latencies: Option<Vec<u64>> = log.lines().map(nanoseconds).collect();
-    let latencies = latencies.context("a line in the log of h2load has no time")?;
+    let latencies = latencies.context("a line in the log of h2load has no response time")?;
     Sample::new(latencies, Duration::from_secs_f64(seconds), &spent, busy.min(1.0))
 }
 
@@ -109,24 +110,24 @@ fn start_h2load(headers: &[String], url: &str, requests: u64, log: &Path) -> Res
     command.args(format!("-t 1 -c {CONNECTIONS} -m {STREAMS} -n {requests}").split(' '));
     command.arg(format!("--log-file={}", log.display())).args(headers).arg(url);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    command.spawn().context("h2load cannot be run")
+    command.spawn().context("cannot run h2load")
 }
 
 /// Waits for h2load to end, and returns how many seconds it measured. Fails if a response is incorrect.
 fn finish_h2load(child: Child, body: &[u8], requests: u64) -> Result<f64> {
     let output = child.wait_with_output()?;
-    ensure!(output.status.success(), "h2load fails or does not end: {}", output.status);
+    ensure!(output.status.success(), "h2load failed or timed out: {}", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
     let (responses, bytes, seconds) =
-        parse_h2load_output(&text).with_context(|| format!("unexpected output of h2load: {text}"))?;
-    ensure!(responses == requests, "{responses} of {requests} responses are correct");
+        parse_h2load_output(&text).with_context(|| format!("unexpected output from h2load: {text}"))?;
+    ensure!(responses == requests, "{responses} of {requests} responses were correct");
     let length = body.len() as u64;
-    ensure!(bytes == responses * length, "{responses} responses of {length} bytes had {bytes} bytes");
+    ensure!(bytes == responses * length, "expected {responses} × {length} bytes, got {bytes} bytes");
     Ok(seconds)
 }
 
 /// Parses the number of correct responses, the number of bytes in their bodies, and the duration in seconds.
-/// `None` if a request failed or the output's format is unknown.
+/// `None` if a request failed or the format of the output is unknown.
 fn parse_h2load_output(output: &str) -> Option<(u64, u64, f64)> {
     let line = |begin: &str| output.lines().find_map(|line| line.strip_prefix(begin));
     let requests: Vec<&str> = line("requests: ")?.split(", ").collect();

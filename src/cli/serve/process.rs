@@ -46,10 +46,10 @@ pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Allocations of this many bytes and more are mapped separately, and unmapped when they are freed. Unless the
-/// program sets it, glibc raises it to as much as 32 MiB, and then keeps most of the tens of megabytes that
-/// loading a site allocates and frees. With glibc's initial value, 128 KiB, loading takes a sixth longer,
-/// because the compressors map and unmap their tables for every file.
+/// Allocations of this many bytes and more are mapped separately, and unmapped when they are freed. Unless
+/// the program sets it, glibc raises it to as much as 32 MiB, and then keeps most of the tens of megabytes
+/// that loading a site allocates and frees. With glibc's initial value, 128 KiB, loading takes a sixth
+/// longer, because the compressors map and unmap their tables for every file.
 #[cfg(target_env = "gnu")]
 const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 

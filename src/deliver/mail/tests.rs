@@ -103,7 +103,7 @@ fn invalid_addresses_are_neither_sender_nor_recipient() {
         (
             "desk@example.com",
             &["team@example.com", "team@example.com\r\nDATA"],
-            "`to`: number 2 is not an e-mail address.",
+            "`to`: entry 2 is not an e-mail address.",
         ),
     ] {
         let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();

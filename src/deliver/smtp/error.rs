@@ -1,4 +1,4 @@
-//! Classifies the errors of an SMTP session by the failed command, the reason, and the cause that the retry
+//! Classifies SMTP errors by the phase of the session, the kind of failure, and the cause that the retry
 //! schedule uses.
 
 use std::error::Error;
@@ -10,8 +10,8 @@ use crate::forms::text::visible;
 use crate::submission::named_enum;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Maximum length of a quoted reply, in characters. The limit leaves room for the command and the server's
-/// name within [`crate::submission::outcome::MAX_ANSWER_CHARS`].
+/// Maximum length of a quoted reply, in characters. Leaves room for the command and the server's name within
+/// [`crate::submission::outcome::MAX_ANSWER_CHARS`].
 const MAX_REPLY_CHARS: usize = 200;
 
 named_enum! {
@@ -48,7 +48,7 @@ pub struct SmtpError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SmtpErrorKind {
     /// The server refused the command. Holds the reply's code and its text, which begins with the enhanced
-    /// code (RFC 2034) if the server sends one.
+    /// status code (RFC 2034) if the server sends one.
     Refusal(u16, String),
     /// The server did not reply within this time.
     Silence(Duration),
@@ -57,7 +57,7 @@ pub enum SmtpErrorKind {
 }
 
 impl SmtpError {
-    /// Classifies an error of the SMTP library.
+    /// Classifies an error from the SMTP library.
     pub fn from_library_error(phase: SmtpPhase, error: &smtp::Error) -> SmtpError {
         let words = error.source().map(ToString::to_string).unwrap_or_default();
         let kind = match error.status() {
@@ -66,7 +66,7 @@ impl SmtpError {
             None if words == "incomplete response" => {
                 SmtpErrorKind::Broken("the connection was closed".to_owned())
             }
-            None if error.is_response() => SmtpErrorKind::Broken("the reply is not SMTP".to_owned()),
+            None if error.is_response() => SmtpErrorKind::Broken("the reply is not valid SMTP".to_owned()),
             None if words.is_empty() => SmtpErrorKind::Broken(error.to_string()),
             None => SmtpErrorKind::Broken(words),
         };
@@ -81,7 +81,7 @@ impl SmtpError {
     /// The cause, which depends on the reply code and on whether the server has received the message.
     pub fn cause(&self) -> Cause {
         match (self.phase, &self.kind) {
-            // The content of the message may be the reason.
+            // The content of the message may be the cause.
             (SmtpPhase::Message, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Unclear,
             // Greylisting, a rate limit, a busy mailbox: the server may accept the next message.
             (_, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Deferred,

@@ -25,7 +25,7 @@ use super::error::{SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
 use crate::deliver::mail::MailAddresses;
 
-/// Maximum number of a host's addresses that the client tries.
+/// Maximum number of addresses that the client tries per host.
 const MAX_ADDRESSES: usize = 4;
 
 /// The trusted root certificates, in the form that each TLS implementation needs.
@@ -37,7 +37,7 @@ pub struct TrustedRoots {
     pub parameters: smtp::client::TlsParameters,
 }
 
-/// A connection on which messages are sent one after the other.
+/// A connection on which messages are sent one after another.
 pub struct SmtpSession {
     connection: AsyncSmtpConnection,
     pub(super) sent: u32,
@@ -146,7 +146,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     // The configuration was checked at startup, but a name can resolve to other addresses later.
     if options.tls == SmtpTls::None && !found.iter().all(|address| address.ip().to_canonical().is_loopback())
     {
-        return Err(broken("connections without TLS are allowed to this machine only".to_owned()));
+        return Err(broken("without TLS, only connections to this machine are allowed".to_owned()));
     }
     let mut error = broken("the name has no address".to_owned());
     for (tried, address) in found.iter().enumerate() {
@@ -161,7 +161,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     Err(error)
 }
 
-/// Performs the handshake of implicit TLS, and verifies the server's certificate.
+/// Performs the implicit TLS handshake, and verifies the server's certificate.
 async fn tls_handshake(
     stream: TcpStream,
     options: &SmtpOptions,
@@ -181,7 +181,7 @@ async fn limit_time<F: Future>(limit: Duration, phase: SmtpPhase, step: F) -> Re
     timeout(limit, step).await.map_err(|_| SmtpError { phase, kind: SmtpErrorKind::Silence(limit) })
 }
 
-/// Waits for a reply up to `limit`, and converts an error of the SMTP library.
+/// Waits up to `limit` for a reply, and converts errors from the SMTP library.
 async fn smtp_reply_within<T>(
     limit: Duration,
     phase: SmtpPhase,
@@ -220,7 +220,7 @@ pub const MAX_UNASKED_LINES: usize = 500;
 pub struct LineStream<S> {
     inner: S,
     peer: SocketAddr,
-    /// Bytes that were read. Those from `at` onwards have not been returned yet.
+    /// Bytes read from `inner`. Those from `at` onwards have not been returned yet.
     held: Vec<u8>,
     at: usize,
     bytes_left: usize,

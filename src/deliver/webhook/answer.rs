@@ -12,7 +12,7 @@ use crate::fetch::FetchResponse;
 use crate::forms::text::visible;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Maximum delay accepted from `Retry-After`. Longer delays are reduced to this one.
+/// Maximum delay accepted from `Retry-After`. Longer delays are reduced to this limit.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 /// Maximum number of characters quoted from a response body.
@@ -26,8 +26,9 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     }
     if status.is_redirection() {
         let place = answer.headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
-        let place = place.map_or_else(|| "elsewhere".to_owned(), |place| excerpt_of(&place));
-        let text = format!("{}, a redirect to {place} is not followed: change the url", status_text(status));
+        let place = place.map_or_else(|| "an unknown location".to_owned(), |place| excerpt_of(&place));
+        let text =
+            format!("{}: the redirect to {place} was not followed; change the url", status_text(status));
         return Outcome::failed(Cause::Unclear, text);
     }
     let excerpt = excerpt_of(&String::from_utf8_lossy(&answer.body));
@@ -41,8 +42,8 @@ fn cause_of_status(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,
         429 => Cause::Deferred,
-        // These usually apply to every notification, but firewalls also use them to refuse particular
-        // content.
+        // These statuses usually apply to every notification, but firewalls also use them to refuse
+        // particular content.
         401 | 403 | 404 | 407 | 421 | 426 => Cause::Unclear,
         400..=499 => Cause::Notification,
         // The receiver is down, or fails because of this content.
@@ -50,8 +51,8 @@ fn cause_of_status(status: StatusCode) -> Cause {
     }
 }
 
-/// Parses `Retry-After` (RFC 9110 §10.2.3), which is a number of seconds or a date. Limits it to a day, and
-/// ignores invalid values.
+/// Parses `Retry-After` (RFC 9110 §10.2.3), which is a number of seconds or a date. Limits the delay to a
+/// day, and ignores invalid values.
 fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;
@@ -85,7 +86,7 @@ fn status_text(status: StatusCode) -> String {
     }
 }
 
-/// The beginning of the receiver's text, on one line and without control characters.
+/// The beginning of a receiver's text, on one line and without control characters.
 fn excerpt_of(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_EXCERPT_CHARS).collect();
     visible(&words.join(" ")).chars().take(MAX_EXCERPT_CHARS).collect()
@@ -132,11 +133,11 @@ mod tests {
         );
         check_text(
             answer(308, &[("location", "https://other.example.com/")], "ignored"),
-            "308 Permanent Redirect, a redirect to https://other.example.com/ is not followed: change the url",
+            "308 Permanent Redirect: the redirect to https://other.example.com/ was not followed; change the url",
         );
         check_text(
             answer(302, &[], ""),
-            "302 Found, a redirect to elsewhere is not followed: change the url",
+            "302 Found: the redirect to an unknown location was not followed; change the url",
         );
         let mut long = answer(422, &[], &"x".repeat(5_000));
         check_text(&long, &format!("422 Unprocessable Entity: {}", "x".repeat(MAX_EXCERPT_CHARS)));

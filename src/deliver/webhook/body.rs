@@ -31,7 +31,7 @@ const MAX_INSTRUCTIONS: u64 = 100_000;
 /// The version of the standard JSON. Adding members does not change it.
 const VERSION: u32 = 1;
 
-/// The template's name in the engine.
+/// The template's name in the template engine.
 const NAME: &str = "body";
 
 /// The template for Slack. `verbatim` disables automatic links and mentions. A section has at most 3,000
@@ -61,13 +61,13 @@ pub enum WebhookBody {
     Template(Template),
 }
 
-/// A template that has produced valid JSON for every sample.
+/// A template that has produced valid JSON for every sample notification.
 #[derive(Clone)]
 pub struct Template(Arc<Environment<'static>>);
 
 impl WebhookBody {
-    /// Parses `standard`, `slack`, `mattermost`, `discord` or the text of a template, which is tested with
-    /// samples. The error names the template's line and the expected form.
+    /// Parses `standard`, `slack`, `mattermost`, `discord` or a template, which is tested with sample
+    /// notifications. The error names the faulty line or the expected values.
     pub fn parse(text: &str) -> Result<WebhookBody, String> {
         let source = match text.trim() {
             "standard" => return Ok(WebhookBody::Standard),
@@ -75,7 +75,7 @@ impl WebhookBody {
             "mattermost" => MATTERMOST,
             "discord" => DISCORD,
             word if !word.contains(['{', '[', '"']) => {
-                return Err("expected `standard`, `slack`, `mattermost`, `discord` or a template that makes JSON, such \
+                return Err("expected `standard`, `slack`, `mattermost`, `discord` or a template that produces JSON, such \
                             as `{ \"text\": {{ text }} }`"
                     .to_owned());
             }
@@ -146,7 +146,7 @@ impl Template {
         unknown.retain(|name| !known.contains(&name.as_str()) && !globals.contains(&name.as_str()));
         unknown.sort_unstable();
         let Some(name) = unknown.first() else { return Ok(()) };
-        Err(format!("there is no `{name}`: expected one of {}", known.join(", ")))
+        Err(format!("there is no variable `{name}`: expected one of {}", known.join(", ")))
     }
 
     fn render(&self, notice: &Notification) -> Result<String, String> {
@@ -165,7 +165,7 @@ fn value_to_text(value: &TemplateValue) -> String {
     if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() }
 }
 
-/// Describes an error of the template engine without quoting the notification.
+/// Describes an error from the template engine without quoting the notification.
 fn describe_template_error(error: &Error) -> String {
     let place = error
         .line()
@@ -187,7 +187,7 @@ fn describe_template_error(error: &Error) -> String {
 /// Explains why the output of a template is not valid JSON.
 fn describe_json_error(error: &serde_json::Error) -> String {
     format!(
-        "what the template makes is not JSON, in its line {}: each `{{{{ … }}}}` brings its own quotes, so write \
+        "the template's output is not JSON (error in line {}): each `{{{{ … }}}}` adds its own quotes, so write \
          `\"text\": {{{{ text }}}}`, and join with `~`: `{{{{ \"New: \" ~ title }}}}`",
         error.line()
     )
@@ -210,7 +210,7 @@ impl io::Write for Bounded {
     }
 }
 
-/// The body in the standard format of docs/webhooks.md.
+/// The body in the standard format, which docs/webhooks.md documents.
 fn standard_json(notice: &Notification) -> Value {
     let mut data = Map::new();
     data.insert("id".to_owned(), notice.id.to_string().into());
@@ -218,7 +218,7 @@ fn standard_json(notice: &Notification) -> Value {
         data.insert("form".to_owned(), notice.form.clone().into());
         data.insert("received_at".to_owned(), notice.created_at_text().into());
         data.insert("suspicious".to_owned(), notice.is_suspicious.into());
-        // A field must not replace any of the members above.
+        // A visitor's field must not replace any of the members above.
         for (name, value) in &notice.fields {
             data.entry(name.as_str()).or_insert_with(|| value.as_str().into());
         }
@@ -229,8 +229,8 @@ fn standard_json(notice: &Notification) -> Value {
     json!({ "type": notice.topic.event_type(), "version": VERSION, "timestamp": notice.created_at_text(), "data": data })
 }
 
-/// The variables of a template. `fields` has the exact values; in the title, the text and the lines, control
-/// characters are made visible.
+/// The variables that a template can use. `fields` has the exact values; in the title, the text and the
+/// lines, control characters are made visible.
 fn template_variables(notice: &Notification) -> [(&'static str, TemplateValue); 10] {
     let lines: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
     [

@@ -1,14 +1,15 @@
 //! Template filters for chat services. They shorten text, and disable mentions, disguised links and
 //! formatting in text that a visitor wrote.
 //!
-//! Lengths are in UTF-16 code units, because no chat service counts a text as longer than this.
+//! Lengths are in UTF-16 code units: no chat service counts more units than this for the same text.
 
 use std::borrow::Cow;
 
-/// Maximum length of a run of backticks for which the fence is made longer. Longer runs are replaced.
+/// The longest run of backticks that [`fence`] encloses in a longer fence. If a run is longer, all backticks
+/// in the text are replaced.
 const MAX_BACKTICKS: usize = 9;
 
-/// Shortens a text to `limit` code units. A shortened text ends in an ellipsis.
+/// Shortens text to `limit` code units. Shortened text ends in an ellipsis.
 pub fn shorten(text: &str, limit: usize) -> String {
     escape_characters(text, limit, |c, _| String::from(c).into())
 }
@@ -49,8 +50,8 @@ pub fn inert(text: &str) -> String {
     text.chars().map(replace).collect()
 }
 
-/// Puts the text into a code block whose fence is longer than any run of backticks in the text. Very long
-/// runs are replaced with similar characters, so that the fence stays short.
+/// Puts the text into a code block whose fence is longer than any run of backticks in the text. If a run is
+/// very long, replaces all backticks with a similar character, so that the fence stays short.
 pub fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     if longest > MAX_BACKTICKS {
@@ -60,7 +61,7 @@ pub fn fence(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
-/// Applies `escape` to each character, and shortens the result to `limit` code units. A shortened text ends
+/// Applies `escape` to each character, and shortens the result to `limit` code units. A shortened result ends
 /// in an ellipsis. The second argument of `escape` is true if only spaces precede the character on its line.
 fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Cow<'static, str>) -> String {
     let (mut escaped, mut units, mut is_first) = (String::new(), 0, true);

@@ -107,7 +107,7 @@ async fn the_status_decides_and_the_outcome_quotes_the_peer() {
             Reply::with(301, "Location", &peer.url("/elsewhere")),
             Cause::Unclear,
             &format!(
-                "301 Moved Permanently, a redirect to {} is not followed: change the url",
+                "301 Moved Permanently: the redirect to {} was not followed; change the url",
                 peer.url("/elsewhere")
             ),
         ),
@@ -139,7 +139,7 @@ async fn a_peer_that_does_not_speak_http_may_fail_on_the_content() {
         peer.follow([reply.clone()]);
         let failure = failure(webhook.send(&notice()).await);
         assert_eq!(failure.cause, Cause::Unclear, "{reply:?}: {}", failure.answer);
-        let told = failure.answer.starts_with(&format!("{}: waiting for the answer: ", peer.address()));
+        let told = failure.answer.starts_with(&format!("{}: waiting for the response: ", peer.address()));
         assert!(told || failure.answer.starts_with("101 "), "{reply:?}: {}", failure.answer);
     }
     assert!(peer.sent() < 16 * 1024 * 1024, "headers are not read for ever: {}", peer.sent());
@@ -160,7 +160,7 @@ async fn waiting_ends_with_the_deadline() {
         let began = Instant::now();
         let failure = failure(webhook.send(&notice()).await);
         assert!(began.elapsed() < AT_ONCE);
-        let text = format!("{}: waiting for the answer: not done within 0.15 s", peer.address());
+        let text = format!("{}: waiting for the response: timed out after 0.15 s", peer.address());
         assert_eq!((failure.cause, failure.answer), (Cause::Unclear, text));
     }
     assert_eq!(peer.wait_for(4, AT_ONCE).len(), 4);
@@ -226,9 +226,9 @@ async fn a_name_in_somebody_elses_hands_does_not_lead_inside() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let port = peer.address().port();
     for (addresses, allow_private, part) in [
-        (["127.0.0.1", "127.0.0.1"], false, "127.0.0.1 is not an address of the public Internet"),
-        (["127.0.0.1", "8.8.8.8"], false, "127.0.0.1 is not an address of the public Internet"),
-        (["127.0.0.1", "169.254.169.254"], true, "169.254.169.254 gives out a cloud's credentials"),
+        (["127.0.0.1", "127.0.0.1"], false, "127.0.0.1 is not on the public Internet"),
+        (["127.0.0.1", "8.8.8.8"], false, "127.0.0.1 is not on the public Internet"),
+        (["127.0.0.1", "169.254.169.254"], true, "169.254.169.254 belongs to a cloud service"),
     ] {
         let addresses = addresses.map(|text| text.parse::<IpAddr>().unwrap());
         let resolver = NameResolver::Test(Box::new(move |_| addresses.to_vec()));

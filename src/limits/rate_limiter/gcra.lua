@@ -1,4 +1,5 @@
--- Charges a request either to all quotas or to none, like `src/limits/gcra.rs`, but by the clock of Redis.
+-- Charges a request either to all quotas or to none. Uses the algorithm of `src/limits/gcra.rs`, with the
+-- clock of Redis.
 --
 -- KEYS: the source and its network.
 -- ARGV: "1" to charge, or "0" to only report; then each key's quotas per minute and per hour.
@@ -9,14 +10,14 @@ local unpack, pack, call = struct.unpack, struct.pack, redis.call
 
 local time = call('TIME')
 local micros = time[1] * 1000000 + time[2]
--- Whole windows and the remainder, because computing with them loses little precision.
+-- Split the time into whole windows and a remainder, which loses little precision in computations.
 local minutes, hours = floor(micros / 60000000), floor(micros / 3600000000)
 local of_minute = (micros - minutes * 60000000) / 60000000
 local of_hour = (micros - hours * 3600000000) / 3600000000
 
--- The debt at an arrival time. A debt above the maximum means that the clock was set back. Up to ten seconds
--- above, it counts as the maximum, so that the change does not reset quotas. Beyond that it counts as zero,
--- so that the change does not lock sources out.
+-- The debt for a stored arrival time. A debt above the maximum means that the clock was set back. If it is
+-- above by up to ten seconds, it counts as the maximum, so that the change does not reset quotas. Beyond
+-- that, it counts as zero, so that the change does not lock sources out.
 local function owed(until_then, now, most, ten_seconds)
     local debt = until_then - now
     if debt <= 0 or debt > most + ten_seconds then
@@ -26,7 +27,7 @@ local function owed(until_then, now, most, ten_seconds)
 end
 
 -- Returns, for both windows of one key: ticks per request, largest debt, current tick and debt. The last
--- value is whether one more request is allowed.
+-- value says whether one more request is allowed.
 local function account(value, minute, hour)
     local step, step2 = floor(TICKS / minute), floor(TICKS / hour)
     local most, most2 = step * minute, step2 * hour

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::options::{CONNECT_TIMEOUT, RedisOptions};
 
-/// A thread calls often if the time between two of its calls is shorter than this.
+/// A thread that makes two calls within this time gets its own connection.
 const FREQUENT_WITHIN: Duration = Duration::from_millis(500);
 
 /// A connection that has been idle for longer than this may be broken, so it is dropped.
@@ -23,8 +23,8 @@ const MAX_IDLE: Duration = Duration::from_secs(20);
 /// The minimum time between two attempts to open a connection. An attempt never takes longer than this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// The largest number of connections. The limit is far above any realistic number of workers, and bounds the
-/// memory if callers create a runtime for each call.
+/// The maximum number of connections: far above any realistic number of workers, but a bound on memory if
+/// callers create a runtime for each call.
 const MAX_CONNECTIONS: usize = 1024;
 
 /// The connections, by the runtime that serves them.
@@ -89,7 +89,7 @@ impl LocalPool {
     }
 }
 
-/// Opens the connection of the runtime `id` and puts it into the pool. Until it is open, and if opening it
+/// Opens a connection for the runtime `id` and puts it into the pool. Until it is open, and if opening it
 /// fails, calls use the shared connection.
 async fn open_connection(options: RedisOptions, pool: Weak<LocalPool>, id: Id) {
     let opened = timeout(CONNECT_TIMEOUT, options.connect()).await;
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     /// Makes a call at this time. Returns whether there is a connection, and how many attempts to open one
-    /// there were so far.
+    /// have been made so far.
     type Ask<'a> = &'a dyn Fn(Duration) -> (bool, u32);
 
     #[test]

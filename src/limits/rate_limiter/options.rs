@@ -1,4 +1,4 @@
-//! Options of shared limits: the URL of Redis, the trusted certificate authorities, the timeout and the hash
+//! Options for shared limits: the Redis URL, the trusted certificate authorities, the timeout and the hash
 //! secret.
 
 use std::fmt;
@@ -22,22 +22,21 @@ pub struct RedisOptions {
     info: ConnectionInfo,
     /// The trusted certificate authorities in PEM. `None` means the public ones.
     pub ca: Option<Vec<u8>>,
-    /// The secret with which sources are hashed before they are stored in Redis. The secret itself is never
-    /// sent to Redis. Only servers with the same secret share limits. With `None`, the password in the URL is
-    /// used.
+    /// The secret for hashing sources before they are stored in Redis. This secret is never sent to Redis.
+    /// Only servers with the same secret share limits. If `None`, the password in the URL is used.
     pub secret: Option<String>,
     /// How long a request waits for Redis to reply.
     pub timeout: Duration,
 }
 
 impl RedisOptions {
-    /// Parses `redis://[USER][:PASSWORD]@HOST[:PORT][/DATABASE]`, the same with `rediss` for TLS, or
+    /// Parses `redis://[USER][:PASSWORD]@HOST[:PORT][/DATABASE]` (`rediss://` for TLS) or
     /// `unix:///PATH[?db=DATABASE&user=USER&pass=PASSWORD]`. The error describes the expected form.
     pub fn parse(url: &str) -> Result<RedisOptions, String> {
         let info = url.into_connection_info().map_err(|_| EXPECTED)?;
         match info.addr() {
             ConnectionAddr::TcpTls { insecure: true, .. } => {
-                Err("an address without `#insecure`: `limits.shared_ca_file` names an authority of your own"
+                Err("an address without `#insecure`; `limits.shared_ca_file` can name your own certificate authority"
                     .to_owned())
             }
             ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } if host.is_empty() => {
@@ -50,12 +49,12 @@ impl RedisOptions {
         }
     }
 
-    /// Describes the secret with which sources are hashed, in a clause for the log and for `frontdesk
-    /// doctor`. Without a secret, the error describes the consequence and the remedy.
+    /// Describes the secret for hashing sources, as a clause for the log and for `frontdesk doctor`. Without
+    /// a secret, the error describes the consequence and the remedy.
     pub fn describe_hash_secret(&self) -> Result<&'static str, &'static str> {
         match &self.secret {
             Some(_) => Ok("sources are hashed with `limits.shared_secret`"),
-            // Without a secret, anyone can find the sources by hashing all IPv4 addresses.
+            // Without a secret, anyone who reads Redis can recover the sources by hashing all IPv4 addresses.
             None if self.password().is_empty() => Err(
                 "sources are hashed without a secret, so anyone who reads Redis can find out which addresses have sent requests: \
                  set `limits.shared_secret` to the same value on all servers",
@@ -64,7 +63,7 @@ impl RedisOptions {
         }
     }
 
-    /// The secret with which sources are hashed; empty if there is none.
+    /// The secret for hashing sources; empty if there is none.
     pub(super) fn hash_secret(&self) -> &str {
         self.secret.as_deref().unwrap_or_else(|| self.password())
     }
@@ -78,7 +77,7 @@ impl RedisOptions {
         self.info.redis_settings().password().unwrap_or_default()
     }
 
-    /// Opens a connection and logs in. There is no time limit: the caller must set one for this function and
+    /// Opens a connection and logs in. There is no time limit: the caller must set one for this function, and
     /// for each call over the connection.
     pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);

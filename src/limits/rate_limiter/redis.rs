@@ -1,11 +1,11 @@
-//! Calls the script in Redis with a timeout, and reconnects behind a circuit breaker.
+//! Calls the script in Redis, with a timeout and a circuit breaker, and reconnects after failures.
 //!
 //! A dedicated thread connects, loads the script, and probes the connection once a second. All threads can
 //! share that connection; a thread that calls often gets its own (`local_pool.rs`). Concurrent calls on one
 //! connection are sent in one write.
 //!
 //! A call waits for at most [`RedisOptions::timeout`]. After several consecutive timeouts, or after any other
-//! failure, the breaker opens: until a new connection has answered a probe, calls do not wait for Redis.
+//! failure, the breaker opens: calls do not wait for Redis until a probe of a new connection has succeeded.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, RandomState};
@@ -28,7 +28,8 @@ use super::script::{self, Keys, Operation, Request, SCRIPT};
 use crate::forms::source::Source;
 use crate::limits::rule::{LimitRule, ScriptReply};
 
-/// Number of consecutive timeouts that open the breaker. One or two may happen while Redis writes a snapshot.
+/// The breaker opens after this many consecutive timeouts. One or two may occur while Redis writes a
+/// snapshot.
 const MAX_TIMEOUTS: u32 = 3;
 
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -37,13 +38,13 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// before.
 const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
-/// After a connection has lasted this long, the pauses start again at the shortest one.
+/// A connection that has lasted this long resets the pause to the shortest one.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// The upper bounds of the histogram's buckets, in microseconds.
+/// The upper bounds of the buckets of [`RedisMetrics::durations`], in microseconds.
 pub const BOUNDS: [u64; 7] = [250, 500, 1_000, 2_500, 5_000, 10_000, 20_000];
 
-/// The reason why the local limits made a decision.
+/// The reason why the local limits decided instead of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
     /// The breaker was open, so the request did not wait.
@@ -65,14 +66,14 @@ pub struct RedisMetrics {
     /// The number of local decisions by reason, in the order of [`Fallback::NAMES`].
     pub fallbacks: [u64; Fallback::NAMES.len()],
     /// The number of calls by duration. Each call is counted in the first bucket whose bound in [`BOUNDS`] it
-    /// does not exceed; the last counter is for longer calls.
+    /// does not exceed; the last bucket counts longer calls.
     pub durations: [u64; BOUNDS.len() + 1],
     /// The total duration of all calls in nanoseconds.
     pub took: u64,
 }
 
-/// The connections to Redis, and the rule that the script applies there. Dropping the client stops the thread
-/// that reconnects.
+/// The connections to Redis, and the rule that the script applies. Dropping the client stops the reconnecting
+/// thread.
 pub(super) struct RedisClient {
     inner: Arc<Inner>,
     rule: LimitRule,
@@ -83,17 +84,17 @@ pub(super) struct RedisClient {
 struct Inner {
     options: RedisOptions,
     primary: ArcSwapOption<Primary>,
-    /// Receives the reason whenever the breaker opens.
+    /// Sends the reason to the [`Reconnector`] whenever the breaker opens.
     lost: UnboundedSender<RedisFault>,
-    /// All metrics except for `is_connected`.
+    /// All metrics except `is_connected`.
     metrics: Mutex<RedisMetrics>,
 }
 
 /// A Redis primary that has answered a probe.
 pub(super) struct Primary {
-    /// The connection that the reconnecting thread serves.
+    /// The shared connection, served by the reconnecting thread.
     connection: MultiplexedConnection,
-    /// Connections of threads that call often.
+    /// Separate connections for threads that call often.
     pool: Arc<LocalPool>,
     /// The script's SHA-1, for EVALSHA.
     hash: String,
@@ -101,7 +102,7 @@ pub(super) struct Primary {
 }
 
 impl RedisClient {
-    /// Starts to connect. Returns when the first attempt has succeeded or failed, or after two seconds.
+    /// Starts connecting. Returns when the first attempt has succeeded or failed, or after two seconds.
     pub(super) fn start(options: &RedisOptions, rule: LimitRule) -> RedisClient {
         let (lost, faults) = unbounded_channel();
         let inner = Arc::new(Inner {
@@ -123,9 +124,9 @@ impl RedisClient {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let thread = std::thread::Builder::new().name("limits".into());
         match runtime.and_then(|runtime| thread.spawn(move || runtime.block_on(run))) {
-            // The thread logs the result and stores the connection.
+            // Only wait: the thread itself logs the result and stores the connection.
             Ok(_) => drop(first.recv_timeout(2 * CONNECT_TIMEOUT)),
-            Err(error) => tracing::error!(%error, "limits cannot be shared"),
+            Err(error) => tracing::error!(%error, "could not start the thread for Redis; using local limits"),
         }
         RedisClient { inner, rule, keys: Keys::new(options.hash_secret()), _stop: stop }
     }
@@ -171,7 +172,7 @@ impl RedisClient {
 }
 
 impl Inner {
-    /// Counts a decision that is left to the local limits. Returns `None`, for the caller to return.
+    /// Counts a decision that is left to the local limits. Returns `None` for the caller to pass on.
     fn count_fallback<T>(&self, why: Fallback) -> Option<T> {
         self.lock_metrics().fallbacks[why as usize] += 1;
         None
@@ -206,7 +207,7 @@ impl Inner {
 }
 
 impl Primary {
-    /// Connects, loads the script and probes the connection. Also returns the time that the probe took.
+    /// Connects, loads the script and probes the connection. Also returns how long the probe took.
     async fn open(options: &RedisOptions) -> Result<(Primary, Duration), RedisFault> {
         let opened = timeout(CONNECT_TIMEOUT, async {
             let mut connection = options.connect().await?;
@@ -215,8 +216,8 @@ impl Primary {
         });
         let primary = opened.await.map_err(|_| RedisFault::SLOW)??;
         let began = Instant::now();
-        // Redis may accept connections but respond too slowly, in which case requests must not start to wait
-        // for it again.
+        // Redis may accept connections but respond too slowly. Probe it, so that requests wait for Redis
+        // again only if it responds in time.
         primary.probe(options).await.map_err(|_| RedisFault::SLOW)??;
         Ok((primary, began.elapsed()))
     }
@@ -226,7 +227,7 @@ impl Primary {
         timeout(options.timeout, self.run_script(&self.connection, &Request::probe())).await
     }
 
-    /// Calls over this thread's own connection if it has one, and otherwise over the shared one.
+    /// Runs the script over this thread's own connection if it has one, and otherwise over the shared one.
     async fn call_with_pool(
         &self,
         request: &Request,
@@ -237,7 +238,8 @@ impl Primary {
             return self.run_script(&self.connection, request).await;
         };
         match self.run_script(&own, request).await {
-            // Servers and middleboxes drop idle connections, so perhaps only this connection is broken.
+            // Servers and middleboxes drop idle connections, so perhaps only this one is broken: retry over
+            // the shared connection.
             Err(error) if error.is_unrecoverable_error() => {
                 self.pool.drop_connection();
                 self.run_script(&self.connection, request).await
@@ -246,7 +248,7 @@ impl Primary {
         }
     }
 
-    /// Runs the script over `connection`, and loads it again if Redis no longer has it.
+    /// Runs the script over `connection`, and reloads the script if Redis no longer has it.
     async fn run_script(
         &self,
         connection: &MultiplexedConnection,
@@ -270,7 +272,7 @@ struct Reconnector {
     faults: UnboundedReceiver<RedisFault>,
     /// Signals that the first attempt has ended.
     tried: Option<mpsc::Sender<()>>,
-    /// The state that was logged last.
+    /// The last state that was logged.
     logged: Option<Result<(), RedisFault>>,
 }
 
@@ -318,9 +320,9 @@ impl Reconnector {
         if self.logged.as_ref() != Some(&state) {
             let redis = &self.inner.options;
             match &state {
-                Ok(()) => tracing::info!(%redis, "limits are shared"),
+                Ok(()) => tracing::info!(%redis, "connected to Redis; limits are shared"),
                 Err(why) => {
-                    tracing::warn!(%redis, %why, "using this server's own limits until Redis can be used again");
+                    tracing::warn!(%redis, %why, "using this server's own limits until Redis is available again");
                 }
             }
             self.logged = Some(state);
@@ -330,15 +332,15 @@ impl Reconnector {
     }
 }
 
-/// Changes a pause by up to a quarter, so that servers that lost Redis at the same time do not reconnect at
-/// the same time.
+/// Changes a pause by up to a quarter, so that servers that lost Redis at the same time do not all reconnect
+/// at once.
 fn add_jitter(pause: Duration) -> Duration {
     let random = u32::try_from(RandomState::new().hash_one(0) % 512).unwrap_or_default();
     pause * (768 + random) / 1024
 }
 
-/// Tests the connection to Redis. Returns how long a check takes, or the problem and its remedy. Blocks for
-/// at most a second plus [`RedisOptions::timeout`].
+/// Tests the connection to Redis. Returns how long a call takes, or the problem and its remedy. Blocks for at
+/// most a second plus [`RedisOptions::timeout`].
 pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
@@ -348,7 +350,7 @@ pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     opened.map(|(_, took)| took).map_err(|why| why.to_string())
 }
 
-/// Why Redis cannot be used: a clause for the log and for `frontdesk doctor`.
+/// The reason why Redis cannot be used, as a clause for the log and for `frontdesk doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 struct RedisFault(Cow<'static, str>);
@@ -356,7 +358,7 @@ struct RedisFault(Cow<'static, str>);
 impl RedisFault {
     const SLOW: Self = Self(Cow::Borrowed("it does not respond in time"));
     const INVALID_REPLY: Self = Self(Cow::Borrowed(
-        "its reply is invalid: is it really Redis, and does anything else write to keys `frontdesk:*`?",
+        "its reply is invalid: check that it is Redis or Valkey, and that nothing else writes to keys `frontdesk:*`",
     ));
 }
 
@@ -365,21 +367,21 @@ impl From<RedisError> for RedisFault {
         use ServerErrorKind::{
             Ask, BusyLoading, ClusterDown, CrossSlot, MasterDown, Moved, NoPerm, ReadOnly, ResponseError,
         };
-        const PASSWORD: &str = "it requires a different user or password than `limits.shared_url` has";
+        const PASSWORD: &str = "it requires a different user or password from the one in `limits.shared_url`";
         let why = match error.kind() {
-            // The message of the operating system or the TLS library.
+            // Include the message, which comes from the operating system or the TLS library.
             ErrorKind::Io | ErrorKind::InvalidClientConfig => {
                 return RedisFault(format!("it cannot be reached: {error}").into());
             }
             ErrorKind::AuthenticationFailed => PASSWORD,
             ErrorKind::Server(NoPerm) => {
-                "the user lacks permissions: it needs EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET, with keys `frontdesk:*`"
+                "the user lacks permissions: it needs EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET on keys `frontdesk:*`"
             }
             ErrorKind::Server(ReadOnly | MasterDown) => {
-                "it is a replica that cannot be written to, or that has lost its primary"
+                "it is a read-only replica, or a replica that has lost its primary"
             }
             ErrorKind::Server(BusyLoading) => "it is still loading its data",
-            // This text comes from the library, not from Redis.
+            // This message comes from the `redis` crate, not from the server.
             ErrorKind::Server(ResponseError)
                 if error.to_string().starts_with("Redis server refused to switch database") =>
             {
@@ -391,9 +393,9 @@ impl From<RedisError> for RedisFault {
             ErrorKind::Parse | ErrorKind::UnexpectedReturnType => return RedisFault::INVALID_REPLY,
             _ => match error.code() {
                 Some("NOAUTH" | "WRONGPASS") => PASSWORD,
-                // The rest of the message may contain arbitrary text.
+                // Include only the code: the rest of the message may contain arbitrary text.
                 code => {
-                    return RedisFault(format!("it refuses the command ({})", code.unwrap_or("ERR")).into());
+                    return RedisFault(format!("it rejected the command ({})", code.unwrap_or("ERR")).into());
                 }
             },
         };

@@ -22,8 +22,8 @@ pub(super) enum Operation {
     Look,
 }
 
-/// Derives key names from sources. Servers with the same secret derive the same names. Without the secret,
-/// the source cannot be found from the name.
+/// Derives the names of Redis keys from sources. Servers with the same secret derive the same names. Without
+/// the secret, the source cannot be recovered from the name.
 pub(super) struct Keys {
     secret: [u8; 32],
 }
@@ -50,8 +50,8 @@ impl Keys {
         Request { keys, operation, quotas }
     }
 
-    /// The name of the key of a source or network. The quotas are part of the hash, because ticks under
-    /// different quotas cannot be compared.
+    /// The name of the Redis key for a source or network. The quotas are part of the hash, because tick
+    /// counts under different quotas cannot be compared.
     fn key_name(&self, layer: &str, address: &[u8], quotas: [u32; 2]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(layer.as_bytes());
@@ -71,8 +71,8 @@ impl Request {
         Request { keys, operation: Operation::Charge, quotas: [[MAX_QUOTA; 2]; 2] }
     }
 
-    /// The Redis command that calls the script by its hash (`EVALSHA`), or by its text (`EVAL`), which also
-    /// loads it.
+    /// The Redis command that runs the script by its hash (`EVALSHA`), or from its source (`EVAL`), which
+    /// also loads the script.
     pub(super) fn to_command(&self, command: &str, script: &str) -> Cmd {
         let mut call = Cmd::with_capacity(10, 256);
         call.arg(command).arg(script).arg(self.keys.len());
@@ -98,7 +98,7 @@ pub(super) fn parse_reply(answer: &Value) -> RedisResult<ScriptReply> {
         let debts = [number(a)?, number(b)?, number(c)?, number(d)?];
         Some(ScriptReply { is_allowed: number(allowed)? == 1, debts })
     };
-    read().ok_or_else(|| (ErrorKind::UnexpectedReturnType, "not a reply of the script").into())
+    read().ok_or_else(|| (ErrorKind::UnexpectedReturnType, "not a reply from the script").into())
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ fn why_a_sealed_submission_is_held_names_no_domain() {
     let mut arrival = waitlist("ada@sesame.example");
     let reason = |signal, points, detail: &str| ScreeningReason { signal, points, detail: detail.to_owned() };
     let reasons = vec![
-        reason(Signal::Disposable, 25, "throw-away address at sesame.example"),
+        reason(Signal::Disposable, 25, "disposable address at sesame.example"),
         reason(Signal::Honeypot, 60, "hidden field filled in"),
     ];
     arrival.evidence = Evidence::Verdict(ScreeningVerdict {
@@ -75,7 +75,7 @@ fn why_a_sealed_submission_is_held_names_no_domain() {
     let by_hand = fixture.keep_new(&waitlist("bob@example.com"));
     assert!(fixture.editor().hold(by_hand, "odd; see ticket 7", Timestamp::UNIX_EPOCH).unwrap());
     let because = |id| fixture.reader().get(id).unwrap().unwrap().held.unwrap().because;
-    assert!(because(id).starts_with("throw-away address at sesame.example (25)"), "{}", because(id));
+    assert!(because(id).starts_with("disposable address at sesame.example (25)"), "{}", because(id));
     for id in [id, by_hand] {
         assert!(fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
     }

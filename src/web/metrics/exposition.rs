@@ -1,4 +1,4 @@
-//! Writes the text format of Prometheus, version 0.0.4: metric families with HELP, TYPE and samples.
+//! Writes the Prometheus text format, version 0.0.4: metric families with HELP, TYPE and samples.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -17,7 +17,7 @@ impl Exposition {
     /// Starts a family from [`FAMILIES`]. The caller then adds its samples.
     pub(super) fn family(&mut self, name: &'static str) -> Family<'_> {
         let declared = FAMILIES.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        debug_assert!(declared.is_some(), "families.txt does not have {name}");
+        debug_assert!(declared.is_some(), "families.txt does not declare {name}");
         let (kind, help) = declared.and_then(|declared| declared.split_once(' ')).unwrap_or_default();
         self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
         Family { text: &mut self.text, name }

@@ -6,13 +6,14 @@ use std::sync::OnceLock;
 
 use super::exposition::Exposition;
 
-/// The unit of times in `/proc/PID/stat` (`USER_HZ`), which is 100 on every supported architecture.
+/// Clock ticks per second, the unit of times in `/proc/PID/stat` (`USER_HZ`): 100 on every supported
+/// architecture.
 const TICKS_A_SECOND: f64 = 100.0;
 
 /// Writes the standard process metrics of Prometheus client libraries.
 pub(super) fn write_process(out: &mut Exposition) {
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
-        // Exclude the descriptor of this directory.
+        // Exclude the descriptor that reads this directory.
         let open = descriptors.count().saturating_sub(1);
         out.single("process_open_fds", open);
     }

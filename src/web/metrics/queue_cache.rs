@@ -1,7 +1,7 @@
 //! Caches the queue counts of the inbox: a background thread queries the database at most once every ten
 //! seconds, so scrapes neither wait long for it nor put load on it.
 
-#![expect(clippy::disallowed_methods, reason = "a count has the time at which it began")]
+#![expect(clippy::disallowed_methods, reason = "a count records the time at which it began")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,14 @@ use tokio::sync::watch;
 
 use crate::store::{DatabaseUrl, InboxReader, Queue};
 
-/// How long a count is reused, unless [`IDLE_FACTOR`] times the time that it took is longer.
+/// Minimum time for which a count is reused. A slow count is reused for longer ([`IDLE_FACTOR`]).
 const MAX_AGE: Duration = Duration::from_secs(10);
 
-/// Limits slow counts to a twentieth of one core.
+/// A count is reused for at least this many times its own duration, so counting takes at most a twentieth of
+/// one core.
 const IDLE_FACTOR: u32 = 20;
 
-/// How long a scrape waits for a new count. After that it gets the previous one, if there is one.
+/// How long a scrape waits for a new count. After that, it uses the previous count, if there is one.
 const MAX_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone)]
@@ -67,8 +68,8 @@ impl QueueCache {
         self.last.borrow().clone()
     }
 
-    /// Starts a count on another thread, unless one is already in progress. The server does not wait for the
-    /// count when it stops.
+    /// Starts a count on another thread, unless one is already in progress. A stopping server does not wait
+    /// for the count.
     fn start_count(self: &Arc<Self>, database: DatabaseUrl) {
         if self.is_counting.swap(true, Ordering::AcqRel) {
             return;
@@ -96,7 +97,7 @@ mod tests {
         let database = folder.path().join("inbox.sqlite");
         let cache = QueueCache::new();
         let now = Instant::now();
-        // On a busy machine, a count may take longer than the wait of one scrape.
+        // Try again: on a busy machine, a count may take longer than one scrape waits.
         let get = async |now: Instant, is_it: &dyn Fn(&QueueCount) -> bool| loop {
             let count = cache.get(DatabaseUrl::from(&database), now).await;
             if let Some(count) = count.filter(is_it) {

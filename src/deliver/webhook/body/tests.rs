@@ -156,13 +156,13 @@ fn a_template_that_makes_no_json_is_refused_with_its_line() {
     for (source, part) in [
         ("", "expected `standard`"),
         ("Slack", "expected `standard`"),
-        ("{\n\"text\": \"{{ title }}\"\n}", "line 2: each `{{ … }}` brings its own quotes"),
-        ("{ \"text\": {{ title }}", "is not JSON, in its line 1"),
+        ("{\n\"text\": \"{{ title }}\"\n}", "line 2): each `{{ … }}` adds its own quotes"),
+        ("{ \"text\": {{ title }}", "is not JSON (error in line 1)"),
         ("{ \"text\": {{ title }} } x", "is not JSON"),
         ("{ \"text\":\n\n{{ title }", "line 3 of the template"),
         (
             "{ \"text\": {{ titel }} }",
-            "there is no `titel`: expected one of type, version, timestamp, id, form, title",
+            "there is no variable `titel`: expected one of type, version, timestamp, id, form, title",
         ),
         ("{ \"text\":\n{{ title | shout }} }", "line 2 of the template: filter shout is unknown"),
         ("[\n{{ fields.a.b }}]", "line 2 of the template: undefined value"),
