@@ -69,9 +69,8 @@ fn refusal_reason(host: &Host, address: IpAddr, allow_private: bool) -> Option<S
     if host.is_loopback() {
         return (!unmapped(address).is_loopback()).then(|| format!("{address} is not on this machine"));
     }
-    (!allow_private && !is_public(address)).then(|| {
-        format!("{address} is not on the public Internet (`allow_private = true` permits it)")
-    })
+    (!allow_private && !is_public(address))
+        .then(|| format!("{address} is not on the public Internet (`allow_private = true` permits it)"))
 }
 
 /// Whether a packet to this address could reach a service that hands out cloud credentials ([`METADATA`]),

@@ -246,8 +246,8 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Selects the first [`MAX_ADDRESSES`] addresses of each family. Both families are needed, because this machine
-/// may have only IPv4 or only IPv6.
+/// Selects the first [`MAX_ADDRESSES`] addresses of each family. Both families are needed, because this
+/// machine may have only IPv4 or only IPv6.
 fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {

@@ -1,7 +1,7 @@
 //! Validated URLs: `https` for any host, and `http` only for this machine.
 //!
-//! The parser follows RFC 3986 and corrects nothing. Browsers correct backslashes, tabs and `0x7f.1`, but such a
-//! correction can select a different server from the one that the configuration seems to name.
+//! The parser follows RFC 3986 and corrects nothing. Browsers correct backslashes, tabs and `0x7f.1`, but
+//! such a correction can select a different server from the one that the configuration seems to name.
 
 use std::fmt;
 use std::net::IpAddr;

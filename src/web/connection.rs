@@ -1,5 +1,5 @@
-//! Enforces limits on HTTP/1 and HTTP/2 connections: a stream wrapper reports the bytes that pass through, and
-//! [`run_until_deadline`] ends a connection whose deadline has passed.
+//! Enforces limits on HTTP/1 and HTTP/2 connections: a stream wrapper reports the bytes that pass through,
+//! and [`run_until_deadline`] ends a connection whose deadline has passed.
 
 use std::io;
 use std::pin::Pin;

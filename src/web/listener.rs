@@ -49,7 +49,8 @@ pub(super) fn run(
             let listener = socket.into_listener()?;
             let (tasks, connections, balancer) = (tasks.clone(), connections.clone(), balancer.clone());
             accepting.push(tokio::task::spawn_local(async move {
-                // The task owns the listener: when the server stops accepting, the socket closes at once.
+                // The task owns the listener, so that this worker's copy of the socket closes when the task
+                // ends.
                 accept(&tasks, scheme, &listener, &connections, &balancer).await;
             }));
         }

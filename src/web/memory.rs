@@ -44,8 +44,8 @@ const ALLOWANCE: u64 = 8;
 const BLOCKED_FOR: Duration = Duration::from_secs(10);
 
 /// How long memory must be above the limit before the log reports that connections are not the cause: a
-/// reload may briefly need more memory. Also the minimum time between closing a connection and the report that
-/// memory is below the limit again.
+/// reload may briefly need more memory. Also the minimum time between closing a connection and the report
+/// that memory is below the limit again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A warning is repeated after this time if its cause persists.

@@ -132,7 +132,7 @@ impl RequestLabels {
     }
 }
 
-/// Statuses with their own counters. Other statuses, such as those of configured redirects, share one counter.
+/// Statuses with their own counters. Other statuses, such as those of configured redirects, share a counter.
 const STATUSES: [u16; 17] =
     [200, 204, 304, 308, 400, 404, 405, 406, 408, 412, 413, 421, 429, 431, 500, 501, 503];
 
