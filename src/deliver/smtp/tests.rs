@@ -309,7 +309,11 @@ async fn a_closed_port_counts_against_the_channel() {
 #[tokio::test]
 async fn without_tls_only_this_machine_is_connected_to() {
     let smtp = Smtp::new(SmtpOptions { host: "192.0.2.1".to_owned(), ..bare_options() });
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "only connections to this machine are allowed");
+    check_outcome(
+        &smtp.send(&notice("x")).await,
+        Cause::Channel,
+        "only connections to this machine are allowed",
+    );
 }
 
 #[tokio::test]
