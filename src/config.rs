@@ -272,6 +272,7 @@ impl Config {
         let store = StoreOptions { url, channels: channels.iter().map(route).collect() };
         let intake = IntakeOptions {
             duplicate_window,
+            retention: maintenance.retention,
             recipient: maintenance.recipient.clone(),
             screening,
             form_quota: limits.requests.form_quota(),
@@ -585,7 +586,8 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
             "store.retention",
             "off",
             "How long submissions are kept, such as \"365d\"; \"off\" keeps them forever. Pending, held and \
-             parked submissions are kept longer.",
+             parked submissions are kept longer. After half of this time, the same content is a new \
+             submission.",
             retention(),
         ),
         retention_held: r.get(

@@ -32,6 +32,9 @@ use processor::{Counts, Processor};
 pub struct IntakeOptions {
     /// How long a submission with the same content counts as a repeat.
     pub duplicate_window: Duration,
+    /// How long submissions are kept; `None` keeps them forever. Nothing counts as a repeat of a submission
+    /// older than half of this time, because retention would soon remove the only record of the repeat.
+    pub retention: Option<Duration>,
     /// The public key to which submissions are encrypted when no channel still has to deliver them. With
     /// `None`, they stay unencrypted.
     pub recipient: Option<Recipient>,
@@ -48,6 +51,7 @@ impl Default for IntakeOptions {
     fn default() -> IntakeOptions {
         IntakeOptions {
             duplicate_window: Duration::from_hours(24),
+            retention: None,
             recipient: None,
             screening: ScreeningOptions::default(),
             form_quota: None,

@@ -95,7 +95,13 @@ enum PollOutcome {
     Exit(Exit),
     /// The socket's buffer is full; this part of a response has not been sent yet.
     Unsent(Chain<Bytes, Bytes>),
+    /// The connection has sent as many responses as one turn allows.
+    TurnEnded,
 }
+
+/// How many responses a connection sends before the worker serves its other connections. Without this limit,
+/// clients that pipeline hundreds of requests would make all others wait.
+const RESPONSES_PER_TURN: u32 = 8;
 
 impl FastPathConn<'_> {
     /// Serves plain requests until a request arrives that is not plain, or the connection ends.
@@ -108,6 +114,10 @@ impl FastPathConn<'_> {
                     return Exit::Closed;
                 }
                 PollOutcome::Exit(exit) => return exit,
+                PollOutcome::TurnEnded => {
+                    let _charge = self.timer.slot.charge(self.unserved.len());
+                    tokio::task::yield_now().await;
+                }
                 PollOutcome::Unsent(rest) => {
                     let unread = if self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
                     let held = self.unserved.len() + rest.first_ref().len() + unread;
@@ -135,9 +145,15 @@ impl FastPathConn<'_> {
         let mut length = unserved.len();
         // Read the clock only if a request has arrived: the task can also be woken without one.
         let mut since = (length > 0).then(Instant::now);
+        let mut responses = 0;
         loop {
             let mut served = 0;
             while served < length {
+                if responses == RESPONSES_PER_TURN {
+                    self.unserved = Bytes::copy_from_slice(&buffer[served..length]);
+                    return Poll::Ready(PollOutcome::TurnEnded);
+                }
+                responses += 1;
                 let unserved = &buffer[served..length];
                 let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
                 let Some(request) = plain_request::parse(unserved, &mut fields)

@@ -156,11 +156,14 @@ fn an_unread_standard_error_does_not_stop_the_server() {
 fn pipelined_requests_are_answered_in_order() {
     let server = TestServer::start();
     let mut connection = server.connect();
-    connection
-        .send(b"GET /nope HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\nGET /llms.txt HTTP/1.1\r\nHost: x\r\n\r\n")
-        .expect("sent");
-    let statuses: Vec<u16> = (0..3).map(|_| connection.answer(false).expect("an answer").status).collect();
-    assert_eq!(statuses, [404, 200, 200]);
+    // More than a connection's turn.
+    let paths = ["/nope", "/", "/llms.txt", "/none"].repeat(10);
+    let requests: String =
+        paths.iter().map(|path| format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")).collect();
+    connection.send(requests.as_bytes()).expect("sent");
+    let statuses: Vec<u16> =
+        paths.iter().map(|_| connection.answer(false).expect("an answer").status).collect();
+    assert_eq!(statuses, [404, 200, 200, 404].repeat(10));
 }
 
 #[test]

@@ -204,3 +204,21 @@ fn a_copy_that_only_an_archive_has_does_not_absorb_a_visitors_request() {
         assert_eq!(fixture.sent("mail"), [id]);
     }
 }
+
+#[test]
+fn a_request_is_not_a_repeat_of_what_retention_soon_removes() {
+    for held in [false, true] {
+        let fixture = Fixture::with_options(|options| {
+            options.intake.retention = Some(DAY * 30);
+        });
+        let copy = if held { hostile() } else { waitlist("ceo@bigcorp.example") };
+        let copy = Arrival { source: source(1), ..copy };
+        let old = fixture.keep_new(&copy);
+        fixture.keep_again(&Arrival { source: source(1), ..later(&copy, DAY * 14) }, old);
+        let visit = later(&honest(), DAY * 16);
+        let id = fixture.keep_new(&visit);
+        let before = copy.received_at + MILLISECOND;
+        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire(before, Uuid::nil()))).unwrap();
+        assert_eq!(fixture.status(id), Status::Kept, "held: {held}");
+    }
+}

@@ -179,7 +179,7 @@ fn load(testbed: &TestBed, case: &Case) -> Load {
 
 /// The number of log messages about a failure to process the intake.
 fn failures_of_processing(testbed: &TestBed) -> usize {
-    testbed.server.log().matches("the intake could not be processed").count()
+    testbed.server.log().matches("could not process the intake").count()
 }
 
 /// Submits until a submission is stored again. Returns the time that this took.
