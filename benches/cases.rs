@@ -19,10 +19,10 @@ use frontdesk::store::{Store, StoreOptions};
 use frontdesk::web::{AppState, ShutdownPhase, WebOptions, WorkerState};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
-/// Runs a case once.
+/// A function that runs a case once.
 pub type Run = Box<dyn FnMut()>;
 
-/// A part of a request. Its name must not change, because `instructions.toml` contains it.
+/// A step of a request. Do not rename a case: `instructions.toml` stores its count under this name.
 #[derive(Debug)]
 pub struct Case {
     pub name: &'static str,
@@ -65,7 +65,7 @@ const WAITLIST_BODY: &str = r#"{"email": "ada.lovelace@analytical.example.com", 
 
 const CONTACT_BODY: &str = r#"{"name": "Ada Lovelace", "email": "ada.lovelace@analytical.example.com", "desk_ms": 48300, "message": "Good morning,\n\nwe run about forty coding agents for our engineers, and would like to know what they do on our hosts before we let them write to production. Two questions. Does the gateway work where outgoing traffic passes a proxy with its own certificate authority? And can decisions be exported to the log store that we have, or only be looked at in the console?\n\nA short call next week would be fine as well: Tuesday or Thursday, after ten. What we have written about our own rules so far is at https://engineering.example.com/agents.\n\nKind regards\nAda Lovelace"}"#;
 
-/// An `Accept` header of about 13 KB. Only its last media range is available.
+/// An `Accept` header of about 13 KB. Only its last media range matches HTML or Markdown.
 fn many_ranges() -> String {
     let mut header = String::new();
     for n in 0..450 {
@@ -115,7 +115,8 @@ fn screening(form: &'static Form, body: &'static str) -> Run {
     })
 }
 
-/// Checks the sources in turn, one per simulated millisecond. Every source already has an entry.
+/// Checks requests from the sources in turn, one per simulated millisecond. Every source already has an
+/// entry.
 pub fn limiter(quota: u32, sources: u32) -> Run {
     let all = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     let source = Quota { per_minute: quota, per_hour: quota };
@@ -125,7 +126,7 @@ pub fn limiter(quota: u32, sources: u32) -> Run {
     let mut check = move || {
         turn = (turn + 1) % sources;
         now += Duration::from_millis(1);
-        // Scattered, so that few sources are in the same network.
+        // Scatter the addresses, so that few sources share a network.
         let source = Source::V4(turn.wrapping_mul(0x9e37_79b1).to_be_bytes());
         black_box(limiter.check(source, now));
     };

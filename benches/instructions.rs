@@ -1,8 +1,8 @@
-//! Uses valgrind to count the CPU instructions of each step of a request, and compares the counts with
-//! `instructions.toml`: `cargo bench --bench instructions`, or `-- --accept` to record new counts.
+//! Uses valgrind to count the CPU instructions that each step of a request takes, and compares the counts
+//! with `instructions.toml`: `cargo bench --bench instructions`, or `-- --accept` to record new counts.
 //!
-//! Counts do not depend on the load of the machine, so changes of a few percent are visible. They do not
-//! include effects of caches and branch prediction: use `micro.rs` to measure time.
+//! Counts do not depend on the machine's load, so changes of a few percent are visible. Counts do not include
+//! the effects of caches and branch prediction: use `micro.rs` to measure time.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cases::{CASES, Run};
 
-/// The argument before the name of a case that this process runs under valgrind.
+/// The option that runs only the case named by the next argument. This program passes it to itself under
+/// valgrind.
 const RUN: &str = "--run";
 
-/// Number of uncounted runs before the counted ones, because the first run differs.
+/// Number of warm-up runs, which are not counted, because the first run differs from later ones.
 const WARM_UP: u64 = 200;
 
 /// Number of counted runs.
@@ -62,8 +63,8 @@ fn counted(run: &mut Run) {
     }
 }
 
-/// Counts the instructions of each case, by name. Runs one case per core at a time, because valgrind uses a
-/// single core.
+/// Counts the instructions of each case, by name. Runs as many cases at a time as there are cores, because
+/// valgrind uses a single core.
 fn count_all() -> BTreeMap<String, u64> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
@@ -81,8 +82,9 @@ fn count_all() -> BTreeMap<String, u64> {
 fn count(case: &str) -> u64 {
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().join("counts");
-    // Clear the environment except for `PATH`, because its size moves the stack. valgrind emulates the same
-    // processor on all machines with AVX2, so code that depends on the processor behaves the same.
+    // Clear the environment except for `PATH`, because the size of the environment moves the stack. valgrind
+    // emulates the same processor on all machines with AVX2, so code that depends on the processor behaves
+    // the same.
     let run = Command::new("valgrind")
         .args(["--tool=callgrind", "--collect-atstart=no"])
         .arg(format!("--toggle-collect={COUNTED}"))
@@ -116,8 +118,8 @@ fn written(baseline: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
 }
 
 /// Prints each count next to the recorded one. Fails if a case is missing on either side, or if a count
-/// differs by more than [`TOLERANCE_PERCENT`]. Decreases must be recorded too, because they would hide later
-/// increases.
+/// differs by more than [`TOLERANCE_PERCENT`]. Decreases must be recorded too, because an unrecorded decrease
+/// would hide a later increase.
 #[expect(clippy::cast_precision_loss, reason = "approximate figures suffice")]
 fn compare(baseline: &BTreeMap<String, u64>, found: &BTreeMap<String, u64>) -> ExitCode {
     let mut fine = true;

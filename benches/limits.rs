@@ -1,9 +1,10 @@
 //! Measures the cost and accuracy of the limiter with many sources: `cargo bench --bench limits`.
 //!
 //! Each source sends about one request in a simulated hour, in random order. One request in eleven comes from
-//! a few sources that send a thousand an hour. An exact table with an entry for each source decides on the
-//! same requests. Then an attacker exhausts the quotas of many sources, each in a separate network, and the
-//! benchmark counts the requests of other sources that are refused.
+//! a few sources that send a thousand an hour. An exact table with an entry for each source decides the same
+//! requests, and the benchmark counts the decisions that differ. Then an attacker exhausts the quotas of many
+//! sources, each in a separate network, and the benchmark counts the requests of other sources that are
+//! refused.
 //!
 //! With few sources, a check seems expensive, because few requests share the cost of the hourly pass over all
 //! cells.
@@ -20,7 +21,8 @@ const PER_MINUTE: u32 = 30;
 const PER_HOUR: u32 = 300;
 
 fn main() {
-    // Set no effective quotas for networks and forms, because the exact table has quotas only for sources.
+    // Effectively disable the quotas for networks and forms, because the exact table has quotas only for
+    // sources.
     let wide = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     let source = Quota { per_minute: PER_MINUTE, per_hour: PER_HOUR };
     let options = LimitOptions { enabled: true, source, network: wide, form: wide };
@@ -65,7 +67,7 @@ fn main() {
     }
 }
 
-/// Decides on all requests. Returns one bit for each, which is set if the request was allowed.
+/// Passes all requests to `decision`. Returns one bit per request, set if the request was allowed.
 fn decide(keys: u32, mut decision: impl FnMut(Source, Duration) -> bool) -> Vec<u64> {
     let requests = requests(keys);
     let between = Duration::from_hours(1) / requests;
@@ -94,7 +96,7 @@ fn allows(limiter: &LocalLimiter, source: Source, now: Instant) -> bool {
     matches!(limiter.check(source, now).admission, Admission::Allowed)
 }
 
-/// Decides on a request exactly, from the theoretical arrival times of one source (GCRA).
+/// Decides a request with exact GCRA. `arrivals` holds the source's theoretical arrival time for each quota.
 fn rule(arrivals: &mut [f64; 2], now: Duration) -> bool {
     let now = now.as_secs_f64();
     let policies = [(f64::from(PER_MINUTE), 60.0), (f64::from(PER_HOUR), 3600.0)];
@@ -110,14 +112,14 @@ fn rule(arrivals: &mut [f64; 2], now: Duration) -> bool {
     fits
 }
 
-/// The n-th source. Few sources are in the same network.
+/// The n-th source. Few sources share a network.
 fn scattered(n: u32) -> Source {
     Source::V4(n.wrapping_mul(0x9e37_79b1).to_be_bytes())
 }
 
 fn unscattered(source: Source) -> u32 {
     let Source::V4(octets) = source else { unreachable!("all sources are IPv4") };
-    // The inverse of the factor above, modulo 2^32.
+    // The inverse of the factor in `scattered`, modulo 2^32.
     u32::from_be_bytes(octets).wrapping_mul(0x0e8b_2f51)
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 const PAGES: &str = "10,100,1000,2000,10000";
 
-/// Waiting time before the first load. The loader reads files again if they changed within the last two
+/// How long to wait before the first load. The loader does not reuse files that changed within the last two
 /// seconds, but the files of most sites are older.
 const AGE: Duration = Duration::from_millis(3_100);
 
@@ -135,8 +135,8 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
     figures
 }
 
-/// The measurements: first load, and reload with no change, a changed body, a changed title in the
-/// navigation, an added page, and a changed template; then the quick encodings.
+/// The measurements: the first load; reloads with no change, with a changed body, with a changed title in the
+/// navigation, with an added page, and with a changed template; and the quick encodings.
 const MEASUREMENTS: [&str; 7] = ["load", "again", "body", "title", "added", "template", "encode"];
 
 /// Loads the site. Returns the site, and the time until it could replace the previous one.
@@ -159,7 +159,8 @@ fn load(folder: &Path, previous: &mut LoadCache, last: Option<Site>) -> (Site, (
     (site, took)
 }
 
-/// Wall-clock time and CPU time of this process. On a busy machine, only the CPU time is meaningful.
+/// The start of a measurement, in wall-clock time and CPU time of this process. On a busy machine, only the
+/// CPU time is meaningful.
 struct Clock {
     wall: Instant,
     cpu: f64,
@@ -196,7 +197,7 @@ fn edit(folder: &Path, file: &str, change: impl Fn(String) -> String) {
     std::fs::write(folder.join(file), changed).expect("a writable file");
 }
 
-/// Generates pages of about 8 KB of Markdown: headings, prose with links, a table, highlighted code.
+/// Generates pages of about 8 KB of Markdown each, with headings, links, tables and highlighted code.
 fn generate(folder: &Path, pages: usize) {
     let words =
         ["agent", "policy", "call", "session", "sandbox", "approval", "digest", "ledger", "boundary", "host"];
@@ -209,7 +210,7 @@ fn generate(folder: &Path, pages: usize) {
     for page in 0..pages {
         let mut text = format!(
             "---\ntitle: Page {page}\ndescription: Generated page number {page}.\nupdated: 2026-01-01\n{}---\n",
-            // Put one page into the navigation, so that a new title of this page changes every page.
+            // Put one page into the navigation, so that a change to its title changes every page.
             if page == 1 { "nav: 1\n" } else { "" },
         );
         for section in 0..6 {

@@ -1,5 +1,5 @@
 //! Measures the steps of serving a request and of loading a site: `cargo bench --bench micro`, or `-- NAME`
-//! for some of them.
+//! to run only some of the benchmarks.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 

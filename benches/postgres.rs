@@ -2,9 +2,9 @@
 //! `pgbench`, which inserts the same rows in transactions of the same size:
 //! `FRONTDESK_TEST_POSTGRES=URL cargo bench --bench postgres`, or `scripts/bench postgres`.
 //!
-//! Both take turns to write to separate schemas on one server. `pgbench` sends one transaction after another
-//! over one connection. Each inserts the submissions and deliveries of a batch, which the server generates.
-//! Unlike `pgbench`, frontdesk also reads before it writes.
+//! The two take turns writing to separate schemas on one server. `pgbench` sends one transaction after
+//! another over one connection. Each transaction inserts a batch of submissions and their deliveries, which
+//! the server generates. Unlike `pgbench`, frontdesk also reads before it writes.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -80,7 +80,8 @@ fn psql(url: &str, sql: &str) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-/// The number of writing transactions so far: each of them is assigned a transaction id.
+/// The number of write transactions so far, read from the next transaction id: PostgreSQL assigns an id only
+/// to transactions that write.
 fn commits(url: &str) -> u64 {
     psql(url, "SELECT pg_snapshot_xmax(pg_current_snapshot())").parse().expect("a number")
 }

@@ -1,12 +1,12 @@
 //! Measures the cost of shared limits in Redis: `cargo bench --bench shared_limits`. Starts its own
 //! `redis-server`.
 //!
-//! Calls Redis in four ways, alternately and under the same load: through a rate limiter, which composes
-//! keys, enforces a timeout, counts, and also charges local limits; directly with the same script, over a
-//! connection on the calling thread, as in the rate limiter; directly, over a connection on another thread;
-//! and directly with an empty script.
+//! Compares four ways to call Redis, in turn and under the same load: through a rate limiter, which also
+//! composes keys, enforces a timeout, updates metrics and counts requests against the local limits; directly
+//! with the same script, over a connection on the calling thread, as in the rate limiter; with the same
+//! script, over a connection on another thread; and directly with an empty script.
 //!
-//! Then it stops Redis and measures the delay of requests.
+//! Then measures a rate limiter without Redis, and the delay of requests while Redis is stopped.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -30,7 +30,7 @@ const ROUND: Duration = Duration::from_millis(700);
 /// The number of sources, which send requests in turn.
 const SOURCES: u32 = 50_000;
 
-/// A quota that is never exhausted, because refusals cost less.
+/// A quota that is never exhausted: refusals cost less and would distort the figures.
 const QUOTA: u32 = 1_000_000;
 
 const WAYS: [&str; 4] = ["rate limiter", "direct", "via another thread", "empty script"];
@@ -89,7 +89,7 @@ fn main() {
     failover(&runtime, &redis, &limits);
 }
 
-/// Measures the cost of a rate limiter without shared limits.
+/// Compares the cost of a check by a rate limiter without shared limits with that by the local limiter.
 fn alone(runtime: &Runtime, limits: &LimitOptions) {
     const CHECKS: u32 = 1_000_000;
     let (limiter, gate) = (LocalLimiter::new(limits), RateLimiter::new(limits, None));
@@ -167,7 +167,8 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// Runs concurrent tasks on one thread. Each task repeats the call.
+/// Runs `at_once` concurrent tasks on one thread. Each task repeats the call. Returns the mean cost of a
+/// call.
 fn round<F: Future<Output = ()> + 'static>(
     runtime: &Runtime,
     redis: &Redis,
@@ -230,7 +231,7 @@ async fn connect(url: &str) -> (MultiplexedConnection, String, String) {
     (connection, hash, empty)
 }
 
-/// A connection on another thread, which runs until the program ends.
+/// Opens a connection on another thread, which runs until the program ends.
 fn elsewhere(url: String) -> MultiplexedConnection {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

@@ -1,8 +1,8 @@
 //! Measures how many submissions per second are stored durably, by number of concurrent senders:
 //! `cargo bench --bench submissions`.
 //!
-//! Each submission is on stable storage before its sender begins the next one. With one sender, the time of a
-//! submission is about that of a sync on this machine.
+//! Each submission is on stable storage before its sender begins the next one. With one sender, a submission
+//! takes about as long as a sync on this machine.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]

@@ -119,7 +119,7 @@ impl Config {
         {
             let hint = match error.kind() {
                 std::io::ErrorKind::NotFound => format!(
-                    "is {} a site's folder? `frontdesk init DIR` writes a small site to start from",
+                    "is {} a site folder? `frontdesk init DIR` writes a small site to start from",
                     folder.display()
                 ),
                 _ => "it must be a UTF-8 text file that this user can read".to_owned(),
@@ -344,7 +344,7 @@ impl Config {
         self.settings.iter().find(|setting| setting.key.name == key)
     }
 
-    /// The keys whose values differ from those of the running server and take effect after a restart.
+    /// The keys whose values differ from the running server's and take effect only after a restart.
     pub fn keys_needing_restart(&self, running: &Self) -> Vec<&str> {
         let differs = |setting: &&Setting| {
             setting.key.needs_restart
@@ -636,7 +636,7 @@ fn read_agent_options(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions 
     agents
 }
 
-/// Reads `[screening]`, including the points for each signal that has a default.
+/// Reads `[screening]`, including the points for each signal that has default points.
 fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOptions {
     let mut options = screening::ScreeningOptions {
         enabled: r.get(
@@ -677,7 +677,7 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
 }
 
 /// Reads the domains, one per line, from the file that the key `name` specifies. Returns no domains if the
-/// key is not set, or if the file cannot be read or is invalid, which is recorded as an error.
+/// key is not set. Records an error and returns no domains if the file cannot be read or is invalid.
 fn read_domains(
     r: &mut Reader<'_>,
     name: &'static str,

@@ -20,7 +20,7 @@ pub enum Severity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     pub severity: Severity,
-    /// The file, relative to the site's folder; or the name of an environment variable or a flag.
+    /// The file, relative to the site folder; or the name of an environment variable or a flag.
     pub place: String,
     /// The line in the file, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,8 +64,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The known word closest to `word`; `None` if none is close enough for `word` to be a typo. A typo is within
-/// one edit of the known word, plus one for every four characters of that word.
+/// The known word that `word` is probably a typo of; `None` if none is close enough. A typo may differ by one
+/// edit, plus one for every four characters of the known word.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     known

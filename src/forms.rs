@@ -91,7 +91,7 @@ impl Field {
     }
 }
 
-/// The part of a submission by which repeats are detected.
+/// The part of a submission that is compared to detect repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DedupKey {
     /// The e-mail address, ignoring case. There is no time limit, because the list holds each address once.

@@ -35,7 +35,7 @@ pub struct IntakeOptions {
     /// How long submissions are kept; `None` keeps them forever. Nothing counts as a repeat of a submission
     /// older than half of this time, because retention would soon remove the only record of the repeat.
     pub retention: Option<Duration>,
-    /// The public key to which submissions are encrypted when no channel still has to deliver them. With
+    /// The public key that submissions are encrypted to once no channel still has to deliver them. With
     /// `None`, they stay unencrypted.
     pub recipient: Option<Recipient>,
     /// Determines which submissions are held or marked as suspicious.
@@ -138,7 +138,7 @@ impl Arrival {
 pub struct Intake {
     store: Store,
     options: Arc<ArcSwap<IntakeOptions>>,
-    /// Hashes of recent messages, which reveal repeated ones.
+    /// Hashes of recent messages, used to detect repeated messages.
     messages: Arc<Repeats>,
     processor: Arc<Processor>,
 }

@@ -2,8 +2,8 @@
 //! in bounded memory.
 //!
 //! A *source* is one sender. Its *network* is an address range in which one sender can easily use many
-//! addresses. A refused request is charged to neither. Each form also has a quota, but requests above that
-//! quota are not refused: it is the rate above which the form counts as flooded when its submissions are
+//! addresses. A refused request does not count against the quotas of either. Each form also has a quota, but
+//! requests above that quota are not refused. Instead, the form counts as flooded when its submissions are
 //! processed.
 //!
 //! Each quota uses the generic cell rate algorithm (`gcra.rs`): an idle source may use its whole quota at

@@ -51,7 +51,7 @@ pub use url::DatabaseUrl;
 pub use writer::Events;
 use writer::Writer;
 
-/// The database of a store, and the channels for which it queues submissions.
+/// The database to use, and the channels to queue submissions for.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     pub url: DatabaseUrl,
@@ -69,7 +69,7 @@ impl StoreOptions {
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<Writer>,
-    /// The configured channels, for which submissions are queued. A closure passed to [`Store::change`] may
+    /// The configured channels. Submissions are queued for them. A closure passed to [`Store::change`] may
     /// capture a clone of this handle, but not the store itself, which would keep the writer alive.
     pub channels: Arc<ArcSwap<Vec<Route>>>,
 }
@@ -160,8 +160,8 @@ impl Store {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
 
-    /// Starts attempts at due deliveries, up to the capacity in `wants`, but skips those in `under_way`. If
-    /// the outcome of an attempt is not recorded within its lease, the delivery is attempted again.
+    /// Claims deliveries that are due, up to the capacity in `wants`, but skips those in `under_way`. If the
+    /// outcome of an attempt is not recorded within its lease, the delivery is attempted again.
     pub async fn claim(
         &self,
         wants: Vec<ClaimRequest>,
@@ -176,9 +176,9 @@ impl Store {
         self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease)).await
     }
 
-    /// Records that a channel works again. After an outage, all deliveries that it delayed become due, in
-    /// several transactions so that submissions can be accepted in between. After a shorter pause, only the
-    /// next deferred deliveries become due. Returns the number of deliveries delayed by an outage.
+    /// Records that a channel works again. After an outage, makes the delayed deliveries due, and returns
+    /// their number. Uses several transactions, so that submissions can be accepted in between. After a
+    /// shorter pause, makes only the next deferred deliveries due, and returns zero.
     pub async fn resume(
         &self,
         channel: String,
@@ -227,7 +227,7 @@ impl Store {
     }
 }
 
-/// The maximum number of counts in one transaction: a longer transaction could delay submissions.
+/// The maximum number of counts that one transaction updates: a longer transaction could delay submissions.
 const REFUSED_AT_A_TIME: usize = 200;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Submissions, as stored in the inbox.
 
-/// Defines an enum whose values each have a name for the database, for listings and for the log.
+/// Defines an enum whose values have names, which the database, listings and logs use.
 macro_rules! named_enum {
     ($(#[$about:meta])* pub enum $enum:ident { $($(#[$each:meta])* $value:ident = $name:literal,)+ }) => {
         $(#[$about])*
@@ -70,8 +70,8 @@ pub struct Submission {
     pub fields: Vec<(String, String)>,
     /// The fields as a JSON object, encrypted to the operator's key, if the submission is sealed.
     pub sealed: Option<Vec<u8>>,
-    /// A keyed hash of the source address, 32 hexadecimal digits. Equal sources have equal hashes within one
-    /// inbox. The address cannot be recovered without the inbox's secret.
+    /// A keyed hash of the source address, as 32 hexadecimal digits. Equal sources have equal hashes within
+    /// one inbox. The address cannot be recovered without the inbox's secret.
     pub source: String,
     /// Number of recognised repeats of this submission.
     pub repeats: u64,
@@ -99,7 +99,7 @@ impl Submission {
         Ok(())
     }
 
-    /// `received_at` in RFC 3339, in UTC, with milliseconds: `2026-11-20T14:03:05.120Z`.
+    /// `received_at` in RFC 3339 format, in UTC, with milliseconds: `2026-11-20T14:03:05.120Z`.
     pub fn received_at_text(&self) -> String {
         format!("{:.3}", self.received_at)
     }
@@ -131,7 +131,7 @@ impl fmt::Debug for Submission {
     }
 }
 
-/// Why a submission is held.
+/// The start of a submission's hold, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub since: Timestamp,

@@ -59,7 +59,7 @@ pub use worker::WorkerState;
 /// The name prefix of worker threads.
 pub const WORKER: &str = "worker-";
 
-/// Runs the server until [`ShutdownPhase::Stopping`], then gives open exchanges up to
+/// Runs the server until [`ShutdownPhase::Stopping`], then gives requests in progress up to
 /// [`WebOptions::shutdown_grace`] to finish. `sockets` must already be listening. Blocks until all workers
 /// have ended.
 pub fn serve(
@@ -78,7 +78,7 @@ pub fn serve(
     }
     let private = sockets.ops.take();
     // Close this thread's copies, so that the sockets close as soon as the last worker stops accepting.
-    // Otherwise, new connections would wait in the queues unserved.
+    // Otherwise, new connections would queue and never be served.
     drop(sockets);
     let (workers_done, until) = watch::channel(false);
     let ops = private.map(|private| {

@@ -1,4 +1,4 @@
-//! The content that the servers serve: a site with two pages of about 1 KB and 12 KB of HTML, and the same
+//! The measured content: a frontdesk site with two pages, of about 1 KB and 12 KB of HTML, and the same
 //! bodies as files for the other servers.
 
 use std::fs;
@@ -16,8 +16,8 @@ use crate::peer::{Peer, create_folder, frontdesk};
 use crate::random::Random;
 use crate::tls::Identity;
 
-/// The files of the site, except for its two pages. The theme is minimal, because the head and the navigation
-/// of the built-in theme alone are longer than 1 KB.
+/// The files of the site, except for the two measured pages. The theme is minimal, because the head and the
+/// navigation of the built-in theme alone are longer than 1 KB.
 const SITE: [(&str, &str); 4] = [
     ("frontdesk.toml", include_str!("content/frontdesk.toml")),
     ("theme/base.html", include_str!("content/base.html")),
@@ -63,7 +63,7 @@ pub enum Representation {
     Html,
     /// Markdown at its own address.
     Markdown,
-    /// Markdown negotiated at the address of the page, which only frontdesk supports.
+    /// Markdown by content negotiation at the page's address. Only frontdesk supports it.
     NegotiatedMarkdown,
 }
 
@@ -249,8 +249,8 @@ impl Content {
     }
 }
 
-/// Fetches a page in this encoding. Retries for about five seconds, because frontdesk goes on compressing
-/// pages after it has started.
+/// Fetches a page in this encoding. Retries for about five seconds, because frontdesk keeps compressing pages
+/// after it has started.
 fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Response> {
     for _ in 0..100 {
         let response = send(address, &get(BROWSER, path, encoding, None))?;

@@ -202,7 +202,7 @@ impl Unit {
         }
     }
 
-    /// Formats the median, and the range if it is not empty.
+    /// Formats the median, and the range if minimum and maximum differ.
     pub fn format_spread(self, spread: &Spread) -> String {
         let [median, least, most] =
             [spread.median, spread.least, spread.most].map(|value| self.format(value));

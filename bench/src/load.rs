@@ -1,8 +1,8 @@
 //! The load generator: keeps connections busy with one request after another, and checks the status and body
 //! of each response.
 //!
-//! One thread per core waits with epoll. During the measurement, a response that arrives in one piece is
-//! not copied, and a response with a header of the expected length is not parsed.
+//! Each core has one thread, which waits for responses with epoll. During the measurement, a response that
+//! arrives in one piece is not copied, and a response with a header of the expected length is not parsed.
 
 pub mod open;
 
@@ -95,8 +95,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Summarises response times and the CPU times of the server's threads, which must be in descending
-    /// order. All times are in nanoseconds. Fails with [`ErrorKind::TimedOut`] if there was no response.
+    /// Summarises response times (in any order) and the CPU times of the server's threads (in descending
+    /// order), all in nanoseconds. Fails with [`ErrorKind::TimedOut`] if there were no responses.
     pub fn new(mut latencies: Vec<u64>, length: Duration, threads: &[u64], generator: f64) -> Result<Self> {
         if latencies.is_empty() {
             let message = format!("the server answered no requests within {length:?}");
@@ -201,7 +201,7 @@ fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)>
     (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
 }
 
-/// Records the response times of a thread during the measurement, and its CPU time.
+/// Records the response times and the CPU time of a load generator thread during the measurement.
 #[derive(Debug)]
 pub struct Recorder {
     start: Instant,
@@ -231,8 +231,8 @@ impl Recorder {
         now >= self.end
     }
 
-    /// Records a response that arrived at `now`, to a request that was sent at `sent`. Ignores responses that
-    /// arrive during the warm-up.
+    /// Records a response that arrived at `now` to a request sent at `sent`. Ignores responses that arrive
+    /// during the warm-up.
     pub fn record(&mut self, sent: Instant, now: Instant) {
         if now >= self.start {
             self.latencies.push(now.saturating_duration_since(sent).as_nanos() as u64);
@@ -240,7 +240,7 @@ impl Recorder {
     }
 }
 
-/// The connections of a thread.
+/// A load generator thread's script and connections.
 struct Worker<S> {
     script: S,
     epoll: rustix::fd::OwnedFd,
@@ -321,7 +321,7 @@ impl<S: Script> Worker<S> {
         Ok(())
     }
 
-    /// Reads and checks the available bytes of a connection. Returns whether its response is complete.
+    /// Reads and checks the available bytes on a connection. Returns whether the response is complete.
     fn receive(&mut self, number: usize) -> Result<bool> {
         let Connection { stream, partial, .. } = &mut self.connections[number];
         let expected = self.script.expected(number);
@@ -348,8 +348,8 @@ impl<S: Script> Worker<S> {
             if is_first {
                 partial.extend_from_slice(received);
             }
-            // A read that does not fill the buffer has emptied the socket. epoll reports when more bytes
-            // arrive.
+            // A read that does not fill the buffer has drained the socket, so stop. epoll reports when more
+            // bytes arrive.
             if count < self.buffer.len() {
                 return Ok(false);
             }
@@ -357,8 +357,7 @@ impl<S: Script> Worker<S> {
     }
 }
 
-/// Connects to `address` from the loopback address with the number `source`, and makes the stream
-/// non-blocking.
+/// Connects to `address` from loopback address number `source`, and makes the stream non-blocking.
 pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     let from = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2 + source as u8), 0);
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;

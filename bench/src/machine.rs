@@ -58,8 +58,7 @@ pub fn pin(numbers: &[usize]) -> Result<()> {
     sched_setaffinity(None, &set).context("cannot bind a thread to its cores")
 }
 
-/// Names and values of the machine's properties and of the programs' versions. Unknown values are "not
-/// found".
+/// Describes the machine and the program versions as names and values. Unknown values are "not found".
 pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let uname = rustix::system::uname();
     let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
@@ -86,7 +85,7 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()
 }
 
-/// The value in the line of `file` that begins with `name`.
+/// The value in the first line of `file` that begins with `name`.
 fn read_field(file: &str, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

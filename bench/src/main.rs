@@ -32,20 +32,20 @@ use crate::load::Load;
 use crate::machine::{Cores, Machine};
 use crate::suites::Suite;
 
-/// The settings of all suites. The working directory is the root folder of the repository.
+/// Settings shared by all suites. The working directory is the root folder of the repository.
 #[derive(Debug, Clone)]
 pub struct Bench {
     /// The `frontdesk` binary.
     pub frontdesk: PathBuf,
-    /// The cores of the servers and the load generator.
+    /// The cores for the servers and for the load generator.
     pub machine: Machine,
     /// Number of rounds for each server.
     pub rounds: usize,
-    /// Warm-up time before each round, which is not measured.
+    /// Unmeasured warm-up time before each round.
     pub warm_up: Duration,
     /// Length of a round.
     pub length: Duration,
-    /// Folder of the servers that have no Debian package.
+    /// Folder with the servers that have no Debian package.
     pub tools: PathBuf,
     /// Output folder for the figures.
     pub out: PathBuf,
@@ -120,7 +120,7 @@ fn run_command() -> Result<()> {
     }
 }
 
-/// Parses the command line into `bench`. Returns the commands and the names of suites.
+/// Parses the command line into `bench`. Returns the commands and the names of the suites.
 fn parse_arguments<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<&'a str>, Vec<&'a str>)> {
     let (mut commands, mut suites) = (Vec::new(), Vec::new());
     let mut arguments = arguments.iter().copied();
@@ -158,7 +158,7 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Runs the named suites, or all if none is named.
+/// Runs the named suites, or all suites if `names` is empty.
 fn measure_suites(bench: &Bench, names: &[&str]) -> Result<()> {
     std::fs::create_dir_all(&bench.out)?;
     for suite in suites::ALL.iter().filter(|suite| names.is_empty() || names.contains(&suite.name)) {

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::figures;
 use crate::{Bench, report};
 
-/// Number of requests or submissions that are simulated for each row of a table.
+/// Number of requests or submissions to simulate for each table row.
 const SIMULATED: usize = 400_000;
 
 const DOCUMENT: &str = "docs/scale.md";

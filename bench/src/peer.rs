@@ -41,8 +41,8 @@ pub struct Peer {
 
 impl Peer {
     /// Starts `command` in a new process group on `cores`, and waits until it accepts connections at
-    /// `address`. The output of `command` goes to a file in `folder`, and its end is part of the error if the
-    /// start fails.
+    /// `address`. The output of `command` goes to a file in `folder`. If the server does not start, the error
+    /// contains the end of the output.
     pub fn start(
         bench: &Bench,
         name: &str,
@@ -118,8 +118,9 @@ impl Drop for Peer {
     }
 }
 
-/// Starts `command` in a new process group on `cores`, which the command inherits from this thread. `setpriv`
-/// makes the command end if this process is killed. Doing that here would need unsafe code.
+/// Starts `command` in a new process group. Binds this thread to `cores` in the meantime, because a process
+/// inherits the cores of the thread that starts it. `setpriv` terminates the command if this process is
+/// killed; without `setpriv`, that would require unsafe code.
 fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
@@ -134,8 +135,8 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Ch
     child.with_context(|| format!("cannot run {}", command.get_program().display()))
 }
 
-/// Reserves a free loopback port, for servers that cannot choose one. The port stays reserved until the
-/// benchmark ends: only programs that set `SO_REUSEADDR` can listen on it.
+/// Reserves a free loopback port, for servers that cannot choose one themselves. The port stays reserved
+/// until the benchmark ends: only programs that set `SO_REUSEADDR` can listen on it.
 pub fn free_address() -> Result<SocketAddr> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;

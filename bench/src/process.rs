@@ -1,5 +1,4 @@
-//! Runs programs. Reads from `/proc` how much memory a process and its descendants use, and the CPU time of
-//! each of their threads.
+//! Runs programs, and reads the memory usage and CPU time of a process and its descendants from `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,7 +38,7 @@ impl Usage {
 /// Memory of a process and all its descendants, in bytes.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Memory {
-    /// Resident memory. Shared memory is counted for each process.
+    /// Resident memory. Shared memory is counted once for each process.
     pub rss: u64,
     /// Proportional set size: shared memory is divided among the processes that share it.
     pub pss: u64,

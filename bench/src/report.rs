@@ -24,7 +24,7 @@ pub const FIGURES: &str = "docs/performance/figures.json";
 /// Columns that are stored and printed to the terminal, but omitted from the document.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
-/// Adds the latest figures of each suite to the stored ones, and writes the document.
+/// Merges the figures in the output folder into the stored ones, and writes the document.
 pub fn write(bench: &Bench) -> Result<()> {
     let mut figures: Figures = figures::read(Path::new(FIGURES))?;
     let order: Vec<&str> = ALL.iter().map(|suite| suite.name).collect();

@@ -37,7 +37,7 @@ impl Spread {
         Self { median: value, least: value, most: value }
     }
 
-    /// The spread of the ratios of two series, round by round, so that a slow phase of the machine cancels
+    /// The spread of `above / below`, calculated for each round, so that slow phases of the machine cancel
     /// out.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Self {
         Self::of(above.iter().zip(below).map(|(above, below)| above / below))
@@ -86,7 +86,7 @@ pub fn find<'a>(servers: &'a [Rounds], label: &str) -> Result<&'a Rounds> {
     servers.iter().find(|rounds| rounds.label == label).with_context(|| format!("{label} was not measured"))
 }
 
-/// CPU utilisation from which the load generator may be the bottleneck.
+/// At or above this CPU utilisation, the load generator may be the bottleneck.
 const SATURATED: f64 = 0.97;
 
 /// If both the server and the load generator stay below this CPU utilisation, other programs must have used
@@ -130,7 +130,7 @@ impl Rounds {
 }
 
 /// The ratio of `one` to `other`, both on one core: in requests per second if both were at their limit,
-/// otherwise in requests per second of CPU time. The second value names the measure.
+/// otherwise in requests per second of CPU time. Also returns the name of this measure.
 pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
     if [one, other].iter().any(|rounds| rounds.is_limited_by_the_generator() || rounds.were_disturbed()) {
         (Spread::of_ratios(&one.capacities(), &other.capacities()), "requests per CPU time")

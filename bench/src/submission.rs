@@ -59,7 +59,7 @@ pub fn fixed_request(form: Form) -> Vec<u8> {
 pub struct Visitors<'a> {
     form: Form,
     expected: &'a Response,
-    /// Number of acknowledged submissions, over all threads.
+    /// Number of acknowledged submissions across all threads.
     acknowledged: &'a AtomicU64,
     random: Random,
     words: Vec<&'static str>,
@@ -70,8 +70,8 @@ pub struct Visitors<'a> {
 }
 
 impl<'a> Visitors<'a> {
-    /// The visitors of a thread. `round` and `first`, the index of the thread's first connection, make their
-    /// numbers unique.
+    /// The visitors that a thread simulates. `round` and `first`, the index of the thread's first connection,
+    /// make their numbers unique.
     pub fn new(
         form: Form,
         expected: &'a Response,

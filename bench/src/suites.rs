@@ -45,7 +45,7 @@ pub const ALL: &[Suite] = &[
 ];
 
 impl Section {
-    /// Records the rounds of a server for the file with the results of all rounds.
+    /// Adds a server's rounds to the raw results, which go to a separate file.
     pub fn record(&mut self, case: &str, server: &str, samples: &[impl Serialize]) -> Result<()> {
         for sample in samples {
             self.raw.push(json!({ "case": case, "server": server, "result": serde_json::to_value(sample)? }));
@@ -53,8 +53,8 @@ impl Section {
         Ok(())
     }
 
-    /// Records the rounds of all servers, and adds their table. The ratios are relative to the server
-    /// `reference`.
+    /// Adds a table of the servers' figures, and adds their rounds to the raw results. The ratios are
+    /// relative to the server `reference`.
     pub fn add_table(
         &mut self,
         name: &str,
@@ -67,7 +67,7 @@ impl Section {
         self.record_all(name, servers)
     }
 
-    /// Records the rounds of all servers.
+    /// Adds the rounds of all servers to the raw results.
     pub fn record_all(&mut self, case: &str, servers: &[Rounds]) -> Result<()> {
         servers.iter().try_for_each(|rounds| self.record(case, &rounds.label, &rounds.samples))
     }
@@ -83,7 +83,7 @@ impl Section {
         }
     }
 
-    /// Adds a target for the ratio of frontdesk to another server.
+    /// Adds a target: a minimum ratio of frontdesk to another server.
     pub fn compare(&mut self, title: &str, servers: &[Rounds], other: &str, target: f64) -> Result<()> {
         let (ratio, measure) =
             rounds::ratio(rounds::find(servers, frontdesk::NAME)?, rounds::find(servers, other)?);

@@ -128,7 +128,7 @@ fn draw_legend(svg: &mut String, lines: &[Line], left: f64) {
     }
 }
 
-/// The position on a logarithmic axis of a value that can be zero.
+/// The position of `x` on a logarithmic axis. Adds 1, because `x` can be zero.
 fn ordinate(x: f64) -> f64 {
     (x + 1.0).log10()
 }

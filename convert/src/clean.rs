@@ -39,7 +39,7 @@ pub(super) fn count_letters(dom: &Dom) -> usize {
     texts.map(letters).sum()
 }
 
-/// Counts the letters and digits in a text.
+/// Counts the letters and digits in `text`.
 pub(super) fn letters(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphanumeric()).count()
 }

@@ -1,4 +1,4 @@
-//! Collects the inline code of a page, for which its content security policy needs hashes.
+//! Collects a page's inline code, so that its content security policy can permit the code by hash.
 
 use std::collections::BTreeSet;
 

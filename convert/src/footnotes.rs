@@ -71,7 +71,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         remove_number(dom, *note, label);
     }
     make_labels_unique(&order, &mut labels, &mut footnotes);
-    // Put the notes in document order: nodes are created in this order, except for misnested tags.
+    // Sort the notes in document order. Node ids increase in this order, except for misnested tags.
     order.sort_unstable();
     for note in order {
         let label = labels.remove(&note).unwrap_or_default();
@@ -421,7 +421,7 @@ fn continuation(dom: &Dom, note: NodeId, labels: &HashMap<NodeId, String>) -> Ve
         .collect()
 }
 
-/// Removes the punctuation that is left at the beginning of a note when its number has been removed.
+/// Removes the punctuation left at the beginning of a note after its number has been removed.
 fn trim_note_start(dom: &mut Dom, note: NodeId) {
     let Some(first) = first_text(dom, note) else { return };
     if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data {

@@ -35,7 +35,7 @@ enum Open {
     Link(String),
     /// An element that is written as an HTML tag.
     Tag(&'static str),
-    /// An element that writes nothing, such as a link inside a link.
+    /// An element that adds no syntax, such as a link inside a link.
     Nothing,
 }
 

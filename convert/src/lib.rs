@@ -82,7 +82,7 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
 const MAX_EXPANSION: usize = 4;
 const MIN_OUTPUT: usize = 64 * 1024;
 
-/// Converts a page in time and memory proportional to the length of the page.
+/// Converts a page in time and memory proportional to its length.
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());
@@ -155,8 +155,8 @@ fn remove_boilerplate(blocks: &mut Vec<Block>, hashes: &mut Vec<u64>, repeated: 
     }
 }
 
-/// Whether the HTML is a fragment: its first 4096 bytes contain no tag of a whole page, such as `<html>`. All
-/// of a fragment counts as content.
+/// Whether the HTML is a fragment: its first 4096 bytes contain none of the tags that indicate a whole page,
+/// such as `<html>`. All of a fragment counts as content.
 fn is_fragment(html: &str) -> bool {
     let start = &html.as_bytes()[..html.len().min(4096)];
     let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));

@@ -157,7 +157,7 @@ impl Head {
         head
     }
 
-    /// The value of the first of `names` for which the page has a `<meta>` element.
+    /// The `<meta>` value of the first name in `names` that the page declares.
     fn first_value(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.values.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()))
     }

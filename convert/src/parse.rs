@@ -22,7 +22,7 @@ const MAX_TREE_DEPTH: usize = 320;
 /// The parser stops when the document has this many nodes, which take about 300 MB.
 const MAX_NODES: usize = 3_000_000;
 
-/// Maximum number of attributes of a tag. Others are dropped, because html5ever compares each attribute with
+/// Maximum number of attributes per tag. The rest are dropped, because html5ever compares each attribute with
 /// all those before it.
 const MAX_ATTRIBUTES: usize = 200;
 

@@ -236,7 +236,7 @@ pub(super) fn longest_run(text: &str, c: char) -> usize {
     longest
 }
 
-/// Escapes `#` at the end of a heading, which Markdown would otherwise drop as the end marker.
+/// Escapes `#` at the end of a heading, which Markdown would otherwise drop as a closing sequence.
 fn escape_heading_end(text: &str) -> String {
     let stem = text.trim_end_matches('#');
     if stem.len() < text.len() && (stem.is_empty() || stem.ends_with(' ')) {

@@ -1,7 +1,7 @@
 //! Fuzzes `Accept` and `Accept-Encoding`: each line of the input is a header line.
 //!
-//! Uses the input twice: as raw bytes, for which general laws must hold; and as a seed for a well-formed
-//! header, for which a simple reference implementation gives the expected choice.
+//! Uses the input twice: as raw bytes, to check general laws; and as a seed for a well-formed header, to
+//! compare the choice with that of a simple reference implementation.
 
 #![no_main]
 
@@ -66,8 +66,8 @@ fn encoding_laws(input: &[u8]) {
 const RANGES: [&str; 6] = ["text/html", "text/markdown", "text/*", "*/*", "application/json", "image/*"];
 const PARAMETERS: [&str; 4] = ["", ";charset=utf-8", "; variant=GFM", ";a=\"x, text/html\""];
 
-/// Compares the choice with that of a reference implementation. Three bytes of input make one member: the
-/// first selects range and spelling, the others the weight.
+/// Compares the choice with that of a reference implementation. Each three bytes of input make one member:
+/// the first byte selects the media range and its spelling, the other two select the weight.
 fn rule(input: &[u8]) {
     let members: Vec<(&str, u16)> = input
         .chunks_exact(3)

@@ -1,5 +1,5 @@
-//! Fuzzes the configuration file and environment: the result is either errors with line numbers or valid
-//! options.
+//! Fuzzes the configuration file and an environment variable: errors name existing lines, and the options are
+//! valid even if there are errors.
 
 #![no_main]
 
@@ -9,12 +9,12 @@ use frontdesk::config::Config;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {
-    // A last line that begins with $ is an environment variable.
+    // A last line that begins with `$` sets an environment variable.
     let (text, variable) = input.rsplit_once("\n$").unwrap_or((input, ""));
     let environment = variable.split_once('=').map(|(name, value)| {
         (format!("FRONTDESK_{}", name.to_ascii_uppercase().replace('.', "__")), value.to_owned())
     });
-    // The folder does not exist, so files that the configuration names are missing.
+    // The folder does not exist, so all files that the configuration names are missing.
     let (config, faults) = Config::parse(text, Path::new("/nowhere"), environment, &[]);
     for fault in &faults {
         assert!(fault.line.is_none_or(|line| line >= 1 && line <= text.lines().count() + 1), "{fault}");

@@ -52,7 +52,7 @@ fn check_entry(form: &'static Form, entry: &Entry, body: &[u8]) {
         }
     }
 
-    // An entry survives serialisation and parsing.
+    // An entry survives a round trip through JSON.
     let fields: Map<String, Value> = entry.fields().map(|(name, text)| (name.into(), text.into())).collect();
     let again = parse(form, Value::Object(fields).to_string().as_bytes());
     assert!(again.is_ok_and(|again| again == *entry), "an entry is accepted again");
@@ -62,7 +62,7 @@ fn check_sentence(form: &Form, sentence: &str) {
     assert!(sentence.ends_with('.'), "{sentence}");
     assert!(!sentence.contains(char::is_control), "{sentence}");
     assert!(sentence.len() < 2000, "{} bytes of sentence", sentence.len());
-    // Backquotes contain field names or JSON punctuation, never visitor input.
+    // Backquotes enclose field names or JSON punctuation, never visitor input.
     for quoted in sentence.split('`').skip(1).step_by(2) {
         let mut fields = form.fields.iter().chain(form.alternative.into_iter().flatten());
         let punctuation = quoted.chars().all(|c| c.is_ascii_punctuation());

@@ -1,7 +1,8 @@
 //! Fuzzes forwarding headers: entries to the left of those that trusted proxies added do not change the
 //! client address.
 //!
-//! The first byte of the input selects the kind of header. The rest is forged header lines.
+//! The first byte of the input selects the header and how the trusted proxies add to it. The rest is forged
+//! header lines.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Fuzzes front matter: errors are reported, the parser does not panic, and the result is valid.
+//! Fuzzes front matter: the parser never panics, reports an error for each page that it rejects, and returns
+//! the rest of the file as the body.
 
 #![no_main]
 

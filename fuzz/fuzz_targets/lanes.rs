@@ -1,8 +1,8 @@
 //! Fuzzes HTTP/1.1 connections: the fast path and the general path send the same responses, and close the
 //! connection in the same cases.
 //!
-//! After a first byte of zero, the input is raw bytes. Otherwise it is a script for nearly valid requests
-//! (`compose`).
+//! If the first byte is zero, the rest of the input is sent unchanged. Otherwise the input is a script from
+//! which `compose` generates nearly valid requests.
 
 #![no_main]
 

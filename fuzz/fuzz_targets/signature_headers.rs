@@ -1,5 +1,4 @@
-//! Fuzzes the signature headers of agents, one per line of the input: they are parsed or refused, and no
-//! forged signature is valid.
+//! Fuzzes the signature headers that agents send: the parser never panics, and no forged signature is valid.
 
 #![no_main]
 
@@ -13,8 +12,8 @@ const KEYS: &str = r#"{"keys":[
     {"kty":"OKP","crv":"Ed25519","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}
 ]}"#;
 
-/// The headers whose values follow the path, one per line. The line after them is the content of a key
-/// directory.
+/// Headers of the request. The lines of the input are the request path, the values of these headers, and the
+/// content of a key directory.
 const NAMES: [&str; 4] = ["signature-input", "signature", "signature-agent", "content-digest"];
 
 fuzz_target!(|input: &[u8]| {
@@ -25,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
             request = request.header(*name, line);
         }
     }
-    // Skips inputs that are not valid requests.
+    // Skip inputs that are not valid requests.
     let Ok(request) = request.body(()) else { return };
     let (head, ()) = request.into_parts();
     let origin = SiteOrigin::from_url("https://www.example.com");
@@ -46,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
     let mut valid = found.iter().flatten().filter(|claim| claim.check_time(now).is_ok());
     assert!(valid.all(|claim| claim.check_key(&keys, now).is_err()), "the signature is forged");
 
-    // The response of a key directory is also untrusted.
+    // The response from a key directory is also untrusted.
     for key in AgentKey::read_set(lines.next().unwrap_or_default()).unwrap_or_default() {
         assert_eq!(key.id().len(), 43, "a thumbprint");
         assert!(key.verify(None, b"text", b"no signature").is_err());

@@ -11,12 +11,12 @@ use super::site;
 use crate::config::{Config, Flag};
 use crate::pages::{LoadCache, Site};
 
-/// Origins are aligned in one column for every `key = value` that is at most this many columns wide.
+/// Maximum width, in columns, of a `key = value` whose origin is aligned with the others.
 const MAX_ALIGNED: usize = 72;
 
 /// Prints every fault in a site as `file:line: message`, or as JSON. Returns failure if there are any.
 pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    // Invalid values are replaced by their defaults, so that the faults in the site are found as well.
+    // Invalid values are replaced with defaults, so that faults in the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), &[], None);
     let config = config.with_base_url(None);
     faults.append(&mut config.certificate_faults());

@@ -172,7 +172,7 @@ struct DoctorReport<W> {
 }
 
 impl<W: Write> DoctorReport<W> {
-    /// Prints a note, such as that a check was not possible.
+    /// Prints a note, for example that a check was not possible.
     fn print_note(&mut self, what: &str, words: &str) -> anyhow::Result<()> {
         self.print_result(what, CheckResult::Unknown(words.to_owned()))
     }

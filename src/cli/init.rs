@@ -10,7 +10,7 @@ use super::output::GOOD;
 use crate::config::{Config, FILE_NAME};
 use crate::pages::is_build;
 
-/// The files of the starter site except the configuration, by their names in the site's folder.
+/// The files of the starter site, except the configuration, with their paths in the site's folder.
 const FILES: &[(&str, &str)] = &[
     ("pages/index.md", include_str!("../../starter/pages/index.md")),
     ("pages/developers.md", include_str!("../../starter/pages/developers.md")),
@@ -25,7 +25,7 @@ const FILES: &[(&str, &str)] = &[
 const GIT_IGNORE: (&str, &str) =
     (".gitignore", "# Submissions are personal data: back them up, but not here.\n/data/\n");
 
-/// The configuration of a site that a generator builds. `BUILD` stands for the folder of the build.
+/// The configuration of a site that a generator builds. `BUILD` is a placeholder for the path of the build.
 const PREBUILT: &str = r#"# The settings of this site. `frontdesk config` shows the others with their defaults.
 
 # The public address of the site.
@@ -43,8 +43,8 @@ prebuilt = BUILD
 # Submissions are stored. Channels also deliver them: docs/deliveries.md.
 "#;
 
-/// Writes the starter site into a new or empty folder. If `prebuilt` names the folder of a build, writes only
-/// a configuration for it and a `.gitignore`.
+/// Writes the starter site into a new or empty folder. If `prebuilt` names a build, writes only a
+/// configuration for that build and a `.gitignore`.
 pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
     if let Some(name) = find_obstacle(folder) {
         bail!("{} is not empty (it has `{name}`); name an empty folder, or a new one", folder.display());
@@ -77,7 +77,7 @@ pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The configuration for a build. Fails if the folder `build` does not contain one.
+/// Renders the configuration for a build. Fails if `build` is not the output of a site generator.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !is_build(build) {
         bail!("{} is not the output of a site generator: it has no index.html", build.display());

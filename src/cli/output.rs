@@ -1,4 +1,4 @@
-//! Messages that commands print to standard error: errors with hints, faults, counts and colors.
+//! Formats the messages that commands print to standard error: errors with hints, faults and counts.
 
 use std::error::Error;
 use std::fmt;
@@ -68,7 +68,7 @@ pub(super) fn print_faults(faults: &[Fault]) {
     }
 }
 
-/// Formats the numbers of errors and warnings: `2 errors, 1 warning`.
+/// Formats how many errors and warnings there are: `2 errors, 1 warning`.
 pub(super) fn count_faults(faults: &[Fault]) -> String {
     let count = |severity| faults.iter().filter(|fault| fault.severity == severity).count();
     match (count(Severity::Error), count(Severity::Warning)) {

@@ -194,7 +194,7 @@ fn explain_bind_error(error: web::BindError, flag: &str) -> anyhow::Error {
     with_hint(error, hint)
 }
 
-/// Takes the sockets that a service manager has passed, and binds the configured addresses for missing
+/// Takes the sockets that a service manager has passed, and binds the configured addresses of the other
 /// listeners.
 fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;

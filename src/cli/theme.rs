@@ -15,7 +15,7 @@ use crate::pages::BUILT_IN_THEME;
 /// Never overwrites a file.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     if !site.join(FILE_NAME).exists() {
-        bail!("{} is not a site's folder: it has no {FILE_NAME}", site.display());
+        bail!("{} is not a site folder: it has no {FILE_NAME}", site.display());
     }
     let mut stdout = io::stdout().lock();
     if names.is_empty() {

@@ -20,7 +20,7 @@ const MAX_CONCURRENCY: i64 = 64;
 
 /// Values from other sections that a channel uses if its own keys are empty.
 pub(super) struct ChannelDefaults<'a> {
-    /// The site's folder, to which paths are relative.
+    /// The site's folder. Relative paths are resolved against it.
     pub(super) folder: &'a Path,
     pub(super) email: &'a str,
     pub(super) title: &'a str,
@@ -202,7 +202,7 @@ pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow
     }
 }
 
-/// Parses the hosts, or URLs without a path, at which agents publish their keys.
+/// Parses the hosts, or URLs without a path, where agents publish their keys.
 pub(super) fn parse_directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     let expected = "a list of hosts such as [\"agent.example.com\"], or of URLs without a path";
     let read = |text: &str| {

@@ -1,4 +1,4 @@
-//! `[limits]`: how many requests and bytes the forms accept, and the Redis server through which servers share
+//! `[limits]`: how many requests and bytes the forms accept, and the Redis server that servers use to share
 //! their counts.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::limits::{self, Quota};
 pub struct LimitValues {
     pub requests: limits::LimitOptions,
     pub bytes: limits::ByteOptions,
-    /// The Redis server through which servers share their counts; `None` if this server counts alone.
+    /// The Redis server that servers use to share their counts; `None` if this server counts alone.
     pub shared: Option<rate_limiter::RedisOptions>,
 }
 

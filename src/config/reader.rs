@@ -173,8 +173,8 @@ pub(super) struct Reader<'a> {
     settings: Vec<Setting>,
     /// The table whose keys are being read, such as `channel.crm.`.
     table: String,
-    /// The keys with secret values, by the file that contains the values: `None` is the configuration file,
-    /// and the paths are those that environment variables name.
+    /// The keys with secret values, grouped by the file that contains the values: `None` for the
+    /// configuration file, or the path that an environment variable names.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
     unusable: Vec<String>,
     faults: Vec<Fault>,
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
         from_flag.or(from_environment).or(from_named_file).or(from_file)
     }
 
-    /// Runs `read`, within which the names of keys are relative to a table such as `channel.crm.`.
+    /// Runs `read` with key names relative to a table such as `channel.crm.`.
     pub(super) fn in_table<T>(&mut self, table: String, read: impl FnOnce(&mut Self) -> T) -> T {
         self.table = table;
         let result = read(self);
@@ -419,7 +419,8 @@ fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
     }
 }
 
-/// The environment variable of a key: `FRONTDESK_SERVER__MAX_CONNECTIONS` for `server.max_connections`.
+/// The environment variable that sets a key: `FRONTDESK_SERVER__MAX_CONNECTIONS` for
+/// `server.max_connections`.
 fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
 }
@@ -436,8 +437,8 @@ fn default_value(text: &str) -> Raw {
 /// Lists of tables whose keys are read one by one; see [`Reader::tables`].
 const LISTS: [&str; 1] = ["channel"];
 
-/// Calls `found` with the dotted name, value and position of every entry of a TOML table. A list of tables is
-/// one value; the entries of the tables in [`LISTS`] are visited as well.
+/// Calls `found` with the dotted name, value and position of every entry in a TOML table. A list of tables is
+/// one value; if [`LISTS`] names the list, the entries of its tables are visited as well.
 fn collect_values(prefix: &str, table: &DeTable<'_>, found: &mut impl FnMut(String, Raw, Range<usize>)) {
     for (key, value) in table {
         let name =

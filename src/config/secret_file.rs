@@ -1,4 +1,4 @@
-//! Warns about files with secrets that every user of the machine can read.
+//! Warns if every user of the machine can read a file that holds secrets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ const READABLE_BY_OTHERS: u32 = 0o004;
 impl SecretFile {
     /// Returns a warning if every user of this machine can read the file.
     ///
-    /// There is no warning about a file that its group can read, but other users cannot. The server needs
-    /// group permission to read another user's file: in the Debian package, the file belongs to root and the
-    /// group `frontdesk`; in Kubernetes, to the group in `fsGroup`. The members of the group are not checked:
-    /// they depend on the machine's name services, and a file's group is usually set on purpose, while 0644
-    /// is the usual mode of a new file.
+    /// There is no warning if only the owner and the group can read the file. The server needs group
+    /// permission to read another user's file: in the Debian package, the file belongs to root and the group
+    /// `frontdesk`; in Kubernetes, to the group in `fsGroup`. The members of the group are not checked: they
+    /// depend on the machine's name services, and a file's group is usually set on purpose, while 0644 is the
+    /// usual mode of a new file.
     pub(super) fn exposure(&self) -> Option<Fault> {
         let mode = std::fs::metadata(&self.path).ok()?.permissions().mode() & 0o7777;
         if mode & READABLE_BY_OTHERS == 0 {

@@ -12,7 +12,7 @@ use crate::web::{self, Address, ForwardedHeader};
 const MIN_MEMORY: u64 = 64 << 20;
 /// Maximum value of `server.max_memory`, in bytes: 1024 TiB, more than any machine has.
 const MAX_MEMORY: u64 = 1 << 50;
-/// Maximum value of the limits on connections, far more than one machine can hold.
+/// Maximum value of each connection limit, far more than one machine can hold.
 const MAX_CONNECTIONS: i64 = 10_000_000;
 const MAX_WORKERS: i64 = 1024;
 
@@ -21,8 +21,8 @@ pub(super) fn timeout_range(least_seconds: u64) -> RangeInclusive<Duration> {
     Duration::from_secs(least_seconds)..=Duration::from_hours(1)
 }
 
-/// Reads `[server]`: the public addresses, the private address, and the options of the web server, some of
-/// which are set by other sections.
+/// Reads `[server]`: the public addresses, the private address, and the web server's options. Other sections
+/// set some of these options.
 #[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<Address>, web::WebOptions) {
     let mut listen = r.get(

@@ -6,10 +6,10 @@ use super::reader::Setting;
 
 /// The maximum width of comments, in columns.
 const WIDTH: usize = 118;
-/// The column in which the comments beside channel keys begin.
+/// Channel keys are padded to this many columns, so that the comments beside them align.
 const CHANNEL_COMMENTS: usize = 45;
 
-/// One channel of each kind, whose keys the starter file documents.
+/// One channel of each kind. The starter file documents the keys of these channels.
 pub(super) const CHANNELS: &str = r#"
 [[channel]]
 name = "mail"

@@ -132,7 +132,7 @@ pub(super) fn without_password(text: &str) -> String {
 /// The parsed value, or a description of valid values.
 pub(super) type ParseResult<T> = Result<T, String>;
 
-/// Returns a parser that accepts each of these words and returns its value.
+/// Returns a parser that accepts any of these words and returns the word's value.
 pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let found = words.iter().find(|(word, _)| raw.as_text() == Some(word));
@@ -378,11 +378,11 @@ pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
     rate_limiter::RedisOptions::parse(raw.as_text().unwrap_or_default().trim())
 }
 
-/// Minimum number of characters in the secret with which addresses are hashed: anyone who can read the hashes
-/// can test guesses of the secret against them.
+/// Minimum number of characters in the secret used to hash sources. Anyone who can read the hashes can test
+/// guesses of the secret against them.
 const MIN_SECRET_CHARS: usize = 16;
 
-/// Parses the secret with which sources are hashed if limits are shared.
+/// Parses the secret used to hash sources when limits are shared.
 pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     let expected = format!(
         "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"

@@ -15,8 +15,8 @@ pub struct ChannelOptions {
     pub forms: Vec<String>,
     /// Maximum number of simultaneous attempts, at least one.
     pub concurrency: usize,
-    /// Whether the receiver limits the number of messages per day. If so, submissions from frequent networks
-    /// are rate-limited.
+    /// Whether the receiver limits the number of messages per day. If so, submissions from high-volume
+    /// networks are rate-limited.
     pub has_daily_quota: bool,
     pub kind: TransportOptions,
 }
@@ -39,7 +39,7 @@ impl ChannelOptions {
         Route { name: self.name.clone(), forms: self.forms.clone(), quota }
     }
 
-    /// The account whose daily quota the channel shares, and the number of recipients per message.
+    /// The account that has the daily quota, and the number of recipients per message.
     fn daily_quota(&self) -> DailyQuota {
         let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => {

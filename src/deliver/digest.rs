@@ -124,8 +124,8 @@ impl Digest {
         inbox_notification(Topic::Digest, &format!("digest {day}"), title, self.lines(), now)
     }
 
-    /// Sorts channel names into the order in which to try them, healthy channels first. Omits channels that
-    /// are switched off.
+    /// Returns the channel names in the order to try, healthy channels first. Omits channels that are
+    /// switched off.
     pub fn channels_to_try<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let severity = |name: &str| {
             let known = self.channels.iter().find(|channel| channel.name == name);
@@ -141,8 +141,8 @@ impl Digest {
     }
 }
 
-/// The notification that submissions are being held because of floods. Its id is derived from the hour, so
-/// that replicas that report the same flood send the same id.
+/// Creates the notification that submissions are being held because of floods. Its id is derived from the
+/// hour, so that replicas that report the same flood send the same id.
 pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notification {
     let line = |flood: &Flood| {
         let (submissions, are) = counted(flood.held, "submission", "submissions");
@@ -186,7 +186,7 @@ fn inbox_notification(
     }
 }
 
-/// The last time at or before `now` at which a digest was due. Digests are due daily at `at`, in UTC.
+/// The most recent time, up to `now`, when a digest was due. Digests are due daily at `at`, in UTC.
 pub fn last_due(now: Timestamp, at: Time) -> Timestamp {
     let today = now.to_zoned(TimeZone::UTC).date();
     let due =
@@ -224,7 +224,7 @@ mod tests {
                 channel("old", Some(true), 3),
                 channel("renamed", None, 0),
             ],
-            // The sentence about this channel's failures already explains why it does not deliver.
+            // The digest already reports that `crm` is failing, so it omits these counts for `crm`.
             overdue: vec![("crm".to_owned(), 9), ("renamed".to_owned(), 2)],
             failing: vec![("crm".to_owned(), 9), ("mail".to_owned(), 3)],
         };

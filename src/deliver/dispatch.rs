@@ -47,17 +47,17 @@ const SHORTEST_GAP: Duration = Duration::from_millis(100);
 
 /// A pause that lasts at least this long counts as an outage.
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
-/// Maximum time for which one `Retry-After` pauses the whole channel. The delivery itself waits for as long
-/// as the receiver asked, but other deliveries are tried earlier, because one visitor's content must not stop
+/// The longest that one `Retry-After` can pause the whole channel. The delivery itself waits for as long as
+/// the receiver asked, but other deliveries are tried earlier, because one visitor's content must not stop
 /// all other deliveries.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
-/// How long the channel ignores the `Retry-After` of temporary refusals after the receiver has accepted a
-/// delivery earlier than it had asked for.
+/// How long the channel ignores `Retry-After` in temporary refusals after the receiver has accepted a
+/// delivery before the delay that it asked for has ended.
 const DISTRUST: Duration = Duration::from_hours(1);
-/// Like [`MAX_RETRY_AFTER`], for the first in a series of temporary refusals. Long enough for a receiver that
-/// accepts two messages a minute.
+/// Like [`MAX_RETRY_AFTER`], but for the first in a series of temporary refusals. Long enough for a receiver
+/// that accepts two messages a minute.
 const MAX_DEFERRED_RETRY_AFTER: Duration = Duration::from_secs(40);
-/// Like [`MAX_RETRY_AFTER`], for failures that the content may have caused.
+/// Like [`MAX_RETRY_AFTER`], but for failures that the content may have caused.
 const MAX_UNCLEAR_RETRY_AFTER: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,10 +203,10 @@ pub struct ChannelHealth {
     /// delivery temporarily.
     gap: Duration,
     gap_ends: Duration,
-    /// The receiver asked for no deliveries before this time.
+    /// The receiver asked the channel to send nothing before this time.
     asked_until: Duration,
-    /// Until this time, the channel ignores the `Retry-After` of temporary refusals: the receiver has
-    /// accepted a delivery earlier than it had asked for, so its delays apply only to some content.
+    /// Until this time, the channel ignores `Retry-After` in temporary refusals: the receiver has accepted a
+    /// delivery before the delay that it asked for had ended, so its delays apply only to some content.
     distrusts_until: Duration,
     /// Whether another process has recorded a pause although the channel works in this process.
     is_paused_elsewhere: bool,
@@ -240,8 +240,8 @@ struct Pause {
 impl Pause {
     /// Returns the first pause of a channel, or the one that follows `last`. `asked` is the `Retry-After`.
     fn following(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
-        // A rate-limited receiver accepts a message after the pause. One probe confirms this without causing
-        // more refusals. If the probe fails, its content may be the cause, so try several deliveries.
+        // A receiver with a rate limit accepts a message after the pause. One probe confirms this without
+        // causing more refusals. If the probe fails, its content may be the cause, so try several deliveries.
         let was_in_vain = last.is_some_and(|last| last.was_in_vain || now >= last.until);
         let (first, longest, max_retry_after, probes) = match cause {
             Cause::Deferred if was_in_vain => {
@@ -294,7 +294,7 @@ impl ChannelHealth {
         }
     }
 
-    /// The time at which the channel gets capacity even if no attempt ends: the end of a pause or a gap.
+    /// When the channel gets capacity even if no attempt ends: at the end of a pause or a gap.
     /// `None` if there is no such time.
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
         let is_quiet = self.first_attempts + self.retries == 0;
@@ -315,7 +315,7 @@ impl ChannelHealth {
         self.health == HealthState::Off
     }
 
-    /// Switches the channel off, or on in a healthy state.
+    /// Switches the channel on or off. A channel that is switched on starts as healthy.
     pub fn set_enabled(&mut self, on: bool) {
         self.health = if on { HealthState::Well } else { HealthState::Off };
         self.failures = 0;

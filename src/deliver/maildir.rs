@@ -116,7 +116,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Whether the folder contains the message. A mail reader may have appended flags (`:2,S`) or sizes
-/// (`,S=1200`) to its name.
+/// (`,S=1200`) to the file name.
 fn contains_message(folder: &Path, name: &str) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let found = entry?.file_name();

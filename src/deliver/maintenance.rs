@@ -28,11 +28,11 @@ const INTERVAL: Duration = Duration::from_mins(15);
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
 /// Maximum number of rows that one transaction seals or removes.
 const BATCH: usize = 200;
-/// Number of days, including today, for which the inbox keeps counts of refused requests.
+/// How many days, including today, the inbox keeps the counts of refused requests.
 const REFUSAL_DAYS: u32 = 30;
-/// The key under which the inbox stores when the last digest was due.
+/// The inbox's key for the due time of the last digest.
 const DIGEST_KEY: &str = "digest";
-/// The key under which the inbox stores when the last flood notification was sent.
+/// The inbox's key for the time of the last flood notification.
 const FLOOD_KEY: &str = "flood";
 /// The shortest time between two flood notifications.
 const FLOOD_INTERVAL: Duration = Duration::from_hours(1);
@@ -50,7 +50,7 @@ pub struct MaintenanceOptions {
     /// The free space to keep in reserve (`store.min_free`). The digest warns when less than twice this
     /// reserve is free.
     pub min_free: MinFree,
-    /// The public key to which a submission is encrypted after all its deliveries are done. `None` disables
+    /// The public key used to encrypt a submission after all its deliveries are done. `None` disables
     /// encryption.
     pub recipient: Option<Recipient>,
 }
@@ -367,7 +367,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let options = Options::new(folder.path().join("inbox.db"));
         let store = TestInbox::open(&options).unwrap();
-        // A file occupies this Maildir's path.
+        // A file occupies this Maildir's path, so every delivery to it fails.
         std::fs::write(folder.path().join("broken"), "").unwrap();
         let channels: Vec<_> =
             ["off", "broken", "well"].map(|name| (name.to_owned(), open(&folder.path().join(name)))).into();

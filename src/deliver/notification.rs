@@ -8,7 +8,7 @@ use crate::submission::{Submission, named_enum};
 
 named_enum! {
     /// The topic of a notification. The names must never change, because they are part of the Message-IDs and
-    /// file names by which receivers recognise duplicates.
+    /// file names that receivers use to recognise duplicates.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Topic {
         Submission = "submission",

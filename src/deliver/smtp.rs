@@ -29,7 +29,7 @@ const MAX_MESSAGES: u32 = 50;
 
 #[derive(Clone, Debug)]
 pub struct SmtpOptions {
-    /// The server's host name or IP address, for which its certificate must be valid.
+    /// The server's host name or IP address. The server's certificate must be valid for it.
     pub host: String,
     /// Usually 25, 465 (implicit TLS) or 587.
     pub port: u16,
@@ -158,7 +158,7 @@ impl Smtp {
         }
     }
 
-    /// The most recently used connection that has not expired.
+    /// Takes the most recently used idle connection that has not expired.
     fn take_idle(&self) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|session| session.idle_since.elapsed() < self.options.deadlines.idle);

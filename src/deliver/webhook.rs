@@ -119,8 +119,8 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// The headers for the notification's id, the time of the attempt and the signatures, one per key. Without a
-/// key, the signature header is omitted.
+/// Returns the Standard Webhooks headers: the notification's id, the time of the attempt, and one signature
+/// per key. Without a key, the signature header is omitted.
 fn signed_headers(
     keys: &[SigningKey],
     id: Uuid,
@@ -128,7 +128,7 @@ fn signed_headers(
     body: &str,
 ) -> Vec<(HeaderName, HeaderValue)> {
     let (id, seconds) = (id.to_string(), now.as_second());
-    // The signer fails only if the body is not UTF-8.
+    // Signing cannot fail here: the signer rejects only bodies that are not UTF-8.
     let signatures: Vec<String> =
         keys.iter().filter_map(|key| key.0.sign(&id, seconds, body.as_bytes()).ok()).collect();
     let signature = (!signatures.is_empty()).then(|| (HEADER_WEBHOOK_SIGNATURE, signatures.join(" ")));

@@ -227,10 +227,10 @@ struct WorkerLoop {
     attempts: JoinSet<FinishedAttempt>,
     sealed: Rc<Notify>,
     started: Instant,
-    /// The last reading of the system clock, and the monotonic time at which it was read.
+    /// The last reading of the system clock, and the monotonic time of that reading.
     clock: (Timestamp, Instant),
     store_fails: bool,
-    /// Indices of the channels on which submissions from frequent networks are being delayed.
+    /// Indices of the channels that are currently delaying submissions from high-volume networks.
     paced: HashSet<usize>,
     asked: Option<Instant>,
 }
@@ -306,7 +306,7 @@ impl WorkerLoop {
             let sleep = if let Some(idle) = idle { idle } else { self.dispatch().await };
             tokio::select! {
                 () = &mut maintenance => {}
-                // Ignore notifications while no channel has capacity: each `Notify` keeps one for later.
+                // Ignore notifications while no channel has capacity: `Notify` keeps one until the next wait.
                 () = self.store.events().queued.notified(), if idle.is_none() => {}
                 () = changed.notified(), if idle.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end_attempt(ended.ok()).await,
@@ -320,7 +320,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Waits for the attempts in progress, for at most `grace`, and then aborts them.
+    /// Waits up to `grace` for the attempts in progress to finish, and then aborts the rest.
     async fn finish_attempts(&mut self) {
         let grace = self.options.grace;
         let finish = async {
@@ -354,8 +354,8 @@ impl WorkerLoop {
         }
     }
 
-    /// How long the store need not be queried, because no attempt can start. `None` if the store must be
-    /// queried now.
+    /// How long the worker can wait before it queries the store again, because no attempt can start. `None`
+    /// if it must query the store now.
     fn idle_time(&self) -> Option<Duration> {
         let asked = self.asked.filter(|_| !self.store_fails)?;
         self.dispatcher.idle_time(self.started.elapsed(), asked.elapsed())
@@ -550,8 +550,8 @@ async fn deliver_submission(
                 }
                 return FinishedAttempt { index, lease, is_retry, outcome };
             }
-            // The attempt keeps its lease and its capacity until the outcome is recorded.
             Err(StoreError::Closed) => return FinishedAttempt { index, lease, is_retry, outcome },
+            // Retry: the attempt keeps its lease and its capacity until the outcome is recorded.
             Err(_) => tokio::time::sleep(STORE_RETRY).await,
         }
     }

@@ -37,8 +37,8 @@ pub enum Host {
 }
 
 impl Host {
-    /// Whether the host is `localhost` or a loopback address. Such a host may have only loopback addresses;
-    /// other hosts may have them only if private addresses are permitted.
+    /// Whether the host is `localhost` or a loopback address. Such a host may resolve only to loopback
+    /// addresses; other hosts may resolve to them only if private addresses are permitted.
     pub fn is_loopback(&self) -> bool {
         match self {
             Host::Name(name) => name == "localhost",

@@ -21,7 +21,7 @@ pub struct Mailbox<'a> {
 }
 
 impl<'a> Mailbox<'a> {
-    /// Parses the whole text as `Local-part "@" ( Domain / address-literal )`.
+    /// Parses all of `text` as `Local-part "@" ( Domain / address-literal )`.
     pub fn parse(text: &'a str) -> Option<Mailbox<'a>> {
         if text.len() > MAX_MAILBOX {
             return None;

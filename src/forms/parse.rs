@@ -63,8 +63,8 @@ impl fmt::Debug for Entry {
 
 /// The name of the hidden field in the theme's forms. Visitors do not see the field, so only bots fill it in.
 pub const HONEYPOT: &str = "desk_note";
-/// The name of the member that holds how long the visitor took to fill in the form, in milliseconds. The
-/// theme's script adds this member.
+/// The name of the member that contains the time taken to fill in the form, in milliseconds. The theme's
+/// script adds this member.
 pub const TIME_TO_FILL: &str = "desk_ms";
 
 /// Undocumented, optional members of a request body, which screening uses. Values of the wrong type are
@@ -176,8 +176,8 @@ fn syntax_rejection(error: &serde_json::Error) -> Rejection {
     })
 }
 
-/// Chooses the list of fields against which a body is checked: the second if the body has a member that
-/// exists only in the second, and no member that exists only in the first. Otherwise the first.
+/// Chooses the form's shape for a body: the alternative if the body has a member that only the alternative
+/// defines, and no member that only the first shape defines; otherwise the first shape.
 fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     let Some(alternative) = form.alternative else { return form.fields };
     let is_sent = |shape: &[Field], other: &[Field]| {
@@ -462,7 +462,7 @@ mod tests {
                 ("message", "Hi"),
             ],
         );
-        // `name` selects the first shape, so the members of the second are unknown.
+        // `name` selects the first shape, so members of the second count as unknown and are skipped.
         accepted(
             &CONTACT,
             r#"{"name":"Ada","firstname":7,"company":null,"email":"a@b","message":"Hi"}"#,

@@ -1,4 +1,4 @@
-//! Request sources and their networks, by which limits and stored submissions distinguish senders.
+//! Request sources and their networks. Rate limits and stored submissions use them to distinguish senders.
 
 use std::fmt;
 use std::net::IpAddr;

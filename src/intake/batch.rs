@@ -115,7 +115,7 @@ pub(crate) fn process(
 
 /// State that screening keeps between submissions.
 pub(crate) struct Screener {
-    /// Hashes of recent messages, which reveal repeated ones.
+    /// Hashes of recent messages, used to detect repeated messages.
     messages: Arc<Repeats>,
     /// The verdicts on submissions whose transaction is not committed yet. The transaction may be retried,
     /// but each message must be counted only once.
@@ -227,8 +227,7 @@ impl Screened {
 /// milliseconds after its repeat.
 const OUT_OF_ORDER: i64 = 60_000;
 
-/// The hash under which a candidate's content is stored if the submission was received on `day`, in days
-/// since 1970-01-01.
+/// The content hash to store for a candidate that was received on `day`, in days since 1970-01-01.
 fn stored_content_hash(candidate: &Candidate, day: i64) -> Hash {
     if candidate.is_lasting { candidate.content } else { store::with_day_prefix(candidate.content, day) }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Candidate {
 /// The stored submissions that a batch may repeat.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    /// The newest submission with each content.
+    /// The newest submission for each content hash.
     pub contents: HashMap<Hash, Original>,
     /// When the newest submission with each idempotency key was received, as Unix time in milliseconds.
     pub keys: HashMap<Hash, i64>,
@@ -97,9 +97,9 @@ pub(crate) struct Decision {
     pub ranks: BTreeMap<Uuid, i64>,
 }
 
-/// Decides the fates of a batch, in order of arrival. Earlier uses of the same content or key count only
-/// within `window` milliseconds, except for lasting content (see [`Candidate::is_lasting`]). Submissions that
-/// are to be delivered are added to `rates`.
+/// Decides the fate of each candidate in a batch, in order of arrival. Earlier uses of the same content or
+/// key count only within `window` milliseconds, except for lasting content (see [`Candidate::is_lasting`]).
+/// Submissions that are to be delivered are added to `rates`.
 pub(crate) fn decide(candidates: &[Candidate], mut known: Known, window: i64, rates: &mut Rates) -> Decision {
     let mut decision = Decision::default();
     for candidate in candidates {

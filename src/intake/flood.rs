@@ -19,18 +19,19 @@ const HOUR: i64 = 60 * MINUTE;
 const COUNTS_FOR: i64 = HOUR / A_FEW;
 /// A network's first submissions within an hour, up to this number, are never part of a flood.
 const A_FEW: i64 = 3;
-/// The longest time for which a network's submissions count.
+/// The maximum time that a network's submissions count.
 const COUNTS_AT_MOST: i64 = 24 * HOUR;
 
-/// A network may send this many submissions per day, to all forms combined, before it counts as frequent.
+/// A network may send this many submissions per day, to all forms combined, before it counts as a high-volume
+/// network.
 const DAILY_ALLOWANCE: i64 = 2;
 /// How long one submission counts for the daily allowance.
 const DAY: i64 = 24 * HOUR;
 /// Beyond the daily allowance, the rank depends on how many submissions a network has sent. That number
 /// decreases by one each day and is capped at this value.
 const MAX_COUNTED: i64 = 8;
-/// The names under which a network's allowance and count are stored, in place of a form's name. No form has
-/// these names.
+/// Names that stand in for a form's name where a network's allowance and count are stored. No form has these
+/// names.
 const ALLOWANCE: &str = "";
 const ALL_FORMS: &str = "*";
 
@@ -152,10 +153,10 @@ impl Rates {
 }
 
 /// The rank of a submission's deliveries. Deliveries are sent in this order: networks within their daily
-/// allowance before frequent ones; within each group, suspicious submissions last; among the rest, the lowest
-/// rank first. A network's first submission has rank 0, and the rank grows with the logarithm of the number
-/// of its submissions. For frequent networks, it grows with [`NetworkLoad::in_days`], so that a visitor's
-/// third submission precedes those of networks that have sent more, even if slowly.
+/// allowance before high-volume networks; within each group, suspicious submissions last; among the rest, the
+/// lowest rank first. A network's first submission has rank 0, and the rank grows with the logarithm of the
+/// number of its submissions. For high-volume networks, it grows with [`NetworkLoad::in_days`], so that a
+/// visitor's third submission precedes those of networks that have sent more, even if they sent slowly.
 pub(crate) fn rank(network: NetworkLoad, is_suspicious: bool) -> i64 {
     let of_network = if network.is_frequent {
         FREQUENT_RANK + network.in_days

@@ -43,8 +43,8 @@ const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
 const MAX_RELEASED: usize = 16;
 /// How often to check whether a flood has ended.
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// The minimum time between two notifications to other replicas. They are limited because PostgreSQL commits
-/// transactions with a NOTIFY one at a time.
+/// The minimum time between two notifications to other replicas. Their rate is limited because PostgreSQL
+/// commits transactions with a NOTIFY one at a time.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Counts since the process started.

@@ -23,8 +23,8 @@ use crate::forms::source::Source;
 /// How long a whole budget takes to refill.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Base-2 logarithms of the number of columns in each sketch. The sketch of sources takes 8 MiB, the sketch
-/// of networks 2 MiB. The operating system allocates only the pages that have been written to.
+/// Base-2 logarithms of the number of columns in each sketch. The sketch for sources takes 8 MiB, and the one
+/// for networks takes 2 MiB. The operating system allocates only the pages that have been written to.
 const SOURCE_BITS: u32 = 18;
 const NETWORK_BITS: u32 = 16;
 
@@ -64,8 +64,8 @@ impl ByteLimiter {
         ByteLimiter { layers: Layers::new(options.enabled, create) }
     }
 
-    /// Charges a form of `bytes` bytes to `source` and its network at `now`, or refuses the form and charges
-    /// nothing. A form that is larger than a whole budget counts as a whole budget.
+    /// Counts a form of `bytes` bytes against the budgets of `source` and its network at `now`, or refuses
+    /// the form and counts nothing. A form that is larger than a whole budget counts as a whole budget.
     pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Admission {
         let Some(mut state) = self.layers.lock_at(now) else { return Admission::Allowed };
         let LayerState { sources, networks, counts, .. } = &mut *state;
@@ -129,7 +129,8 @@ impl ByteDebts {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Charges bytes that fit into the budget, by raising each cell of the key to at least the new debt.
+    /// Adds bytes that fit into the budget to the key's debt: raises each of the key's cells to at least the
+    /// new debt.
     fn charge(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {
@@ -186,7 +187,7 @@ mod tests {
         for stranger in [Source::V4([198, 51, 100, 1]), Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 1])] {
             assert_eq!(limiter.charge(stranger, 1_000, start), Admission::Allowed);
         }
-        // A form that the network's budget refuses is not charged to its source.
+        // A form that exceeds the network's budget does not count against its source's budget.
         assert_eq!(limiter.charge(source(4), 1_000, start + retry_after), Admission::Allowed);
     }
 
@@ -302,7 +303,7 @@ mod tests {
         (counts.refused_by_source, counts.refused_by_network)
     }
 
-    /// Whether a form of this size would be refused now. Charges nothing.
+    /// Whether a form of this size would be refused now. Does not count a form.
     fn waits(limiter: &ByteLimiter, source: Source, bytes: u64) -> bool {
         let state = limiter.layers.lock().unwrap();
         !state.sources.wait(&state.sources.look_up(source), bytes).is_zero()

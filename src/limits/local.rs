@@ -1,4 +1,5 @@
-//! Rate limits counted within this process, in bounded memory: one sketch for sources and one for networks.
+//! Local rate limits: counts requests within this process, in bounded memory, with one sketch for sources and
+//! one for networks.
 
 use std::time::Instant;
 
@@ -8,8 +9,8 @@ use super::rule::{self, LimitRule};
 use super::sketch::{Sketch, SketchEntry};
 use crate::forms::source::Source;
 
-/// Base-2 logarithms of the number of columns in each sketch. The sketch of sources takes 32 MiB, the sketch
-/// of networks 8 MiB. The operating system allocates only the pages that have been written to.
+/// Base-2 logarithms of the number of columns in each sketch. The sketch for sources takes 32 MiB, and the
+/// one for networks takes 8 MiB. The operating system allocates only the pages that have been written to.
 const SOURCE_BITS: u32 = 20;
 const NETWORK_BITS: u32 = 18;
 
@@ -29,7 +30,7 @@ impl LocalLimiter {
         LocalLimiter { layers: Layers::new(options.enabled, create) }
     }
 
-    /// Checks a request from `source` at `now`, and charges it if all quotas allow it.
+    /// Checks a request from `source` at `now`. If all quotas allow the request, counts it against them.
     pub fn check(&self, source: Source, now: Instant) -> LimitDecision {
         let Some(mut state) = self.layers.lock_at(now) else {
             return LimitDecision { admission: Admission::Allowed, statuses: None };
@@ -47,8 +48,8 @@ impl LocalLimiter {
     }
 
     /// Records a decision that Redis made about a request from `source` at `now`, so that later local
-    /// decisions take it into account. Charges an allowed request to the source and to its network, unless
-    /// their local quotas are exhausted.
+    /// decisions take it into account. Counts an allowed request against the local quotas of the source and
+    /// of its network, unless they are exhausted.
     pub fn record_redis_decision(&self, source: Source, admission: Admission, now: Instant) {
         let Some(mut state) = self.layers.lock_at(now) else { return };
         state.counts.count(admission);
@@ -57,7 +58,7 @@ impl LocalLimiter {
         state.networks.charge_if_free(source.network());
     }
 
-    /// The quota status of `source`. Does not charge a request. `None` if limits are disabled.
+    /// The quota status of `source`. Does not count a request. `None` if limits are disabled.
     pub fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         let state = self.layers.lock_at(now)?;
         let entry = state.sources.look_up(source);

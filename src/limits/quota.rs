@@ -62,7 +62,7 @@ pub enum Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Allowed,
-    /// The request was refused and not charged to any quota.
+    /// The request was refused and does not count against any quota.
     Refused {
         /// The layer whose quota requires the longer wait.
         by: Layer,
@@ -79,8 +79,8 @@ pub struct LimitDecision {
     pub statuses: Option<QuotaStatuses>,
 }
 
-/// The status of each quota that can refuse a source: the source's quotas, then those of its network, each
-/// per minute and per hour.
+/// The status of each quota that can refuse a request: the source's quotas per minute and per hour, and then
+/// those of its network.
 pub type QuotaStatuses = [QuotaStatus; 4];
 
 /// The status of one quota, as reported in the fields `RateLimit` and `RateLimit-Policy` of

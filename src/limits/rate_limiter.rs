@@ -43,8 +43,8 @@ impl RateLimiter {
         RateLimiter { local: LocalLimiter::new(limits), shared: shared.filter(|_| limits.enabled).map(share) }
     }
 
-    /// Checks a request from `source` at `now`, and charges it if all quotas allow it. Waits at most
-    /// [`RedisOptions::timeout`] for Redis, and does not wait while the circuit breaker is open.
+    /// Checks a request from `source` at `now`. If all quotas allow the request, counts it against them.
+    /// Waits at most [`RedisOptions::timeout`] for Redis, and not at all while the circuit breaker is open.
     pub async fn check(&self, source: Source, now: Instant) -> LimitDecision {
         if let Some(shared) = &self.shared {
             // Boxed, so that the future stays small if limits are not shared.
@@ -57,7 +57,7 @@ impl RateLimiter {
         self.local.check(source, now)
     }
 
-    /// The quota status of `source`. Does not charge a request. `None` if limits are disabled. Waits for
+    /// The quota status of `source`. Does not count a request. `None` if limits are disabled. Waits for
     /// Redis as [`RateLimiter::check`] does.
     pub async fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         if let Some(shared) = &self.shared {
@@ -70,7 +70,7 @@ impl RateLimiter {
         self.local.status(source, now)
     }
 
-    /// Metrics of the connection to Redis; `None` if limits are not shared.
+    /// Metrics for the connection to Redis; `None` if limits are not shared.
     pub fn metrics(&self) -> Option<RedisMetrics> {
         self.shared.as_ref().map(RedisClient::metrics)
     }

@@ -44,7 +44,7 @@ impl LimitRule {
         Some(LimitDecision { admission, statuses: Some(statuses) })
     }
 
-    /// The status of each quota, given these debts. `None` if a debt exceeds the maximum of this rule.
+    /// The status of each quota, given these debts. `None` if a debt exceeds the maximum for its quota.
     pub fn statuses(&self, debts: [u32; 4]) -> Option<QuotaStatuses> {
         let [[a, b], [c, d]] = [self.source, self.network];
         let windows = [a, b, c, d];

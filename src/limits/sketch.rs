@@ -2,8 +2,9 @@
 //! arrival times.
 //!
 //! Each key has one cell in each of [`ROWS`] rows, chosen by a hash with a random secret key, and shares
-//! these cells with other keys. A key's debt is the minimum over its cells. Charging a key raises each of its
-//! cells to at least the new debt. A cell therefore holds at least the debt of each of its keys:
+//! these cells with other keys. A key's debt is the minimum over its cells. Counting a request raises each of
+//! the key's cells to at least the new debt. A cell therefore holds at least the debt of every key that uses
+//! it:
 //!
 //! - The sketch never allows a request that an exact table would refuse. It has no entries that could be
 //!   evicted.
@@ -121,7 +122,7 @@ impl Sketch {
         gcra::time_until_allowed(&self.windows, entry.debts)
     }
 
-    /// Charges one request. [`Sketch::wait`] must have returned zero for this entry.
+    /// Adds one request to the debts. [`Sketch::wait`] must have returned zero for this entry.
     pub(super) fn charge(&mut self, entry: &mut SketchEntry) {
         entry.debts = self.map_windows(entry, WindowQuota::debt_after_request);
         for place in entry.places {
@@ -131,7 +132,7 @@ impl Sketch {
         }
     }
 
-    /// Charges one request, unless a quota is exhausted.
+    /// Adds one request to the key's debts, unless a quota is exhausted.
     pub(super) fn charge_if_free(&mut self, key: impl Hash) {
         let mut entry = self.look_up(key);
         if self.wait(&entry).is_zero() {

@@ -152,7 +152,7 @@ pub(super) fn read_documents(
         documents.extend(parsed.document.clone());
         drafts.extend(parsed.draft.clone());
     }
-    // A folder that also contains a published page does not count, because its files may belong to that page.
+    // Exclude folders that also contain a published page, because their other files may belong to that page.
     let folders: HashSet<&str> =
         documents.iter().flat_map(|document| folders_above(&document.file)).collect();
     drafts.retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));

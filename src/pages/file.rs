@@ -168,7 +168,8 @@ impl File {
         self.encoded[slot].get()?.as_ref()
     }
 
-    /// Prepares every encoding that is smaller than the body, with `Effort::Quick`. Takes milliseconds.
+    /// Prepares the missing encodings with `Effort::Quick`, and skips those that are not smaller than the
+    /// body. Takes milliseconds.
     pub fn compress(&self) {
         self.prepare_missing(|_, encoding| {
             let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
@@ -237,7 +238,7 @@ pub(super) enum Effort {
 }
 
 /// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. Debug builds use lower levels: the highest
-/// one takes half a second for a site of four pages, and would delay every test that starts a server.
+/// level takes half a second for a four-page site, and would delay every test that starts a server.
 const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) {
     (BrotliQuality::Q2, BrotliQuality::Q5)
 } else {
@@ -246,7 +247,7 @@ const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) 
 
 /// Compresses `bytes`. Returns `None` for identity, or if the encoder fails, which cannot happen in memory.
 pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
-    // For a page of 28 KB, gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms to produce
+    // For a 28 KB page, gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms to produce
     // 6.7 KB at the quick level, and 22 ms to produce 5.9 KB at its highest level, which is too slow for a
     // server start.
     let is_quick = effort == Effort::Quick;

@@ -149,8 +149,8 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).map(|line| line + 1);
             let message = error.to_string();
             let first = message.lines().next().unwrap_or("it cannot be read");
-            // Remove the line from the parser's message: it counts from the start of the front matter, but
-            // the fault's line counts from the start of the file.
+            // Remove the line number from the parser's message: it is relative to the front matter, whereas
+            // the fault states the line in the file.
             let what = first
                 .rsplit_once(": ")
                 .filter(|(before, _)| before.contains("line "))

@@ -67,7 +67,7 @@ impl Highlighter {
     }
 }
 
-/// The name of the grammar for a language or its common alias.
+/// The name of the grammar for a language or one of its common aliases.
 fn grammar_name(language: &str) -> &str {
     match language {
         "sh" | "shell" | "zsh" | "console" => "bash",

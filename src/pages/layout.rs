@@ -82,7 +82,7 @@ impl SiteContext {
     ) -> Arc<Self> {
         let navigation = navigation_pages(documents).into_iter();
         let mut options = options.clone();
-        // Pages show the year but not the day, so a new day must not change every page.
+        // Pages show only the year, so truncate the date: a new day must not invalidate all cached pages.
         options.today = options.today.first_of_year();
         name_footer_links(&mut options, documents);
         let data = SiteData {
@@ -123,8 +123,8 @@ fn navigation_pages(documents: &[Document]) -> Vec<&Document> {
     pages
 }
 
-/// Gives each footer link without a title the short title of its page, or the link's address if there is no
-/// such page.
+/// Fills in missing footer link titles: the short title of the linked page, or the link's address if there is
+/// no such page.
 fn name_footer_links(options: &mut PagesOptions, documents: &[Document]) {
     for link in options.footer.iter_mut().flat_map(|group| &mut group.links) {
         let page = || documents.iter().rfind(|document| document.path == link.href);

@@ -352,7 +352,7 @@ fn check_documents(
     for document in documents {
         let matter = &document.front_matter;
         for (key, date) in [("date", matter.date), ("updated", matter.updated)] {
-            // Tomorrow may already have begun in time zones ahead of UTC.
+            // Allow tomorrow's date, because tomorrow may already have begun in time zones ahead of UTC.
             if date.is_some_and(|date| date > options.today.tomorrow().unwrap_or(options.today)) {
                 let fault = document.warning_at_key(key, format!("`{key}` is in the future"));
                 faults.push(fault.hint("the page is published anyway; set `draft: true` to hold it back"));

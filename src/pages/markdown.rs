@@ -82,7 +82,7 @@ impl LookupRecorder {
     }
 }
 
-/// A part of the body that probably renders differently from what the author expects.
+/// A part of the body that probably does not render as the author expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyWarning {
     pub line: usize,
@@ -99,7 +99,7 @@ pub struct Heading {
     pub title: String,
 }
 
-/// The HTML of code blocks from an earlier rendering, by a hash of language and source.
+/// The HTML of code blocks from an earlier rendering, keyed by a hash of the language and source.
 pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
 /// Renders `body`, which begins on line `first_line` of its file.
@@ -179,11 +179,11 @@ struct BodyRenderer<'a, 'b> {
     catalog: &'b LinkCatalog,
     highlighter: &'b Highlighter,
     earlier: &'b HashMap<Hash, &'b str>,
-    /// Replacements in the source, which produce the Markdown representation.
+    /// Edits to the source that produce the Markdown representation.
     edits: Vec<(Range<usize>, String)>,
     /// The line ranges of code blocks and HTML blocks, which contain no link definitions.
     verbatim: Vec<RangeInclusive<usize>>,
-    /// The number of tables so far. Each table is a region with a unique name.
+    /// The number of tables so far, used to give each table's region a unique name.
     tables: usize,
     anchorizer: Anchorizer,
     consultation: LookupRecorder,

@@ -51,7 +51,7 @@ struct RangeMatch {
 
 impl RangeMatch {
     /// Applies a media range unless a more specific range has already been applied. Among equally specific
-    /// ranges, the highest quality counts.
+    /// ranges, the highest quality wins.
     fn add_range(&mut self, specificity: u8, quality: Quality) {
         if specificity > self.specificity {
             *self = Self { specificity, quality };
@@ -61,7 +61,8 @@ impl RangeMatch {
     }
 }
 
-/// Chooses between HTML and Markdown from the lines of `Accept`. `None` if neither is acceptable (406).
+/// Chooses between HTML and Markdown based on the `Accept` header lines. `None` if neither is acceptable
+/// (406).
 ///
 /// The most specific matching range determines a representation's quality. The highest quality wins, and a
 /// quality of 0 excludes a representation. If both have the same quality, the result is Markdown if the
@@ -183,7 +184,7 @@ impl Codings {
     /// Returns identity even if the client refuses both identity and all available encodings, because an
     /// unencoded response is more useful than a 406 (RFC 9110 §12.5.3 permits both).
     pub fn choose(self, available: impl Fn(Encoding) -> bool) -> Encoding {
-        // If the client does not name identity, any other acceptable coding is preferred.
+        // Unless the client names identity, prefer any other acceptable coding.
         let mut best = (Encoding::Identity, self.named[Encoding::Identity as usize].unwrap_or(0));
         for encoding in Encoding::PREFERENCE {
             let quality = self.named[encoding as usize].or(self.of_others).unwrap_or(0);

@@ -22,8 +22,8 @@ pub struct PagesOptions {
     pub base_url: String,
     pub operator: Operator,
     pub footer: Vec<FooterGroup>,
-    /// Links for the home page's `Link` header, in addition to the link to the Markdown twin, in the syntax
-    /// of RFC 8288.
+    /// Links for the home page's `Link` header in RFC 8288 syntax, in addition to the link to the Markdown
+    /// twin.
     pub home_links: Vec<String>,
     /// The date on which the site was loaded, in UTC.
     pub today: Date,
@@ -37,7 +37,7 @@ pub struct PagesOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildOptions {
     pub folder: PathBuf,
-    /// The path at which the build is published, with a slash at both ends.
+    /// The path under which the build is published, with a slash at both ends.
     pub mount: String,
     pub rules: RulesDialect,
     /// A CSS selector for the main content. If it is empty, the main content is detected.

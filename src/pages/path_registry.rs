@@ -61,12 +61,12 @@ pub(super) struct LinkUse<'a> {
     pub target: &'a LinkTarget,
 }
 
-/// Maximum number of missing paths for which a similar path is suggested. Each suggestion compares the link
-/// with every path, and if a site has more broken links than this, typos are unlikely to be the cause.
+/// Maximum number of missing paths that get a suggestion. Each suggestion compares the link with every path,
+/// and if a site has more broken links than this, typos are unlikely to be the cause.
 const MOST_SUGGESTIONS: usize = 100;
 
-/// Returns a warning for each link to a missing path or anchor. `anchors` holds the ids of each page, by the
-/// page's path.
+/// Returns a warning for each link to a missing path or anchor. `anchors` maps the path of each page to the
+/// ids on the page.
 pub(super) fn check_links(
     found: &[LinkUse<'_>],
     names: &PathRegistry,
@@ -116,7 +116,7 @@ enum BrokenLink<'a> {
     MissingAnchor(&'a str, &'a HashSet<Box<str>>),
 }
 
-/// The reason why a link is broken; `None` if its path and anchor exist.
+/// The reason a link is broken; `None` if its path and anchor exist.
 fn check_link<'a>(
     target: &'a LinkTarget,
     names: &PathRegistry,

@@ -31,14 +31,14 @@ use super::site_files::{BuildFile, FileCache, read_build};
 use super::twin::{document_version, guide_url};
 use crate::fault::Fault;
 
-/// Whether `folder` is a build: it has a home page in HTML, and no folder of Markdown pages. `false` for the
-/// empty path, which names no folder.
+/// Whether `folder` is a build: it contains an `index.html` file and no `pages` folder. `false` for the empty
+/// path, which names no folder.
 pub fn is_build(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && folder.join("index.html").is_file() && !folder.join("pages").is_dir()
 }
 
-/// A block is boilerplate if it is on at least one in this many pages, and on at least [`MIN_REPETITIONS`]
-/// pages.
+/// A block is boilerplate if it appears on at least one in this many pages, and on at least
+/// [`MIN_REPETITIONS`] pages.
 const BOILERPLATE_SHARE: usize = 3;
 const MIN_REPETITIONS: usize = 3;
 
@@ -65,7 +65,7 @@ struct CachedPage {
     exclude: String,
     /// The conversion of the page on its own, including the blocks that other pages share.
     alone: Arc<Converted>,
-    /// The hashes of the blocks that were left out as boilerplate, and the result.
+    /// The hashes of the blocks that were left out as boilerplate, and the conversion without these blocks.
     without_boilerplate: Option<(HashSet<u64>, Arc<Converted>)>,
 }
 
@@ -90,13 +90,13 @@ struct PrebuiltPage {
     page: Page,
     summary: Option<PageSummary>,
     metadata: Metadata,
-    /// The paths at which the Markdown is published, decoded.
+    /// The decoded paths of the page's Markdown.
     twins: Vec<String>,
-    /// The paths that redirect to the page, decoded.
+    /// The decoded paths that redirect to the page.
     redirects: Vec<String>,
 }
 
-/// An HTML file in a build that counts as a page.
+/// An HTML file that is a page, not a fragment.
 struct HtmlPage<'a> {
     file: &'a BuildFile,
     html: Cow<'a, str>,
@@ -230,8 +230,7 @@ struct Rules {
 }
 
 impl Rules {
-    /// Reads the rules, and removes all files that configure a host from `files`, because they are not
-    /// published.
+    /// Reads the rules, and removes from `files` all hosting configuration, which is not published.
     fn take(files: &mut Vec<BuildFile>, dialect: RulesDialect, faults: &mut Vec<Fault>) -> Self {
         let mut rules = Self { redirects: Vec::new(), headers: Vec::new() };
         files.retain(|file| {
@@ -252,8 +251,8 @@ impl Rules {
     }
 }
 
-/// Separates HTML files into pages and fragments. A file without a title is not a page: it is part of one, or
-/// it proves the ownership of the site to another service.
+/// Separates HTML files into pages and fragments. A file without a title is a fragment: it is part of a page,
+/// or it proves ownership of the site to another service.
 fn sort_html<'a>(
     html: &'a [BuildFile],
     build: &BuildOptions,
@@ -283,7 +282,7 @@ fn sort_html<'a>(
 }
 
 /// Returns the text of an HTML file, and its media type. The media type has a `charset` only if the file is
-/// UTF-8. Without it, browsers use the encoding that the page declares.
+/// UTF-8. Without a `charset`, browsers use the encoding that the page declares.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     let start = &bytes[..bytes.len().min(1024)];
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
@@ -362,7 +361,7 @@ struct Names<'a> {
 
 impl Names<'_> {
     /// Returns the paths of a page's Markdown, and the paths that redirect to the page. The first Markdown
-    /// path is the main one. If the build contains a Markdown file for the page, it is the path of that file.
+    /// path is the main one: the path of the build's own Markdown file for the page, if there is one.
     fn assign(
         &mut self,
         page: &HtmlPage<'_>,
@@ -481,8 +480,8 @@ fn compose_page(
 
 const CONTENT_SECURITY_POLICY: HeaderName = HeaderName::from_static("content-security-policy");
 
-/// The headers that a build's HTML pages get instead of those of rendered pages, because generators and their
-/// themes use features that the built-in theme does not.
+/// Headers for a build's HTML pages. They replace the server's headers with the same names, because
+/// generators and their themes use features that the built-in theme does not.
 fn default_headers() -> Vec<(HeaderName, HeaderValue)> {
     let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
     vec![
@@ -552,7 +551,7 @@ impl Prebuilt {
         }
     }
 
-    /// The site's options. A missing title or description is taken from the build's home page.
+    /// Returns `options` with a missing title or description filled in from the build's home page.
     pub fn complete(&self, options: &PagesOptions) -> PagesOptions {
         let mut options = options.clone();
         let home = self.pages.first().map(|home| home.metadata.clone()).unwrap_or_default();

@@ -10,7 +10,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use super::path;
 use crate::fault::Fault;
 
-/// The host for which a build's rules are written.
+/// The hosting service that a build's rules are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RulesDialect {
     Netlify,
@@ -36,7 +36,7 @@ pub struct RedirectRule {
 }
 
 impl RedirectRule {
-    /// The decoded paths to which a rule without placeholders applies; empty for other rules.
+    /// The decoded paths that a rule without placeholders applies to; empty for other rules.
     pub fn literal_paths(&self) -> Vec<String> {
         let Pattern { start, end, ignores_final_slash } = &self.pattern;
         let stem = start.strip_suffix('/').filter(|stem| !stem.is_empty()).unwrap_or(start);
@@ -70,7 +70,8 @@ pub(super) fn headers_for(rules: &[HeaderRule], path: &str) -> Vec<(HeaderName, 
     let mut found: Vec<(HeaderName, String)> = Vec::new();
     for rule in rules {
         let Some(captures) = rule.pattern.captures(path) else { continue };
-        // In Netlify's dialect, a later rule replaces the headers of an earlier one.
+        // A header without a value, and any header in Netlify's dialect, discards the values that earlier
+        // rules have set.
         let is_replaced = |name: &HeaderName| {
             rule.headers
                 .iter()
@@ -234,7 +235,7 @@ pub(super) fn parse_redirects(
     rules
 }
 
-/// The reason why a rule cannot be followed.
+/// The reason a rule cannot be followed.
 #[derive(Debug)]
 enum RuleProblem {
     Unsupported(&'static str),

@@ -42,7 +42,7 @@ pub enum SiteEntry {
     Redirect(Redirect),
 }
 
-/// A redirect from a path of the site.
+/// A redirect from a path on the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
     /// A percent-encoded path or a URL, which may have a query and a fragment.
@@ -90,8 +90,7 @@ pub struct PageSummary {
     pub author: Option<String>,
     pub tags: Vec<String>,
     pub is_post: bool,
-    /// Whether the page has no source file because it is generated to list other pages (the blog's index,
-    /// tags).
+    /// Whether the page has no source file, but is generated to list posts or tags.
     pub is_generated: bool,
     /// The body as HTML with absolute links. Empty unless the page is one of the posts in the feed, which are
     /// the first [`FEED_LENGTH`] listed posts.
@@ -159,7 +158,7 @@ impl Site {
         self.rules = forced.into_iter().chain(others).collect();
     }
 
-    /// Whether rules with placeholders apply to paths without an entry.
+    /// Whether the site has rules with placeholders, which apply to paths without an entry.
     pub fn has_rules(&self) -> bool {
         !self.rules.is_empty()
     }
@@ -206,8 +205,8 @@ impl Site {
         }
     }
 
-    /// Inserts a page and its twin. Also inserts the page's other names and its redirects, unless their paths
-    /// are in use. A page with a summary is listed in guides, sitemaps and the feed.
+    /// Inserts a page and its twin. Also inserts the other paths of its Markdown and the redirects to the
+    /// page, unless these paths are in use. A page with a summary is listed in guides, sitemaps and the feed.
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
         self.page_count += 1;
         self.pages.extend(summary);
@@ -274,7 +273,7 @@ impl Site {
     }
 
     /// Compresses files on all cores, smallest first, until their bodies add up to `budget` bytes. Uses
-    /// encodings from the cache where it has them.
+    /// cached encodings where available.
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());

@@ -64,8 +64,8 @@ struct FileSignature {
     changed: (i64, i64),
 }
 
-/// The resolution of the coarsest time stamps, those of FAT. A file that changed within the last two seconds
-/// may change again without getting a new time stamp, so every load reads such a file again.
+/// The coarsest resolution of file timestamps, that of FAT. A file that changed within the last two seconds
+/// may change again without getting a new timestamp, so every load reads such a file again.
 const COARSEST_STAMP: Duration = Duration::from_secs(2);
 
 impl FileSignature {
@@ -87,7 +87,7 @@ pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
     since.is_some_and(|since| file.ctime() < since)
 }
 
-/// The files from the last load, by their names relative to the site's or the build's folder.
+/// The files from the last load, keyed by their names relative to the site's or the build's folder.
 #[derive(Debug, Default)]
 pub(super) struct FileCache(HashMap<String, CachedFile>);
 
@@ -143,13 +143,13 @@ impl Purpose {
     }
 }
 
-/// The folders of a site whose files are loaded.
+/// The subfolders of the site's folder that are loaded.
 pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 #[derive(Debug, Default)]
 pub(super) struct SiteFiles {
     pub sources: Vec<SourceFile>,
-    /// Each asset, with the path at which it is published.
+    /// Each asset, with its public path.
     pub assets: Vec<(String, Blob)>,
     /// Each file in `static/`, with its name relative to that folder.
     pub verbatim: Vec<(String, Blob)>,
@@ -404,7 +404,8 @@ pub(super) struct Asset {
     pub blob: Blob,
 }
 
-/// Gives every asset a fingerprinted name. Also returns the assets' URLs by the names that templates use.
+/// Gives every asset a fingerprinted name. Also returns the assets' URLs, keyed by the names that templates
+/// use.
 pub(super) fn name_assets<'a>(
     files: impl Iterator<Item = &'a (String, Blob)>,
     theme: &'a Theme,

@@ -10,7 +10,7 @@ use super::file::Blob;
 use crate::fault::Fault;
 use crate::forms::text::escape_html;
 
-/// The script that sends the forms, on pages of the theme and of builds.
+/// The script that submits the forms on rendered pages and on a build's pages.
 pub const FORMS_SCRIPT: &str = include_str!("../../theme/forms.js");
 
 /// The built-in files, by their names in the theme's folder.
@@ -60,8 +60,8 @@ pub struct CompiledTheme {
 }
 
 impl Theme {
-    /// The built-in theme with `overrides`: files, by their names in the theme's folder, that replace
-    /// built-in files or are added to them.
+    /// Combines the built-in theme with `overrides`, which are named relative to the theme's folder. An
+    /// override replaces the built-in file with the same name, if there is one.
     pub fn new(overrides: impl IntoIterator<Item = (String, Blob)>) -> Self {
         let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), Blob::new(text.as_bytes())));
         Self { files: built_in.chain(overrides).collect() }
@@ -96,8 +96,8 @@ impl Theme {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
-        // The engine's default formatter also escapes `/`, so programs that search the HTML for URLs would
-        // not find any.
+        // Replace the engine's default formatter, which also escapes `/`: programs that search the HTML for
+        // URLs would not find any.
         environment.set_formatter(|output, _, value| {
             let text =
                 if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };

@@ -7,7 +7,7 @@ use super::file::fingerprint;
 use super::layout::{ListItem, TemplateContext};
 
 /// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL, and
-/// `listing` contains the pages that the page lists.
+/// `listing` contains the pages or tags that the page lists.
 pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
     let body = body_markdown(page, url, listing);
     let document = page.document;

@@ -1,5 +1,5 @@
 //! `/llms.txt`, a guide to the site for language models (llmstxt.org), and `/llms-full.txt`, which contains
-//! all pages. The guide to a large site is divided: it links to the guides to folders, such as
+//! all pages. The guide to a large site is split: it links to guides to individual folders, such as
 //! `/docs/llms.txt`.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn add_guides(
     let base = &options.base_url;
     let line = |page: &PageSummary| list_item(base, &page.twin, page);
     let length: usize = pages.iter().map(|page| line(page).chars().count()).sum();
-    // The length of the path of the subfolder that contains the page; zero if the page is not in a subfolder.
+    // The length of the prefix of the page's path that names the subfolder; zero if there is no subfolder.
     let folder_of = |page: &PageSummary| {
         let end = page.path.strip_prefix(folder).and_then(|rest| rest.find('/'));
         end.map_or(0, |at| folder.len() + at + 1)

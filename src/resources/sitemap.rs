@@ -27,7 +27,7 @@ pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
         .collect()
 }
 
-/// The sitemap index as XML. Each sitemap has the date of its newest page.
+/// The sitemap index as XML. The date of each sitemap is that of its most recently updated page.
 pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> String {
     let sitemaps = divide(pages)
         .into_iter()

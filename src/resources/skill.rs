@@ -40,8 +40,7 @@ pub(super) fn build_skill(
     format!("---\nname: {NAME}\ndescription: {description}\n---\n\n{guide}")
 }
 
-/// Builds the index. The digest is that of the operator's `SKILL.md` if there is one, or of the generated
-/// file.
+/// Builds the index, with the digest of the operator's `SKILL.md` if there is one, or of the generated file.
 pub(super) fn build_index(site: &Site, options: &PagesOptions, resources: &ResourceOptions) -> String {
     let digest = match site.get(SKILL_PATH) {
         Some(SiteEntry::File(file, _)) => digest(&SHA256, &file.unencoded().bytes),

@@ -8,12 +8,12 @@ use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::forms::parse::Entry;
 use crate::submission::verdict::Signal;
 
-/// A text with at least this score is a mass offer. Lower scores do not count, because enquiries also contain
-/// a few words from the lexicon.
+/// Text with at least this score is a mass offer. Lower scores do not count, because enquiries also contain a
+/// few words from the lexicon.
 const LEAST_OFFER: u32 = 3;
 /// Each link beyond this number is suspicious, however long the text is.
 const FEW_LINKS: usize = 3;
-/// A text with fewer capital letters than this never counts as shouting.
+/// Text with fewer capital letters than this never counts as shouting.
 const LOUD: u32 = 30;
 
 /// Minimum length, in letters, of a word that is checked for gibberish. Shorter words of real languages can
@@ -127,7 +127,7 @@ struct TextScan {
 }
 
 impl TextScan {
-    /// Counts the features of a text in one pass over its tokens.
+    /// Counts the features of the text in one pass over its tokens.
     fn run(text: &TokenizedText<'_>, blocked: &Domains) -> TextScan {
         let mut scan = TextScan::default();
         let messengers = &*MESSENGER_NAMES;
@@ -199,7 +199,7 @@ fn has_link(text: &str) -> bool {
     Tokenizer::new(text).any(|token| matches!(token, Token::Link(_)))
 }
 
-/// Whether every word of a text, apart from links, consists of random letters.
+/// Whether every word of the text, apart from links, consists of random letters.
 fn is_random_letters(text: &str) -> bool {
     let mut words = text.split_whitespace().filter(|word| !has_link(word)).peekable();
     words.peek().is_some() && words.all(is_gibberish)

@@ -23,7 +23,7 @@ impl Sieve {
     /// one in twelve unlisted names needs a search.
     const BITS: u32 = 17;
 
-    /// Builds the filter from the lines of a text.
+    /// Builds the filter from the lines of `text`.
     fn from_lines(text: &str) -> Sieve {
         let mut sieve = Sieve(vec![0; 1 << (Sieve::BITS - u64::BITS.ilog2())]);
         for line in text.lines() {
@@ -62,8 +62,8 @@ fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
 pub(super) fn sorted_lines_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
-    // If the name is listed, its line begins between `low` and `high`. Both are positions at which a line
-    // begins.
+    // If the name is listed, its line begins between `low` and `high`. Both positions are the start of a
+    // line.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);

@@ -1,5 +1,5 @@
-//! The lexicon of mass offers: weighted phrases, grouped by topic, which are matched in one pass over a
-//! text's words.
+//! The lexicon of mass offers: weighted phrases, grouped by topic. All phrases are matched in one pass over
+//! the words of the text.
 //!
 //! `lexicon.txt` explains the format. A phrase counts once, however often it occurs, and a topic counts for
 //! [`MOST_OF_A_TOPIC`] at most, so that a long text about search engines is not held just for its length.
@@ -35,8 +35,8 @@ const OURS: &str = "ours";
 /// Maximum reduction of the score by enquiry phrases: enough for topics that an enquiry mentions in passing,
 /// but too little for a mass offer to pass.
 const MOST_OF_OURS: u32 = 5;
-/// A text whose enquiry phrases have at least this weight is clearly an enquiry. Its topics are then assumed
-/// to be the writer's trade, and each counts for [`MOST_OF_A_TRADE`] at most, because bookmakers and brokers
+/// Text whose enquiry phrases have at least this weight is clearly an enquiry. Its topics are then assumed to
+/// be the writer's trade, and each counts for [`MOST_OF_A_TRADE`] at most, because bookmakers and brokers
 /// also buy software.
 const CLEARLY_OURS: u32 = 3;
 const MOST_OF_A_TRADE: u32 = 4;
@@ -84,7 +84,7 @@ struct Lexicon {
     /// Whether a word is significant enough on its own to be recognised in disguise, indexed by the word's
     /// ID.
     telling: Vec<bool>,
-    /// The ID of the word `0`, which matches any number in a text.
+    /// The ID of the word `0`, which matches any number in the text.
     any_number: Id,
 }
 
@@ -178,21 +178,21 @@ impl Lexicon {
     }
 }
 
-/// Splits a hash into the slot at which the search in the hash table begins, and the value to compare there.
+/// Splits a hash into the slot where the search in the hash table begins, and the value to compare there.
 fn split_hash(hash: u64) -> (usize, u32) {
     let bytes = hash.to_be_bytes();
     let place = u16::from_be_bytes([bytes[0], bytes[1]]);
     (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
 }
 
-/// The words of a text, without links and breaks.
+/// The words of the text, without links and breaks.
 pub(super) fn split_words(text: &str) -> Vec<Word> {
     Tokenizer::new(text)
         .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
         .collect()
 }
 
-/// The words of a text, in order, as IDs in the lexicon.
+/// The words of the text, in order, as lexicon IDs.
 #[derive(Default)]
 pub(super) struct Words {
     ids: Vec<Id>,
@@ -295,7 +295,7 @@ fn id_mask<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
 const ALWAYS_NEAR: u64 = 1;
 
 /// Whether `ids` begin with the steps of a phrase, without crossing the end of a sentence. Phrases have few
-/// steps and fewer gaps, so the work for each word of a text is bounded.
+/// steps and fewer gaps, so the work for each word of the text is bounded.
 fn begins_with_steps(steps: &[Step], ids: &[Id]) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
     for (at, id) in ids.iter().take(if step.gap { GAP + 1 } else { 1 }).enumerate() {
@@ -326,7 +326,7 @@ impl Weights {
     }
 
     /// The score: the weight of each topic up to a cap, plus one for each topic after the first, minus the
-    /// weight of enquiry phrases; never below zero. The cap is lower for a text that is clearly an enquiry.
+    /// weight of enquiry phrases; never below zero. The cap is lower if the text is clearly an enquiry.
     /// Further topics add one because an enquiry may mention one topic, but rarely mentions two.
     pub fn score(&self) -> u32 {
         let most = if self.ours >= CLEARLY_OURS { MOST_OF_A_TRADE } else { MOST_OF_A_TOPIC };

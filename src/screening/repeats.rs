@@ -1,10 +1,11 @@
 //! Counts the recent senders of near-identical messages, in a fixed amount of memory.
 //!
-//! Each run of [`RUN`] words of a text (ignoring case, digits, punctuation and the paths of links) is hashed,
-//! and the [`KEPT`] smallest hashes represent the text (MinHash): a changed name or greeting changes only a
-//! few of them. A text counts as repeated if most of its hashes have already been seen from other sources.
+//! Each run of [`RUN`] words in a message (ignoring case, digits, punctuation and the paths of links) is
+//! hashed, and the [`KEPT`] smallest hashes represent the message (MinHash): a changed name or greeting
+//! changes only a few of them. A message counts as repeated if most of its hashes have already been seen from
+//! other sources.
 //!
-//! The hash has a random key, so an attacker cannot choose texts that collide. Texts of fewer than
+//! The hash has a random key, so an attacker cannot choose messages that collide. Messages of fewer than
 //! [`MIN_WORDS`] words are ignored: many people send the same short message, such as a request to be called
 //! back, and an attacker must not be able to make that message look like a campaign.
 
@@ -16,27 +17,28 @@ use std::time::{Duration, Instant};
 
 use super::text::{Token, TokenizedText};
 
-/// How long a text is remembered after it was last seen.
+/// How long a message is remembered after it was last seen.
 pub const WINDOW: Duration = Duration::from_hours(24);
-/// Maximum number of senders that are counted for a text.
+/// Maximum number of senders that are counted for a message.
 pub const MAX_SENDERS: usize = 5;
-/// Texts with fewer words than this are ignored. In scripts that do not separate words, each character counts
-/// as a word.
+/// Messages with fewer words than this are ignored. In scripts that do not separate words, each character
+/// counts as a word.
 const MIN_WORDS: usize = 20;
-/// Texts with fewer letters than this are ignored. This is the effective minimum in scripts that do not
-/// separate words, in which [`MIN_WORDS`] characters are only a short sentence.
+/// Messages with fewer letters than this are ignored. This is the effective minimum in scripts that do not
+/// separate words, because [`MIN_WORDS`] characters of such a script are only a short sentence.
 const MIN_LETTERS: u32 = 80;
 /// Number of consecutive words that are hashed together.
 const RUN: usize = 6;
-/// Number of hashes that represent a text.
+/// Number of hashes that represent a message.
 const KEPT: usize = 5;
-/// A text counts as repeated if at least this many of its hashes have already been seen from other sources.
+/// A message counts as repeated if at least this many of its hashes have already been seen from other
+/// sources.
 const AGREEING: usize = 3;
 /// Number of sets in the table. 4,096 sets of eight 32-byte slots take 1 MiB.
 const SETS: usize = 4096;
 const WAYS: usize = 8;
 
-/// One hash of a text, and its senders.
+/// One hash of a message, and the senders of messages with that hash.
 #[derive(Clone, Copy, Default)]
 struct SenderSlot {
     hash: u64,
@@ -52,13 +54,13 @@ impl SenderSlot {
     }
 }
 
-/// The hashes of recent texts and their senders, shared by all workers.
+/// The hashes of recent messages and their senders, shared by all workers.
 pub struct Repeats {
     key: RandomState,
     /// Keys derived from `key`: one for each word of a run, and two for combining the products.
     keys: [u64; RUN + 2],
     start: Instant,
-    /// The table of hashes. Takes 1 MiB, but is empty until the first text is observed.
+    /// The table of hashes. Takes 1 MiB, but is empty until the first message is observed.
     places: Mutex<Vec<[SenderSlot; WAYS]>>,
 }
 
@@ -69,7 +71,7 @@ impl fmt::Debug for Repeats {
 }
 
 impl Repeats {
-    /// Creates an empty counter. Texts must not be observed before `now`.
+    /// Creates an empty counter. Messages must not be observed before `now`.
     pub fn new(now: Instant) -> Repeats {
         let key = RandomState::new();
         Repeats {
@@ -80,8 +82,8 @@ impl Repeats {
         }
     }
 
-    /// Records a text from `source`. Returns the number of other sources that sent the same text within a
-    /// day, up to `MAX_SENDERS`. `source` is an address or a keyed hash of it.
+    /// Records a message from `source`. Returns the number of other sources that sent the same message within
+    /// a day, up to `MAX_SENDERS`. `source` is an address or a keyed hash of it.
     pub fn observe(&self, text: &TokenizedText<'_>, source: impl Hash, now: Instant) -> u32 {
         let Some(hashes) = self.smallest_hashes(text.message()) else { return 0 };
         let sender = self.key.hash_one((0u8, source)).to_le_bytes();
@@ -100,7 +102,7 @@ impl Repeats {
         u32::try_from(others[AGREEING - 1]).unwrap_or_default()
     }
 
-    /// The smallest hashes of a text's runs of words. `None` if the text is too short.
+    /// The smallest hashes of the runs of words in a message. `None` if the message is too short.
     fn smallest_hashes(&self, text: &[Token<'_>]) -> Option<[u64; KEPT]> {
         let mut words = 0;
         let mut letters = 0;
@@ -127,7 +129,7 @@ impl Repeats {
     }
 
     /// Hashes a run of words. Combines the words with secret keys and multiplies them in pairs, which is
-    /// faster than SipHash. Speed matters because a text has about as many runs as words.
+    /// faster than SipHash. Speed matters because a message has about as many runs as words.
     fn hash_run(&self, run: [u64; RUN]) -> u64 {
         let keyed: [u64; RUN] = std::array::from_fn(|at| run[at] ^ self.keys[at]);
         let [first, second, third] = [0, 2, 4].map(|at| multiply_fold(keyed[at], keyed[at + 1]));

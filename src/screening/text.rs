@@ -8,7 +8,7 @@
 use crate::forms::parse::Entry;
 use crate::forms::text::is_invisible;
 
-/// The text of a submission, tokenized once for the lexicon and for the detection of repeated texts.
+/// The text of a submission, tokenized once for the lexicon and for the detection of repeated messages.
 pub struct TokenizedText<'a> {
     pub(super) entry: &'a Entry,
     /// The tokens of all fields that contain a person's own words, with a break after each field. The message
@@ -313,7 +313,7 @@ impl Tokenizer<'_> {
 }
 
 /// Extends the hash of a word by its next character. The hash need not resist attackers: a collision with a
-/// word of the lexicon only makes a text look more like spam.
+/// word in the lexicon has the same effect as that word itself.
 pub(super) fn extend_hash(hash: u64, c: char) -> u64 {
     (hash.rotate_left(5) ^ u64::from(u32::from(c))).wrapping_mul(0x517c_c1b7_2722_0a95)
 }

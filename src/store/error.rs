@@ -64,7 +64,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether a retry may succeed without changing the program or its options.
+    /// Whether a retry with the same program and options may succeed.
     pub(super) fn is_temporary(&self) -> bool {
         !matches!(self, StoreError::NotAnInbox(_) | StoreError::TooNew { .. } | StoreError::NotDurable { .. })
     }

@@ -23,12 +23,12 @@ pub fn with_day_prefix(mut hash: Hash, day: i64) -> Hash {
     hash
 }
 
-/// The key of all hashes in one database.
+/// The key for all hashes in one database.
 #[derive(Clone)]
 pub struct Secret(pub(super) [u8; 32]);
 
 impl Secret {
-    /// Generates a secret with the operating system's random generator.
+    /// Generates a secret with the operating system's random number generator.
     pub(super) fn generate() -> Result<Secret, StoreError> {
         let mut secret = [0; 32];
         let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));

@@ -58,8 +58,9 @@ impl ChangeListener {
         }
     }
 
-    /// Waits for a commit since the last call, or until the timeout. Returns whether there may have been one.
-    /// With PostgreSQL, this also returns true at intervals, because not every commit is announced.
+    /// Waits until there has been a commit since the last call, or until the timeout. Returns whether there
+    /// may have been a commit. With PostgreSQL, this also returns true at intervals, because not every commit
+    /// is announced.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
             ChangeListener::File(listener) => listener.wait(timeout),

@@ -31,8 +31,8 @@ const UPGRADES: [&str; 4] = [
 ];
 /// The current layout.
 const LAYOUT: i64 = 5;
-/// The oldest layout whose version of frontdesk can use a database of the current layout, during a rolling
-/// update.
+/// The oldest compatible layout: during a rolling update, a version of frontdesk that was built for this
+/// layout can still use a database with the current layout.
 const READABLE_FROM: i64 = 3;
 
 /// Options for the writer. Visitors wait for its statements.
@@ -138,8 +138,8 @@ fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     }
 }
 
-/// Fails unless commits are durable. Fixes `synchronous_commit` for this session, so that later changes to
-/// the server's configuration do not affect it.
+/// Fails unless commits are durable. Pins `synchronous_commit` for this session, so that later changes to the
+/// server's configuration do not affect it.
 fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
     for setting in ["fsync", "synchronous_commit"] {
         let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;

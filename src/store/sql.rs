@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 
-/// An update that changes nothing, which tests whether the database accepts writes.
+/// An update that changes nothing, used to test whether the database accepts writes.
 pub(super) const TOUCH: &str = "UPDATE meta SET value = value WHERE name = 'secret'";
 
 /// A connection to a database, or a transaction on it.
@@ -82,14 +82,14 @@ impl dyn Sql + '_ {
         self.row(sql, values)?.ok_or(StoreError::Damaged("a row is missing"))
     }
 
-    /// Whether a query returns any row.
+    /// Whether a query returns any rows.
     pub(super) fn exists(&self, sql: &str, values: &[Value<'_>]) -> Result<bool, StoreError> {
         Ok(!self.query(sql, values)?.is_empty())
     }
 
-    /// Reads the rows in which a column has one of the values `keys`. `select` must end with the column's
-    /// name, and `keys` must be sorted. Rows are returned in the order of the keys, and locked in that order
-    /// with the clause `lock`.
+    /// Reads the rows where a column equals one of `keys`. `select` must end with the column's name, and
+    /// `keys` must be sorted. Rows are returned in the order of the keys, and the clause `lock` locks them in
+    /// that order.
     pub(super) fn query_in(
         &self,
         select: &str,
@@ -104,9 +104,9 @@ impl dyn Sql + '_ {
         Ok(found)
     }
 
-    /// Executes a statement on the rows in which a column has one of the values `keys`, and returns the
-    /// number of affected rows. `statement` must end with the column's name. `values` are the statement's
-    /// other parameters, numbered from 1.
+    /// Executes a statement on the rows where a column equals one of `keys`, and returns the number of
+    /// affected rows. `statement` must end with the column's name. `values` are the statement's other
+    /// parameters, numbered from 1.
     pub(super) fn execute_in(
         &self,
         statement: &str,
@@ -154,8 +154,8 @@ impl dyn Sql + '_ {
     }
 }
 
-/// The numbers of rows or keys that one statement may have. There are only a few, so that prepared statements
-/// are reused.
+/// The numbers of rows or keys that a statement may be prepared for. There are only a few, so that prepared
+/// statements are reused.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
 /// Splits keys into `IN` lists, each with all parameters of its statement: `values`, then the keys. Pads each
@@ -212,7 +212,7 @@ pub(super) trait Bind {
     fn bind(&self) -> Value<'_>;
 }
 
-/// The parameters of a statement, in the order of their numbers.
+/// The parameters of a statement: `?1`, `?2` and so on.
 macro_rules! values {
     ($($value:expr),* $(,)?) => {
         &[$($crate::store::sql::Bind::bind(&$value)),*]

@@ -88,7 +88,7 @@ impl SqliteWriter {
     }
 
     /// Commits all requests or none, in one transaction, with ids from `ids`. Without any requests, commits a
-    /// trivial change to test whether writes succeed. If stored data make a change impossible, only that
+    /// trivial change to test whether writes succeed. If stored data makes a change impossible, only that
     /// change fails.
     ///
     /// A failed commit may have reached the disk, and may take effect when the database is reopened. Its
@@ -311,14 +311,14 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
 }
 
 /// Makes query plans independent of bound values. Otherwise SQLite recompiles a statement at each execution
-/// if one of its parameters is compared with a column of a partial index, which would take most of the time
-/// of a claim.
+/// if one of its parameters is compared with a column of a partial index, and claims would spend most of
+/// their time on recompilation.
 pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// The layout of the database; `None` if it is empty. Fails if another program created the database, before
-/// anything is changed.
+/// The layout of the database; `None` if the database is empty. Fails if another program created the
+/// database, so that frontdesk does not change it.
 fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
     // A single statement reads a consistent state, even while another process creates the tables.
     let state = connection.query_row(

@@ -35,7 +35,7 @@ fn name(place: &DatabaseUrl) -> String {
     }
 }
 
-/// Starts to record the statements of a database. Call this before it is opened.
+/// Starts recording the statements of a database. Call this before the database is opened.
 pub(super) fn start(place: &DatabaseUrl) {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).insert(name(place), Recorded::new());
 }

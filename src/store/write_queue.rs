@@ -15,13 +15,13 @@ use super::sql::transaction::{Change, Transaction};
 const MAX_WAITING: usize = 4096;
 /// The maximum size in bytes of the fields of all waiting submissions. One submission always fits.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
-/// How long after a failure the writer tries again if no request arrives earlier.
+/// The delay before the writer tries again after a failure, unless a request arrives earlier.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the writer checks an idle PostgreSQL server.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
-/// How long after a successful write the writer looks for unresolved commits.
+/// The delay before the writer looks for unresolved commits after a successful write.
 const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
-/// A batch with at least this many submissions is a burst, which lasts for `CROWD_DURATION`.
+/// A batch with at least this many submissions counts as a burst, which lasts for `CROWD_DURATION`.
 const CROWD: usize = 8;
 const CROWD_DURATION: Duration = Duration::from_millis(10);
 /// A write that takes longer than this makes the store unhealthy.

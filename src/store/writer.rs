@@ -149,7 +149,7 @@ impl Drop for Writer {
     }
 }
 
-/// Releases all waiting callers when the writer ends, even because of a panic.
+/// Releases all waiting callers when the writer ends, even if it panics.
 struct AbandonOnDrop<'a>(&'a WriteQueue);
 
 impl Drop for AbandonOnDrop<'_> {
@@ -162,7 +162,7 @@ struct WriterThread {
     events: Arc<Events>,
     /// Outlives the open database, so that ids keep ascending after the database is reopened.
     ids: Ids,
-    /// Commits that were reported as failed but may have happened.
+    /// Commits that were reported as failed but may have succeeded.
     unresolved: Vec<UnresolvedCommit>,
     /// Declared before the database, because the copier must close its connection first. `None` for
     /// PostgreSQL.
@@ -246,7 +246,7 @@ impl WriterThread {
                 none => none.insert(DatabaseWriter::open(&self.url)?),
             };
             let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
-            // After a lock or a full disk, the connection remains usable.
+            // If the database was locked or the disk was full, the connection remains usable.
             if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
                 self.database = None;
             }

@@ -27,12 +27,12 @@ pub struct DailyQuota {
 }
 
 impl Route {
-    /// A channel for all forms, without a daily quota.
+    /// A channel that accepts all forms and has no daily quota.
     pub fn new(name: &str) -> Route {
         Route { name: name.to_owned(), forms: Vec::new(), quota: None }
     }
 
-    /// Whether the channel accepts submissions of this form.
+    /// Whether the channel accepts submissions to this form.
     pub fn accepts(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)
     }
@@ -93,8 +93,8 @@ pub struct Obstacle {
     pub answer: String,
 }
 
-/// Identifies an attempt. The attempt's number is the token of the lease: the store ignores the outcome of an
-/// attempt that is not the delivery's latest, because its lease has expired.
+/// Identifies an attempt. The attempt's number is the token of the lease: if an attempt that is not the
+/// delivery's latest fails, the delivery is not changed, because that attempt's lease has expired.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     pub submission: Uuid,
@@ -106,7 +106,7 @@ pub struct Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Capacity {
     pub any: usize,
-    /// Maximum number of retries among them.
+    /// Maximum number of retries among these attempts.
     pub retries: usize,
 }
 
@@ -118,7 +118,7 @@ pub struct ChannelTarget {
     pub destination: String,
 }
 
-/// Asks the store for due deliveries of one channel.
+/// Asks the store for deliveries that are due on one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
     pub target: ChannelTarget,

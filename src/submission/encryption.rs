@@ -23,10 +23,10 @@ pub const MAX_PLAIN_BYTES: usize = 1 << 20;
 /// An identity file has a few lines. The limit avoids reading a large file that was named by mistake.
 const MAX_IDENTITY_FILE_BYTES: usize = 64 << 10;
 
-/// The expected form of a recipient, for errors from [`Recipient::parse`].
+/// The expected format of a recipient, for errors from [`Recipient::parse`].
 const EXPECTED: &str = "the public key that `age-keygen` prints: \"age1\" and 58 more characters";
 
-/// A public key. The holder of the matching [`AgeIdentity`] can decrypt text that is encrypted to it.
+/// A public key. Only the holder of the matching [`AgeIdentity`] can decrypt data that is encrypted to it.
 #[derive(Clone)]
 pub struct Recipient(PublicKey);
 

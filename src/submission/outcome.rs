@@ -29,7 +29,8 @@ pub struct AttemptFailure {
 }
 
 named_enum! {
-    /// The party to which a failure is attributed. docs/deliveries.md explains the names.
+    /// Classifies a failure: whether it concerns the channel or only this notification, and whether it is
+    /// permanent. docs/deliveries.md explains the names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Cause {
         /// The channel: no connection, a refused login, an exhausted daily quota. Any other notification

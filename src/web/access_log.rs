@@ -39,7 +39,7 @@ pub(super) fn record(
         return;
     }
     let path = path::decode(request.path).ok();
-    // Check that the path exists, because the redirect to HTTPS does not.
+    // Look the path up: a request that was redirected to HTTPS may name a path that does not exist.
     let path = path.filter(|path| labels.class == Class::Form || snapshot.site.get(path).is_some());
     tracing::info!(
         target: ACCESS_LOG_TARGET,

@@ -49,7 +49,7 @@ impl Drop for ConnGuard {
 }
 
 impl Balancer {
-    /// One balancer per worker, with the receiver of connections that other workers transfer to that worker.
+    /// Creates one balancer per worker, each with the receiver for connections transferred to that worker.
     pub(super) fn for_workers(count: usize) -> Vec<(Self, TransferredConns)> {
         let open: Arc<[AtomicUsize]> = (0..count).map(|_| AtomicUsize::new(0)).collect();
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| unbounded_channel()).unzip();

@@ -1,4 +1,4 @@
-//! Determines the address of a request's client, including behind trusted proxies.
+//! Determines the address of the client that sent a request, even if the client is behind trusted proxies.
 //!
 //! A client can forge everything to the left of the members that the trusted proxies append. The header is
 //! therefore parsed from the right, byte by byte: malformed text on the left cannot change how the proxies'
@@ -431,7 +431,7 @@ mod tests {
             own_line in any::<bool>(),
             header in prop_oneof![Just(XForwardedFor), Just(Forwarded)],
         ) {
-            // The proxies append well-formed members, each with the address of its peer.
+            // Each proxy appends a well-formed member with the address of its peer.
             let quoted = host.replace('\\', "\\\\").replace('"', "\\\"");
             let write = |address: &str| match header {
                 XForwardedFor => address.to_owned(),

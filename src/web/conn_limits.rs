@@ -1,5 +1,5 @@
 //! Limits the number of connections: in total, per source and per network. When the server is nearly full, it
-//! closes connections of the largest sources as soon as they are idle.
+//! closes idle connections from the sources that have the most, and busy ones as soon as they are idle.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -28,8 +28,8 @@ struct OpenConns {
     blocked: HashMap<Source, Instant>,
 }
 
-/// A sixteenth of `max_connections` is kept free. While less is free, idle connections are evicted, up to a
-/// sixteenth at a time.
+/// The reserve is a sixteenth of `max_connections`. Once only the reserve is left, idle connections are
+/// evicted, up to a sixteenth of `max_connections` at a time.
 const RESERVE: usize = 16;
 /// While only the reserve is left, networks that have this many connections cannot open further ones.
 const MAX_IN_RESERVE: usize = 4;
@@ -42,8 +42,8 @@ impl OpenConns {
         self.all + options.max_connections / RESERVE >= options.max_connections
     }
 
-    /// Evicts connections from the largest sources. A connection with a request in progress is closed after
-    /// the response.
+    /// Evicts connections, starting with the source that has the most. A connection with a request in
+    /// progress is closed after the response.
     fn make_room(&mut self, options: &WebOptions) {
         let now = Instant::now();
         if self.evicted_at.is_some_and(|at| now.duration_since(at) < EVICT_EVERY) {
@@ -147,7 +147,7 @@ impl Connections {
         self.lock().by_source.values().flatten().map(|slot| slot.cost()).sum()
     }
 
-    /// Closes these connections at once, and refuses their sources until `until`.
+    /// Closes these connections at once, and refuses new connections from their sources until `until`.
     pub(super) fn close_and_block(&self, holdings: &[Holding], until: Instant) {
         let mut open = self.lock();
         open.blocked.extend(holdings.iter().map(|holding| (holding.source, until)));
@@ -214,7 +214,7 @@ mod tests {
             let peer = Peer::at([10, 0, network, 1].into());
             connections.admit(peer, &options).ok()
         };
-        // All permits are held, as if requests were in progress, so eviction frees no place.
+        // All permits are held, as if requests were in progress, so eviction makes no room.
         let held: Vec<_> = (0..20).flat_map(|network| (0..200).filter_map(move |_| admit(network))).collect();
         assert!((1500..1600).contains(&held.len()), "{}", held.len());
         assert!(admit(0).is_none() && admit(200).is_some());

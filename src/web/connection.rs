@@ -24,7 +24,7 @@ pub(super) const LAST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 /// Minimum rate at which a client must read a response, in bytes per second.
 pub(super) const MIN_READ_RATE: u64 = 16 * 1024;
 
-/// The progress of sending responses. Lengths are totals over all responses since `began`.
+/// How much of the responses has been sent. Lengths are totals over all responses since `began`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendProgress {
     pub(super) began: Instant,
@@ -44,7 +44,7 @@ impl SendProgress {
         self.length.saturating_sub(self.written)
     }
 
-    /// The time at which a reader at [`MIN_READ_RATE`] would have read all bytes that have been written.
+    /// The time by which a client that reads at [`MIN_READ_RATE`] would have read everything written so far.
     pub(super) fn earned(&self) -> Instant {
         self.began + Duration::from_secs(self.written / MIN_READ_RATE)
     }

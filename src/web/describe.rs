@@ -1,5 +1,5 @@
-//! Describes the responses of a site at all its URLs, so that `frontdesk export` can publish them on other
-//! servers.
+//! Describes a site's response for each of its URLs, so that `frontdesk export` can publish the responses on
+//! other servers.
 //!
 //! This module passes requests to `get_page::choose` and records the responses, so it does not define any
 //! headers of its own.

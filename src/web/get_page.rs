@@ -19,11 +19,11 @@ use crate::pages::file::{EncodedBody, File};
 use crate::pages::negotiate::{self, Codings, Media};
 use crate::pages::{Page, Redirect, Role, RuleResult, Site, SiteEntry};
 
-/// The path prefix of the endpoints. The response to an unknown endpoint is a 404 with a JSON body, like the
+/// The path prefix of the endpoints. An unknown endpoint returns 404 with a JSON body, in the format of the
 /// form endpoints' own errors.
 pub(super) const API: &str = "/api/";
 
-/// The response to a request for anything but the forms.
+/// The response to a request for any path other than a form endpoint.
 pub(super) enum Choice<'a> {
     /// A representation in memory, or a 304 response for it.
     Send(Selection<'a>),
@@ -55,8 +55,8 @@ pub(super) trait RequestPreferences {
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool;
 }
 
-/// Chooses the response to a request for a decoded `path`, and its labels in the metrics. `is_read` means
-/// that the method is GET or HEAD.
+/// Chooses the response to a request for a decoded `path`, and its metrics labels. `is_read` means that the
+/// method is GET or HEAD.
 pub(super) fn choose<'a>(
     site: &'a Site,
     path: &str,
@@ -156,7 +156,8 @@ impl RequestPreferences for HeaderMap {
     }
 }
 
-/// The response to a request for anything but the forms, and its labels in the metrics. `path` is decoded.
+/// The response to a request for any path other than a form endpoint, and its metrics labels. `path` is
+/// decoded.
 pub(super) fn respond(site: &Site, path: &str, head: &Parts) -> (HttpResponse, RequestLabels) {
     let is_read = head.method == Method::GET || head.method == Method::HEAD;
     let (choice, labels) = choose(site, path, is_read, &head.headers);
@@ -180,7 +181,7 @@ impl<'a> Choice<'a> {
         Self::Send(selection)
     }
 
-    /// Builds the response. A redirect keeps the query of the request.
+    /// Builds the response. A redirect keeps the request's query, unless its target has one.
     pub(super) fn into_response(self, site: &Site, query: Option<&str>) -> HttpResponse {
         match self {
             Self::Send(selection) => selection.into_response(),
@@ -226,7 +227,7 @@ fn precondition_failed(vary: Option<&'static str>) -> HttpResponse {
     if let Some(vary) = vary { with_header(response, VARY, vary) } else { response }
 }
 
-/// A redirect with the query of the request, unless the target has its own (RFC 9110 §15.4).
+/// A redirect that keeps the request's query, unless the target has its own (RFC 9110 §15.4).
 fn redirect(Redirect { to, status }: &Redirect, query: Option<&str>) -> HttpResponse {
     let (path, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
     let location = match query.filter(|_| !path.contains('?')) {

@@ -34,8 +34,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     timer: Rc<ConnTimer>,
 ) {
-    // During shutdown, each response must announce that the connection will close. The fast path does not do
-    // that.
+    // Skip the fast path during shutdown: each response must announce that the connection will close, and
+    // only hyper's responses can.
     if conn.worker.app.snapshot.load().options.fast_path && *conn.phase.borrow() == ShutdownPhase::Serving {
         match serve_fast_path(&mut conn, unserved, &mut stream, &timer).await {
             Exit::Fallback(rest) => unserved = rest,

@@ -41,7 +41,7 @@ use super::socket::{Peer, Scheme};
 use super::state::{AppState, ShutdownPhase};
 use super::worker::{ConnContext, WorkerState};
 
-/// The flow-control window for one request body: one byte less than the longest permitted form.
+/// The flow-control window for one request body: one byte less than the maximum length of a form's body.
 const STREAM_WINDOW: u32 = 65_535;
 
 /// The maximum size of hyper's send buffer for one response, in bytes.
@@ -73,8 +73,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(Observed::new(read, stream, conn.clone())), service);
     let mut connection = std::pin::pin!(connection);
-    // A connection that is opened while the server is draining stays open until the server stops: without a
-    // response, its client would only connect again.
+    // A connection that is opened while the server is draining stays open until the server stops: if it were
+    // closed without a response, its client would only connect again.
     let begun = *phase.borrow();
     // Ignore errors here and below: the peer has disconnected, or it has violated the protocol and hyper has
     // sent GOAWAY.
@@ -131,8 +131,8 @@ async fn respond(
     Ok(Response::from_parts(head, ChunkedBody { bytes, active_request }))
 }
 
-/// The state of one connection. The stream, the requests and the deadline check, which run on one thread,
-/// share it.
+/// The state of one connection, shared by the stream, the requests and the deadline check. They all run on
+/// one thread.
 struct Http2Conn {
     /// The deadline for the first byte; `None` after it has arrived.
     first_byte: Cell<Option<Instant>>,
@@ -176,8 +176,8 @@ impl Http2Conn {
         self.slot.closing() == Some(Closing::Now)
     }
 
-    /// Starts the deadline of a request, and charges the request's memory until the returned value is
-    /// dropped.
+    /// Starts the deadline for a request, and charges the request's memory to the connection until the
+    /// returned value is dropped.
     fn begin_request(self: &Rc<Self>) -> ActiveRequest {
         let number = self.deadlines.borrow_mut().exchange_began(Instant::now());
         self.memory.borrow_mut().on_request_begin();

@@ -34,13 +34,13 @@ const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 const RESERVE: u64 = 8;
 
 /// The minimum amount of memory to keep free, in bytes, unless a quarter of the limit is less. An eighth of a
-/// low limit would be too little, because memory grows as fast as under a high one.
+/// low limit would be too little, because memory use grows just as fast as it does under a high limit.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold an eighth of the limit.
 const ALLOWANCE: u64 = 8;
 
-/// How long a source is refused after its connections were closed.
+/// How long new connections from a source are refused after its connections were closed.
 const BLOCKED_FOR: Duration = Duration::from_secs(10);
 
 /// How long memory must be above the limit before the log reports that connections are not the cause: a
@@ -76,7 +76,7 @@ fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     }
 }
 
-/// The number of bytes below the limit that are kept free.
+/// The number of bytes to keep free below the limit.
 fn reserve(limit: u64) -> u64 {
     (limit / RESERVE).max(LEAST_RESERVE.min(limit / 4))
 }

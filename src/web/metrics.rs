@@ -1,8 +1,7 @@
 //! Counters for `/metrics`. Each worker counts in its own shard; a scrape adds up the shards.
 //!
 //! Counting takes only atomic additions: no lock, no allocation, and no cache line that another worker
-//! writes to.
-//! Every label has a fixed set of values, so clients cannot create new time series.
+//! writes to. Every label has a fixed set of values, so clients cannot create new time series.
 
 mod exposition;
 pub(super) mod process;
@@ -102,7 +101,7 @@ label! {
         Evicted = "evicted",
         /// Memory was short, and the source held the most memory.
         Memory = "memory",
-        /// The process has no free file descriptor.
+        /// The process or the system is out of file descriptors.
         Descriptors = "descriptors",
         /// The client did not send its first byte in time.
         FirstByte = "first_byte",
@@ -147,8 +146,7 @@ const STATUS_INDEXES: [u8; 600] = {
     places
 };
 
-/// The upper bounds of the histogram buckets in microseconds. The response to a page request takes less than
-/// the first bound.
+/// The upper bounds of the histogram buckets in microseconds. Serving a page takes less than the first bound.
 const BOUNDS: [u64; 16] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     5_000_000, 15_000_000,
@@ -205,7 +203,7 @@ impl Metrics {
         Self { shared, own }
     }
 
-    /// Counts a reload, which succeeded if `is_done` is true.
+    /// Counts a reload. `is_done` means that it succeeded.
     pub fn record_reload(&self, is_done: bool, at: Timestamp) {
         self.shared.reloads[usize::from(!is_done)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);

@@ -9,7 +9,7 @@ use super::tls;
 use super::trusted_proxies::Network;
 use crate::store::DatabaseUrl;
 
-/// Time limits of a connection and its requests.
+/// Time limits for a connection and its requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     /// From accepting a connection to its first byte.
@@ -19,7 +19,7 @@ pub struct Timeouts {
     /// For reading the body of a form.
     pub body: Duration,
     /// Between two requests on a connection, and between two reads of a response; on average, a client must
-    /// read 16 KiB per second. Connections of trusted proxies may be idle for longer.
+    /// read 16 KiB per second. Connections from trusted proxies may be idle for longer.
     pub idle: Duration,
     /// From the end of a request's header to the beginning of the response.
     pub exchange: Duration,
@@ -41,7 +41,7 @@ pub struct WebOptions {
     pub max_memory: Option<u64>,
     /// Peers whose forwarding headers are trusted.
     pub trusted_proxies: Vec<Network>,
-    /// Whether connections of trusted proxies begin with a PROXY protocol header.
+    /// Whether connections from trusted proxies begin with a PROXY protocol header.
     pub proxy_protocol: bool,
     /// The header in which trusted proxies name the client.
     pub forwarded_header: ForwardedHeader,
@@ -49,7 +49,7 @@ pub struct WebOptions {
     /// How long the server continues to accept connections after it is asked to stop, while `/readyz` returns
     /// 503.
     pub drain: Duration,
-    /// How long open connections have to finish their exchanges after [`WebOptions::drain`].
+    /// How long requests in progress have to finish after [`WebOptions::drain`].
     pub shutdown_grace: Duration,
     /// Names of the forms whose 200 response waits until a channel has confirmed the submission.
     pub confirmed_forms: Vec<&'static str>,

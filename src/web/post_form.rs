@@ -1,4 +1,4 @@
-//! Handles the POST of a form: rate limits, parsing and storage.
+//! Handles form submissions: rate limits, parsing and storage.
 
 #![expect(clippy::disallowed_methods, reason = "submissions are timestamped here")]
 
@@ -92,7 +92,7 @@ impl FormRequest<'_> {
             tracing::warn!(%request, form = form.name, bytes = bytes.len(), "large submission refused because disk space is low");
             return Err(Refusal::LowDisk(request));
         }
-        // Charge the byte limit last: a submission that is refused for another reason must not count.
+        // Check the byte limit last: a submission refused for another reason must not count towards it.
         let charged = snapshot.byte_limiter.charge(source, bytes.len(), Instant::now());
         if let Admission::Refused { retry_after, .. } = charged {
             return Err(Refusal::OverBudget(whole_seconds(retry_after)));
@@ -131,7 +131,7 @@ impl FormRequest<'_> {
         Err(Refusal::NotConfirmed(request))
     }
 
-    /// The request's id in log entries and error responses.
+    /// The request's id, for log entries and error responses.
     fn id(&self) -> RequestId {
         let lines = field_values(&self.head.headers, X_REQUEST_ID);
         RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.trusted_proxies)
@@ -143,8 +143,8 @@ fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// How much of its own quota the source has used, per minute or per hour, whichever is more. Ignores the
-/// network's quotas, because other sources share them.
+/// How much of its own per-minute or per-hour quota the source has used, whichever share is larger. Ignores
+/// the network's quotas, because other sources share them.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
     Rate::most_used(own.map(|standing| (standing.remaining, standing.quota)))

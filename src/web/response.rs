@@ -46,7 +46,7 @@ pub(super) fn add_security_headers(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// Sets a header of a response.
+/// Sets a response header.
 pub(super) fn with_header(mut response: HttpResponse, name: HeaderName, value: &'static str) -> HttpResponse {
     response.headers_mut().insert(name, HeaderValue::from_static(value));
     response
@@ -125,13 +125,13 @@ pub(super) enum Refusal {
     NotStored(RequestId),
     /// The submission is large, and disk space is low. The log has an entry with this id.
     LowDisk(RequestId),
-    /// The submission is stored, but no channel has confirmed it in time, and a 200 for this form promises
-    /// that confirmation. The log has an entry with this id.
+    /// The submission is stored, but no channel confirmed it in time, as a 200 response for this form would
+    /// promise. The log has an entry with this id.
     NotConfirmed(RequestId),
 }
 
 impl Refusal {
-    /// The response, and its label in the metrics.
+    /// The response, and its metrics label.
     pub(super) fn into_response(self) -> (HttpResponse, SubmissionResult) {
         use SubmissionResult as Result;
         let (result, status) = match &self {

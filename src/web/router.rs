@@ -68,7 +68,7 @@ pub(super) async fn respond(
 }
 
 /// Refuses ambiguous requests, redirects to HTTPS, and otherwise lets the form or the site respond. Returns
-/// the response and its labels in the metrics.
+/// the response and its metrics labels.
 async fn route(
     app: &Arc<AppState>,
     snapshot: &Snapshot,

@@ -125,7 +125,7 @@ impl<'a> Selection<'a> {
         self.file.headers.iter().any(|(own, _)| own == name)
     }
 
-    /// The slot for the serialised head in [`EncodedBody::cached`]. All selections of a body with the same
+    /// The slot for the serialised head in [`EncodedBody::cached`]. Selections of the same body that share a
     /// slot have the same head.
     pub(super) fn cache_slot(&self) -> usize {
         const KINDS: usize = CACHE_SLOTS / 2;

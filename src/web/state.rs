@@ -1,4 +1,5 @@
-//! The state that all workers share, and the snapshot of site and configuration that a reload replaces.
+//! The state that all workers share, and the snapshot of the site and its configuration, which a reload
+//! replaces.
 
 #![expect(clippy::disallowed_methods, reason = "refused requests are counted per day")]
 
@@ -77,7 +78,7 @@ impl AppState {
         self.store.record_refusals(self.refusals.drain(), Timestamp::now()).await
     }
 
-    /// A copy of the state for one worker, which counts metrics in its own shard.
+    /// A copy of the state for one worker, with a metrics shard of its own.
     pub(super) fn for_worker(&self) -> Self {
         Self { metrics: self.metrics.for_worker(), ..self.clone() }
     }
@@ -88,7 +89,7 @@ impl AppState {
 pub struct Snapshot {
     /// Everything that the server returns to GET and HEAD requests.
     pub site: Arc<Site>,
-    /// Lets a form's handler wait for a delivery.
+    /// Lets a form's handler wait until a channel has confirmed the submission.
     pub confirmations: Confirmations,
     /// The rate limiter. A reload replaces it only if its options change.
     pub limiter: Arc<RateLimiter>,
@@ -110,6 +111,6 @@ pub enum ShutdownPhase {
     /// connection, and open HTTP/2 connections receive GOAWAY: load balancers should stop sending requests
     /// before the sockets close. Lasts for [`WebOptions::drain`].
     Draining,
-    /// The server accepts no new connections and finishes the exchanges that are in progress.
+    /// The server accepts no new connections and finishes the requests in progress.
     Stopping,
 }

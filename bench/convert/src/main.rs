@@ -1,9 +1,9 @@
-//! Compares the converter with other converters from HTML to Markdown, on the builds of site generators.
+//! Compares frontdesk's HTML-to-Markdown converter with others, on pages built by site generators.
 //!
 //! `frontdesk-bench-convert PAGES.tsv [ROUNDS]` reads a list written by `tests/generators/roundtrip.py`. Each
-//! line has a generator, an HTML file and the file with its Markdown source, separated by tabs. The printed
-//! table has the megabytes of HTML that each program converts per second of processor time (median of the
-//! rounds), and the F1 of the Markdown blocks compared with the source.
+//! line names a generator, an HTML file and the file with its Markdown source, separated by tabs. For each
+//! program, the output shows how many megabytes of HTML it converts per second of CPU time (median of the
+//! rounds), and the F1 score of its Markdown blocks against those of the source.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 const DEFAULT_ROUNDS: usize = 5;
 
-/// Parts of a page around its content. The other programs leave them out by request only.
+/// Elements that surround the content of a page. htmd and mdream omit them only on request.
 const SURROUNDING: [&str; 5] = ["nav", "header", "footer", "aside", "form"];
 
 struct Page {
@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     println!("| program | MB per second and core | block F1 |\n| --- | ---: | ---: |");
     let mut speeds = vec![Vec::new(); PROGRAMS.len()];
     for _ in 0..rounds {
-        // Each round runs all programs, so that all meet the same load of the machine.
+        // Run all programs in each round, so that other load on the machine affects them equally.
         for ((_, convert), speeds) in PROGRAMS.iter().zip(&mut speeds) {
             speeds.push(megabytes(bytes) / seconds_for(&pages, *convert));
         }
@@ -71,7 +71,7 @@ fn megabytes(bytes: usize) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// The processor time that a program takes for all pages, in seconds.
+/// The CPU time that a program takes to convert all pages, in seconds.
 fn seconds_for(pages: &[Page], convert: Convert) -> f64 {
     let start = clock_gettime(ClockId::ThreadCPUTime);
     for page in pages {
@@ -90,7 +90,7 @@ fn mean_f1(pages: &[Page], convert: Convert) -> f64 {
     sum / count
 }
 
-/// The harmonic mean of precision and recall of two bags of blocks.
+/// The F1 score of two multisets of blocks: the harmonic mean of precision and recall.
 fn f1(found: &HashMap<String, usize>, expected: &HashMap<String, usize>) -> f64 {
     let total: usize = found.values().chain(expected.values()).sum();
     let common: usize =
@@ -99,8 +99,9 @@ fn f1(found: &HashMap<String, usize>, expected: &HashMap<String, usize>) -> f64 
     if total == 0 { 1.0 } else { 2.0 * common as f64 / total as f64 }
 }
 
-/// Counts the blocks between blank lines. Code stays unchanged. Other blocks are reduced to letters and
-/// digits, because the programs escape and wrap text differently.
+/// Splits Markdown into blocks at blank lines, and counts how often each block occurs. Code keeps its
+/// characters. Other blocks are reduced to lower-case letters, digits and `#`, because the programs escape
+/// and wrap text differently.
 fn blocks(markdown: &str) -> HashMap<String, usize> {
     let mut blocks = HashMap::new();
     let mut block = String::new();

@@ -1,4 +1,4 @@
-//! Open-loop load: requests with random arrivals at a given rate, independent of earlier responses.
+//! Open-loop load: requests that arrive at random at a given mean rate, regardless of earlier responses.
 //!
 //! Response times are measured from the scheduled arrival, even if all connections are busy and the request
 //! is sent later. Otherwise a slow server would reduce its own load (coordinated omission).
@@ -18,11 +18,11 @@ use crate::random::Random;
 const SLEEPS_BELOW: f64 = 5_000.0;
 /// How long to wait for late responses after the measurement.
 const DRAIN: Duration = Duration::from_millis(500);
-/// Maximum backlog, as the requests that arrive within this many seconds. Beyond it, the measurement fails.
+/// Maximum backlog, in seconds of arrivals. If the backlog exceeds it, the measurement fails.
 const MAX_BACKLOG: f64 = 0.5;
 
-/// Sends `rate` requests per second to `server`, from one thread on the first core of `load`. Fails if the
-/// server cannot keep up.
+/// Sends `rate` requests per second to `server`, from one thread on the first of the load's cores. Fails if
+/// the server cannot keep up.
 pub fn run<S: Script>(
     load: &Load,
     rate: f64,

@@ -11,7 +11,7 @@ use crate::rounds::Spread;
 pub struct Calibration {
     /// Date of the measurement, such as 2026-11-20.
     pub measured: String,
-    /// Properties of the machine: name and value.
+    /// Names and values of the machine's properties.
     pub machine: Vec<(String, String)>,
     pub rounds: usize,
     pub seconds: f64,

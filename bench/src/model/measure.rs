@@ -25,8 +25,8 @@ use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, frontdesk
 
 /// Requests per second at which the server is nearly idle but the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
-/// Core utilisations at which predictions and measurements are compared for pages on the fast path. The load
-/// generator cannot send many more requests.
+/// Core utilisations at which predictions and measurements are compared for pages on the fast path. Much
+/// higher loads would exceed the capacity of the load generator.
 const FAST_LOADS: [f64; 2] = [0.3, 0.5];
 /// Core utilisations at which predictions and measurements are compared for pages on the general path.
 const GENERAL_LOADS: [f64; 2] = [0.5, 0.8];
@@ -71,7 +71,8 @@ pub fn run(bench: &Bench) -> Result<Calibration> {
     })
 }
 
-/// Repeats a failed measurement up to twice, because other programs can prevent a constant rate.
+/// Repeats a failed measurement up to twice, because other programs can temporarily prevent the server from
+/// sustaining the rate.
 fn with_retries<T>(bench: &Bench, mut measure: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 0..2 {
         match measure() {
@@ -147,7 +148,7 @@ struct Stack {
     number: u64,
 }
 
-/// The result of a round, per submission. Times are in microseconds.
+/// The results of a round. Costs are per submission. Times are in microseconds.
 struct Round {
     sample: Sample,
     /// CPU times of the three servers.
@@ -155,7 +156,7 @@ struct Round {
     postgres: f64,
     redis: f64,
     batch_size: f64,
-    /// Duration of a sync in PostgreSQL.
+    /// Mean duration of a sync in PostgreSQL.
     sync: f64,
     wal: f64,
     /// Submissions per second, from the start of the round until all are delivered.
@@ -180,7 +181,7 @@ impl Stack {
         [&self.replica, &self.postgres.peer, &self.redis].map(Peer::usage)
     }
 
-    /// Reads PostgreSQL's counters: stored submissions, writing transactions, bytes of WAL, syncs, and the
+    /// Reads PostgreSQL's counters: stored submissions, write transactions, bytes of WAL, syncs, and the
     /// duration of all syncs in milliseconds.
     fn counters(&self) -> Result<[f64; 5]> {
         Ok([
@@ -194,7 +195,7 @@ impl Stack {
     }
 
     /// Runs a round with this number of connections, which are always busy unless `rate` sets a rate of
-    /// random arrivals. If the channel works, then waits for all deliveries. Fails if an acknowledged
+    /// random arrivals. With [`Channel::Maildir`], also waits for all deliveries. Fails if an acknowledged
     /// submission is missing.
     fn run_round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
         self.number += 1;
@@ -248,8 +249,8 @@ fn start_redis(bench: &Bench) -> Result<Peer> {
     Peer::start(bench, "Redis", Cores::Generator, &command, address, own)
 }
 
-/// Splits the cost of a submission into a cost per batch and a cost per submission. `single` was measured in
-/// batches of one, `large` in batches of `size`.
+/// Splits the cost of storing a submission into a fixed cost per batch and a cost per submission. `single` is
+/// the cost in batches of one, `large` the cost in batches of `size`.
 fn split_cost(single: f64, large: f64, size: f64) -> (f64, f64) {
     // single = batch + each; large = batch / size + each
     let batch = ((single - large) / (1.0 - 1.0 / size)).clamp(0.0, single);
@@ -312,7 +313,8 @@ fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Resu
     Ok((spread(&large, |round| round.sample.rate()), costs))
 }
 
-/// Measures the bytes that a submission takes in the WAL and in the tables, and its costs including delivery.
+/// Measures the bytes that a submission takes in the WAL and in the tables, and the CPU time to store and
+/// deliver it.
 fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;

@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn several_servers_are_m_m_k() {
-        // Erlang's formula C for four servers at 80 %.
+        // The Erlang C formula for four servers at 80 % utilisation.
         let (servers, offered): (usize, f64) = (4, 3.2);
         let (mut term, mut sum) = (1.0, 0.0);
         for number in 0..servers {

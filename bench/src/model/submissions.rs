@@ -1,9 +1,9 @@
 //! Discrete-event simulation of submissions that several replicas store in one PostgreSQL database.
 //!
-//! A replica spends CPU time on each submission, checks its limits in Redis, and queues it for the replica's
-//! writer. When its previous batch is committed, the writer takes all waiting submissions as the next batch.
-//! A batch occupies one of PostgreSQL's cores, and is then synced together with all other batches that are
-//! waiting for the disk. All times are in the same unit, which is microseconds for the tables.
+//! A replica spends CPU time on each submission, checks the limits in Redis, and queues the submission for
+//! its writer. Once the previous batch is committed, the writer takes all waiting submissions as the next
+//! batch. A batch occupies one of PostgreSQL's cores, and is then synced together with all other batches that
+//! are waiting for the disk. All times are in the same unit, which is microseconds for the tables.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::queue::ServerPool;
 use crate::random::Random;
 
-/// CPU and waiting times of the parts of the system. They are stored in microseconds.
+/// CPU and waiting times of the system's parts, stored in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// CPU time that a replica spends on each submission.
@@ -47,8 +47,8 @@ pub struct System {
 /// Number of network round trips to PostgreSQL for each batch.
 const EXCHANGES: f64 = 2.0;
 
-/// The maximum rates of submissions that the replicas, Redis and PostgreSQL can each process. At these rates,
-/// batches are so large that their fixed costs are negligible.
+/// The maximum rates at which the replicas, Redis and PostgreSQL can each process submissions. At these
+/// rates, batches are so large that their fixed costs are negligible.
 pub fn saturation(system: &System) -> [f64; 3] {
     let costs = &system.costs;
     // A replica has one writer with one connection, which uses one of PostgreSQL's cores at a time.
@@ -102,8 +102,8 @@ struct Replica {
 #[derive(Debug, Default)]
 struct Simulation {
     system: System,
-    /// Pending events by time and order of scheduling. The time is stored as the bits of a non-negative
-    /// float, which sort in the same order as its values.
+    /// Pending events, keyed by time and scheduling order. The time is stored as the bits of a non-negative
+    /// float, because the bits sort in the same order as the float.
     events: BTreeMap<(u64, u64), Event>,
     scheduled: u64,
     replicas: Vec<Replica>,

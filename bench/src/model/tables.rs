@@ -1,4 +1,4 @@
-//! The tables of `docs/scale.md`.
+//! The tables in `docs/scale.md`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::rounds::percentile;
 
 /// Planned utilisation of cores and network cards.
 const TARGET: f64 = 0.6;
-/// Number of cores of a machine that serves pages.
+/// Number of cores in a machine that serves pages.
 const CORES: f64 = 16.0;
 /// Network bandwidth of a machine that serves pages, in Gbit/s.
 const NETWORK: f64 = 25.0;
@@ -47,7 +47,7 @@ struct ResponseCost {
     name: &'static str,
     /// CPU time in microseconds.
     cpu: f64,
-    /// Length of header and body, in bytes; `None` if the table of figures does not contain it.
+    /// Length of header and body, in bytes; `None` if the table's note does not contain it.
     bytes: Option<f64>,
 }
 
@@ -55,7 +55,7 @@ struct ResponseCost {
 #[derive(Debug)]
 struct PageCosts {
     responses: Vec<ResponseCost>,
-    /// Additional CPU time, in microseconds, of a response on an idle core.
+    /// Additional CPU time for a response if the core was idle, in microseconds.
     wake_up: f64,
 }
 
@@ -204,7 +204,7 @@ fn bytes_table(calibration: &Calibration) -> String {
 /// The setups in the table of submissions: submissions per second, name, and machines. Times are in
 /// microseconds. Only the first setup uses the measured duration of a sync.
 fn setups(costs: Costs) -> [(f64, &'static str, System); 7] {
-    // A round trip of 2 or 30 ms, and a sync of 1 ms.
+    // The standby confirms a commit after a round trip of 2 or 30 ms and a sync of 1 ms.
     let (other_zone, other_region) = (3_000.0, 31_000.0);
     let one_machine =
         System { replicas: 1, replica_cores: 2, postgres_cores: 2, round_trip: 50.0, standby: 0.0, costs };

@@ -1,5 +1,5 @@
 //! File servers: nginx, tuned for static pages; Caddy; and static-web-server, which uses the same HTTP
-//! libraries as the general path of frontdesk.
+//! libraries as frontdesk's general path.
 
 use std::net::SocketAddr;
 use std::path::Path;

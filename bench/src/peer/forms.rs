@@ -45,7 +45,7 @@ pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
     Peer::start(bench, "Node, own handler", Cores::Servers, &command, address, own)
 }
 
-/// Starts a handler on PHP-FPM with eight processes, behind nginx, which holds the connections.
+/// Starts a handler on PHP-FPM with eight processes, behind nginx, which accepts the connections.
 pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let folder = own.path().display();
@@ -78,7 +78,8 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     bail!("PHP-FPM did not start: {}", peer.stderr())
 }
 
-/// Starts Directus. Anonymous users can add items to a collection, as its documentation recommends for forms.
+/// Starts Directus, and lets anonymous users add items to a collection, as the Directus documentation
+/// recommends for forms.
 pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let node = absolute_path(&bench.tools.join(NODE))?;
@@ -137,7 +138,7 @@ fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
     Ok(serde_json::from_slice(&response.body)?)
 }
 
-/// The absolute path of an installed program, which is started in another folder.
+/// The absolute path of an installed program. Required because the program is started in another folder.
 fn absolute_path(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path)
         .with_context(|| format!("{} is missing: scripts/bench installs it", path.display()))

@@ -1,8 +1,8 @@
 //! The yardstick for submissions: the minimum that a server must do to store each request before it responds.
 //!
-//! One thread, which waits with epoll, receives the bodies. Another one appends all waiting bodies to a file
-//! with one write and one `fdatasync`, and then sends the responses. The server parses only `Content-Length`
-//! and enforces no limits.
+//! One thread waits with epoll and receives the bodies. Another appends all waiting bodies to a file with one
+//! write and one `fdatasync`, and then sends the responses. The server parses only `Content-Length` and
+//! enforces no limits.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -25,15 +25,16 @@ use crate::machine::Cores;
 pub enum Growth {
     /// The file grows with each write, so that a sync writes data and metadata.
     Appended,
-    /// The file is filled with zeros in advance, so that a sync writes only data. When writing reaches its
-    /// end, it continues at the beginning.
+    /// The file is filled with zeros in advance, so that a sync writes only data. When the file is full,
+    /// writing continues at its beginning.
     Preallocated,
 }
 
 /// Length of a preallocated file: about the length of SQLite's WAL before a checkpoint.
 const PREALLOCATED: u64 = 32 << 20;
 
-/// Starts the server as a process that sends a response like `like` and keeps its file in `own`.
+/// Starts the server as a process that stores its log in `own`. Its responses have the same body as `like`,
+/// and a header of the same length.
 pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
     let (response, address) = (own.path().join("response"), free_address()?);
     std::fs::write(&response, bytes_like(like))?;
@@ -73,7 +74,8 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     });
     let mut buffer = vec![0; 64 * 1024];
     let connect = |stream| LogConnection { stream: Arc::new(stream), partial: Vec::new() };
-    // Level-triggered, because `handle` reads only once per event and a request can be longer.
+    // Level-triggered, because `handle` reads only once per event, and a request can be longer than the
+    // buffer.
     serve_connections(address, epoll::EventFlags::empty(), connect, |connection| {
         connection.handle(&mut buffer, &queue)
     })

@@ -62,7 +62,7 @@ pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     Ok(postgres)
 }
 
-/// Finds the folder with the programs of the newest installed version.
+/// Finds the program folder of the newest installed version of PostgreSQL.
 fn find_programs() -> Result<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").context("PostgreSQL is not installed")?;
     let number = |version: &DirEntry| version.file_name().to_str().and_then(|name| name.parse::<u32>().ok());

@@ -1,5 +1,5 @@
-//! The yardstick for pages: the minimum that a server must do. One thread, which waits with epoll, responds
-//! to each empty line with the same bytes.
+//! The yardstick for pages: the minimum that a server must do. A single thread waits with epoll, and sends
+//! the same response whenever the received bytes end with an empty line.
 //!
 //! The server parses nothing, has no paths and enforces no deadlines.
 
@@ -20,7 +20,7 @@ use crate::machine::Cores;
 
 /// Name in the report.
 pub const NAME: &str = "yardstick";
-/// The epoll event data of the listening socket.
+/// The epoll event data that identifies the listening socket.
 const LISTENER: u64 = u64::MAX;
 
 /// Starts the server as a process. Its response has the same body as `like`, and a header of the same length.
@@ -97,7 +97,8 @@ pub fn serve_connections<C>(
     }
 }
 
-/// Reads the available bytes, and responds if they end a request. Returns whether the connection stays open.
+/// Reads the available bytes, and responds if they complete a request. Returns whether the connection stays
+/// open.
 fn respond(stream: &mut TcpStream, buffer: &mut [u8], response: &[u8]) -> bool {
     match stream.read(buffer) {
         Ok(0) => false,

@@ -12,7 +12,7 @@ use crate::peer::{frontdesk, yardstick};
 use crate::rounds::{find, interleave};
 
 const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
-/// Number of connections from which servers are fully busy, so that their p99 can be compared.
+/// Minimum number of connections that keep the servers fully busy, so that their p99 can be compared.
 const BUSY: usize = 64;
 const REQUEST: PageRequest = PageRequest::html(SMALL);
 
@@ -33,7 +33,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
         let title = format!("{connections} connections");
         bench.log(&title);
         let mut load = bench.load(connections);
-        // Each connection must have received its first response before the measurement begins.
+        // Extend the warm-up, so that each connection receives its first response before the measurement
+        // begins.
         load.warm_up += Duration::from_micros(60 * connections as u64);
         let servers = interleave(
             bench.rounds,

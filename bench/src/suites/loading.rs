@@ -1,4 +1,4 @@
-//! The time to load a site, by number of pages, and to reload it after a change.
+//! The time to load a site and to reload it after a change, by number of pages.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::figures::{Curve, Line, Row, Section, Table, Target, Unit};
 use crate::process;
 use crate::rounds::Spread;
 
-/// Numbers of pages. The last one is measured only in a long run.
+/// Numbers of pages. The last one is measured only with `--long`.
 const PAGES: [u64; 6] = [10, 100, 1_000, 2_000, 10_000, 100_000];
 /// The number of pages to which the targets apply.
 const TARGET_PAGES: u64 = 2_000;

@@ -1,4 +1,5 @@
-//! Memory usage of servers with the example site: after the start, and with 10,000 idle connections.
+//! Memory usage of frontdesk and nginx with the example site: after startup, and with 10,000 idle
+//! connections.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -18,7 +19,7 @@ use crate::process::Memory;
 use crate::rounds::Spread;
 
 const CONNECTIONS: usize = 10_000;
-/// Memory is read after it has been stable for this long.
+/// How long memory usage must be stable before it is recorded.
 const STABLE: Duration = Duration::from_secs(2);
 /// How many times each server is started.
 const STARTS: usize = 3;
@@ -26,7 +27,7 @@ const PAGE: &str = "/";
 const FILE: &str = "/home.html";
 const SERVERS: [&str; 2] = [frontdesk::NAME, "nginx"];
 
-/// The memory of a server after one start.
+/// The memory usage of a server, measured after one start.
 struct StartMemory {
     idle: Memory,
     connected: Memory,

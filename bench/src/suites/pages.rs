@@ -64,7 +64,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let peers = [
         ours,
         content.start_general_path(bench)?,
-        // The page size determines which of the two is faster.
+        // The page size determines whether nginx is faster with sendfile or without it.
         files.start_nginx(bench, "nginx", true)?,
         files.start_nginx(bench, NGINX_WITHOUT_SENDFILE, false)?,
         files.start_caddy(bench)?,
@@ -82,7 +82,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// A server with its request and the expected response.
+/// A server, the request to send to it, and the expected response.
 struct Entrant<'a> {
     peer: &'a Peer,
     exchange: [(Vec<u8>, Response); 1],
@@ -155,7 +155,7 @@ fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result
     Ok(faster)
 }
 
-/// Measures frontdesk on one core and on both, with the same number of connections for each core. The load
+/// Measures frontdesk on one core and on both, with the same number of connections per core. The load
 /// generator shares the cores, so the comparison uses requests per CPU time of the busiest thread, which
 /// would be the first to reach its limit.
 fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) -> Result<()> {

@@ -1,4 +1,5 @@
-//! A test of the benchmark itself: one short round each of frontdesk and the yardstick, without a comparison.
+//! A test of the benchmark itself: one short round each for frontdesk and the yardstick, without comparing
+//! them.
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::peer::{Peer, yardstick};
 /// Rounds of this length or longer are not retried.
 const LONGEST_ROUND: Duration = Duration::from_secs(20);
 
-/// Checks HTML, Markdown and 304 responses of both sizes.
+/// Checks the HTML, Markdown and 304 responses for both pages.
 pub fn run(bench: &Bench) -> Result<()> {
     let (content, ours) = Content::start(bench, None)?;
     let mut exchanges = Vec::new();

@@ -31,9 +31,9 @@ const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.4)];
 /// Number of concurrent visitors in all other measurements.
 const VISITORS: usize = 64;
-/// Duration of the sustained load, during which the intake must not grow without limit.
+/// Duration of the sustained load: long enough to show whether the intake keeps growing.
 const SUSTAINED: Duration = Duration::from_mins(1);
-/// Sizes of the inbox. The last one is measured only in a long run.
+/// Inbox sizes. The last one is measured only with `--long`.
 const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// A quota that no source exceeds, so that requests are counted but never refused.
@@ -99,7 +99,7 @@ struct Running {
     peer: Peer,
     /// The data folder of frontdesk.
     data: PathBuf,
-    /// Removed when the server is dropped.
+    /// A temporary folder, removed when the server is dropped.
     _folder: Option<TempDir>,
 }
 
@@ -111,7 +111,7 @@ struct Setup<'a> {
     like: Response,
 }
 
-/// Measures the contact form and the waitlist of frontdesk, and the contact form of other servers.
+/// Measures frontdesk's contact form and waitlist, and the contact forms of the other servers.
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     let site = Site::new(bench)?;
@@ -137,7 +137,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
 impl Setup<'_> {
     /// Measures the contact form on all servers in turn.
     fn measure_contact_form(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
-        // Directus needs half a minute to start, so it runs during all rounds.
+        // Directus needs half a minute to start, so it keeps running during all rounds.
         let directus = self.start(Server::Directus, None)?;
         let load = self.bench.load(connections);
         let (mut number, mut syncs) = (0, Vec::new());
@@ -165,7 +165,8 @@ impl Setup<'_> {
             let name = format!("submissions/s, {connections} connections: frontdesk / {name}");
             section.targets.push(Target::at_least(name, target, ratio));
         }
-        // A batch contains at most one submission from each connection.
+        // A batch contains at most one submission from each connection, which limits the CPU time for the
+        // batch.
         let sync = Spread::of(syncs);
         let batch = ours.spread(Sample::cost).median * connections as f64;
         let median = Unit::Micros.format(sync.median);
@@ -261,7 +262,8 @@ impl Setup<'_> {
     fn measure_inbox_growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
         let sizes = &GROWTH[..if self.bench.long { GROWTH.len() } else { GROWTH.len() - 1 }];
-        // By size of the inbox: rate, p99 and the yardstick's rate; and the CPU time of a submission.
+        // For each inbox size, `points` contains the rate, p99 and the yardstick's rate, and `costs` contains
+        // the CPU time per submission.
         let (mut points, mut costs) = (Vec::new(), Vec::new());
         let (mut number, mut stored) = (0, 0);
         for size in sizes {
@@ -361,8 +363,8 @@ impl Setup<'_> {
     }
 }
 
-/// Sends submissions from different visitors, on connections that are always busy or with random arrivals at
-/// `rate`. Also returns the number of acknowledged submissions.
+/// Sends submissions from different visitors: at random times, on average `rate` per second, or as fast as
+/// the server responds if `rate` is `None`. Also returns the number of acknowledged submissions.
 pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
     let response = http::send(peer.address, &fixed_request(form))?;
     ensure!(is_accepted(&response), "a submission returned status {} from {}", response.status, peer.name);
@@ -385,12 +387,13 @@ pub fn check_stored(load: &Load, peer: &Peer, acknowledged: u64, stored: u64) ->
     Ok(())
 }
 
-/// Whether a response acknowledges a submission: 204 from Directus, 200 with the same body from all others.
+/// Whether a response acknowledges a submission: status 204 from Directus, status 200 with the body
+/// `{"ok":true}` from all others.
 fn is_accepted(response: &Response) -> bool {
     response.status == 204 || (response.status == 200 && response.body == b"{\"ok\":true}")
 }
 
-/// Measures how long it takes to overwrite and sync 64 KiB: the median of 50 runs, in microseconds.
+/// Measures how long a sync takes after overwriting 64 KiB of a file: the median of 50 runs, in microseconds.
 fn measure_sync(bench: &Bench) -> Result<f64> {
     const LENGTH: usize = 64 * 1024;
     const PLACES: u64 = 64;
@@ -450,7 +453,7 @@ pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
     options
 }
 
-/// Counts the submissions with `frontdesk inbox stats`.
+/// Runs `frontdesk inbox stats` to count the stored submissions.
 fn count_stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
     let mut command = Command::new(&bench.frontdesk);
     command.args(["inbox", "stats", "--json", "--site"]).arg(site).arg("--data-dir").arg(data);

@@ -20,7 +20,7 @@ use crate::tls::{self, Identity};
 const CONNECTIONS: usize = 32;
 /// Number of concurrent requests on each of these connections.
 const STREAMS: usize = 10;
-/// Number of requests before the measurement.
+/// Number of warm-up requests before the measurement.
 const WARM_UP_REQUESTS: u64 = 3_000;
 /// Time limit for h2load, in seconds.
 const H2LOAD_TIMEOUT: &str = "120";
@@ -81,8 +81,8 @@ fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Resu
     ensure!(received.as_bytes() == body, "{} sent a wrong response for {url} over HTTP/2", peer.name);
 
     let log = peer.folder().join("h2load.log");
-    // With a duration, h2load does not always end. So give it the number of requests that fill a round, which
-    // the warm-up determines.
+    // h2load does not always end when it is given a duration. Give it a number of requests instead: as many
+    // as fill a round at the rate of the warm-up.
     let warm = finish_h2load(start_h2load(&headers, &url, WARM_UP_REQUESTS, &log)?, &body, WARM_UP_REQUESTS)?;
     let responses =
         (WARM_UP_REQUESTS as f64 / warm * bench.length.as_secs_f64()).max(WARM_UP_REQUESTS as f64) as u64;

@@ -22,12 +22,13 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// Uses the name servers in `/etc/resolv.conf`. `None` if the file is unreadable or lists none.
+    /// Creates a resolver that queries the name servers in `/etc/resolv.conf`. `None` if the file is
+    /// unreadable or lists none.
     pub(super) fn of_this_machine() -> Option<Resolver> {
         Resolver::from_resolv_conf(&fs::read_to_string("/etc/resolv.conf").ok()?)
     }
 
-    /// Queries only this name server.
+    /// Creates a resolver that queries only this name server.
     pub(super) fn at(server: SocketAddr) -> Resolver {
         Resolver { servers: vec![server], timeout: TIMEOUT }
     }
@@ -175,7 +176,7 @@ mod tests {
         patient(serve(&[], RCODE::NoError, false)).query_texts(&"x".repeat(64)).unwrap_err();
     }
 
-    /// A longer timeout, because machines that run tests are busy.
+    /// Creates a resolver with a longer timeout, because machines that run tests are busy.
     fn patient(server: SocketAddr) -> Resolver {
         Resolver { timeout: Duration::from_mins(1), ..Resolver::at(server) }
     }

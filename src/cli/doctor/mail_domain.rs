@@ -46,7 +46,7 @@ pub(super) fn check_records(
 }
 
 /// Finds the TXT record whose first part, up to `end`, is `version`. Fails if there are several such records;
-/// `described` formats their number for the start of the error message.
+/// `described` turns their count into the start of the error message.
 fn find_record<'a>(
     texts: &'a [String],
     (version, end): (&str, char),

@@ -1,5 +1,4 @@
-//! Writes an export into its folder atomically. Replaces only an empty folder or an unmodified
-//! earlier export.
+//! Writes an export into its folder atomically. Replaces only an empty folder or an unmodified export.
 //!
 //! Writes all files into a new folder beside the output, syncs them, and swaps the two folders with one
 //! rename. Then removes the files of the earlier export.

@@ -87,7 +87,8 @@ impl ExportLayout {
         }
         let missing = names.place(missing, "404.html", ["404.html", "404.md"]);
         let place = |(path, answers): (String, UrlResponses)| {
-            // A page's Markdown is stored under the name of its twin: `about.md` for `/about/`.
+            // A page's Markdown is stored under the path of the page's Markdown URL: `about.md` for
+            // `/about/`.
             let (name, twin) = (&path[1..], path::twin_path(&path));
             let content = names.place(answers, name, [&format!("{name}index.html"), &twin[1..]]);
             (path, content)
@@ -187,8 +188,8 @@ impl FileNames {
         StoredRepresentation(coded.collect())
     }
 
-    /// Assigns files to the responses at one URL. The preferred name of a single file is `single`; those of a
-    /// page's HTML and Markdown are in `of_page`.
+    /// Assigns files to the responses at one URL. A single file preferably gets the name `single`; a page's
+    /// HTML and Markdown preferably get the names in `of_page`.
     fn place(&mut self, answers: UrlResponses, single: &str, of_page: [&str; 2]) -> UrlContent {
         match answers {
             UrlResponses::Negotiated { html, markdown, neither } => UrlContent::Page {
@@ -202,7 +203,7 @@ impl FileNames {
     }
 }
 
-/// The file extension under which static servers look for an encoding. `None` for the uncompressed file.
+/// The file extension that static servers expect for an encoding. `None` for the uncompressed file.
 fn extension(encoding: Encoding) -> Option<&'static str> {
     match encoding {
         Encoding::Identity => None,

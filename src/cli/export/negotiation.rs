@@ -2,16 +2,16 @@
 //! values.
 //!
 //! nginx matches regular expressions and uses their captures, but it cannot calculate. So each weight is
-//! converted to at least four digits (`1000`, `0500`), and two weights are compared at the first digit in
-//! which they differ. A table of common field values comes first, because a lookup is faster.
+//! converted to at least four digits (`1000`, `0500`), and two weights are compared at the first digit that
+//! differs. A table of common field values comes first, because a lookup is faster.
 
 use std::fmt::Write as _;
 
 use super::map::NginxMap;
 use crate::pages::negotiate::{self, Encoding, Media};
 
-/// Field values with more bytes than this are not evaluated. Real clients send shorter ones, and evaluating a
-/// longer, crafted value can take more than a millisecond.
+/// Maximum length, in bytes, of a field value that is evaluated. Real clients send shorter values, and
+/// evaluating a longer, crafted one can take more than a millisecond.
 pub(super) const MAX_VALUE: usize = 500;
 
 /// Values of `Accept` that browsers, tools, agents and feed readers send.
@@ -74,7 +74,7 @@ fn rest_of_parameter() -> String {
     format!(r#"(?:[^",;\n]++|{QUOTED})*+"#)
 }
 
-/// Matches list members to skip, as few as possible.
+/// Matches the list members before the one to find, as few as possible.
 fn earlier_members() -> String {
     format!("(?:{},)*?", rest_of_member())
 }
@@ -231,7 +231,7 @@ pub(super) fn encoding_maps() -> Vec<NginxMap> {
         let chosen = negotiate::Codings::parse([known.as_bytes()]).choose(|_| true);
         encoding.add_text(&format!("{all}:{known}"), chosen.token().unwrap_or_default());
     }
-    // The file has no encodings.
+    // A file without encodings is sent unencoded.
     encoding.add_expression("^:", "");
     encoding.add_expression(&format!("^[^:]*:.{{{}}}", MAX_VALUE + 1), "");
     encoding.add_expression(&format!("^[^:]*:{}", &unclosed_quote()[1..]), "");

@@ -66,7 +66,7 @@ fn exact_expression(text: &str) -> String {
 
 /// The `map` blocks that map files to their names and headers.
 struct FileTable {
-    /// File numbers by status, name and headers, in order of first use.
+    /// Maps a file's status, name and headers to its number. Files are numbered in order of first use.
     numbers: HashMap<String, usize>,
     name: NginxMap,
     etag: NginxMap,
@@ -74,7 +74,7 @@ struct FileTable {
     headers: Vec<FileHeader>,
 }
 
-/// The values of one header.
+/// The values of one header, by file.
 struct FileHeader {
     name: String,
     /// The most frequent value, which is the map's default.
@@ -255,7 +255,7 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     maps
 }
 
-/// The target of a redirect with the request's query, unless the target has its own.
+/// The target of a redirect, with the request's query unless the target has its own.
 fn with_query(to: &str) -> String {
     let (path, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
     let query = if path.contains('?') { "" } else { "$frontdesk_query" };
@@ -276,7 +276,7 @@ fn body_text(reply: &RecordedResponse) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
-/// The map from the kind of response to the value of a header. By default, the header of the file is sent.
+/// The map from the kind of response to the value of a header. By default, the file's header is sent.
 fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     fn not_acceptable(place: &UrlContent) -> Option<&RecordedResponse> {
         match place {
@@ -315,8 +315,8 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     map
 }
 
-/// Returns the first response that `of` extracts from the content of a URL. All responses of that kind have
-/// the same headers.
+/// Returns the first response that `of` extracts from a URL's content. All responses of that kind have the
+/// same headers.
 fn first_response<'a>(
     layout: &'a ExportLayout,
     of: impl Fn(&'a UrlContent) -> Option<&'a RecordedResponse>,
@@ -328,8 +328,8 @@ fn first_response<'a>(
 pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
     let add_header = |name: &str, value: &str| format!("add_header {} {value} always;", capitalize(name));
     let with_value = |(name, value): &(String, String)| add_header(name, &quote_literal(value));
-    // A redirect returns an internal status, for which `error_page` sends `/.frontdesk/moved` with the
-    // redirect's own status.
+    // A redirect returns an internal status. `error_page` replaces it with the redirect's own status and the
+    // body from `/.frontdesk/moved`.
     let moved = |template: &str| -> String {
         let statuses = redirect_statuses(layout).into_iter();
         let values = |status: u16| [("status", status.to_string()), ("internal", (status + 170).to_string())];

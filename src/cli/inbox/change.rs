@@ -101,7 +101,7 @@ fn describe_retried(count: usize) -> String {
     format!("{deliveries} {are} due now and will be attempted as soon as the server is running")
 }
 
-/// Holds each submission's deliveries that have not started yet.
+/// For each submission, holds the deliveries that have not started yet.
 pub(super) fn hold(
     ids: &[String],
     because: Option<&str>,

@@ -13,7 +13,8 @@ use crate::store::disk::MinFree;
 use crate::store::{DatabaseUrl, InboxReader};
 use crate::submission::delivery::Route;
 
-/// The width of a table, in terminal columns, if the terminal does not report its width.
+/// Default width of tables, in terminal columns, if standard output is not a terminal or the terminal does
+/// not report its width.
 const DEFAULT_WIDTH: usize = 100;
 
 /// The streams and the environment of a command.
@@ -73,7 +74,7 @@ impl Console<'_> {
         Ok(result)
     }
 
-    /// Reports an error after which the command continues.
+    /// Reports an error without ending the command.
     pub(super) fn report(&mut self, error: &anyhow::Error) -> io::Result<()> {
         write_error("error:", error, self.err)
     }

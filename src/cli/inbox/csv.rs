@@ -1,4 +1,4 @@
-//! Writes submissions as CSV (RFC 4180) in UTF-8 that is safe to open in a spreadsheet.
+//! Writes submissions as CSV (RFC 4180, UTF-8) that is safe to open in a spreadsheet.
 //!
 //! A field that a spreadsheet would evaluate as a formula gets a leading `'`. JSON lines contain every field
 //! exactly as it was sent.
@@ -57,7 +57,7 @@ fn format_reasons(reasons: &[ScreeningReason]) -> String {
     reasons.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
-/// The names of the fields of all forms, in the order of the forms and without duplicates.
+/// The field names of all forms, in form order and without duplicates.
 fn all_field_names() -> Vec<&'static str> {
     let mut names = Vec::new();
     for field in

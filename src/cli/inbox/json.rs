@@ -1,4 +1,4 @@
-//! Formats submissions as JSON, one object per line, which is safe to print on a terminal.
+//! Formats submissions as JSON, one object per line. The lines are safe to print on a terminal.
 //!
 //! Members whose names begin with `_` describe the submission, as do `id`, `form`, `received_at` and
 //! `status`. The name of a form field never begins with `_`.

@@ -105,7 +105,8 @@ fn write_to_file(
         options.write(true).mode(0o600);
         let file = if force {
             let file = options.create(true).truncate(true).open(path)?;
-            // Opening an existing file does not change its mode. Devices and pipes keep theirs.
+            // Opening an existing file does not change its mode, so set it here. Devices and pipes keep
+            // theirs.
             if file.metadata()?.is_file() {
                 file.set_permissions(Permissions::from_mode(0o600))?;
             }

@@ -147,10 +147,10 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     Ok(if missing + others.len() + stayed == 0 { code } else { ExitCode::FAILURE })
 }
 
-/// The context of an error after which some submissions may already have been removed.
+/// The context for an error that may occur after some submissions have been removed.
 const INCOMPLETE: &str = "some submissions may not have been removed; run the same command again";
 
-/// The prompt to confirm the removal of this many held submissions, received from `first` to `last`.
+/// The prompt to confirm the removal of `count` held submissions, received from `first` to `last`.
 fn removal_question(count: usize, first: Timestamp, last: Timestamp) -> String {
     let held = counted(count, "held submission");
     let received = if first == last {
@@ -198,7 +198,7 @@ pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow
 const USAGE: u8 = 2;
 
 /// Refuses to remove anything without `--yes` if the operator cannot be asked to confirm. Returns the exit
-/// code of the refusal, or `None` if the command may continue.
+/// code in that case, or `None` if the command may continue.
 fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option<ExitCode>> {
     if yes || console.answers.is_some() {
         return Ok(None);

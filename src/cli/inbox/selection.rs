@@ -92,8 +92,8 @@ impl SelectionOptions {
     }
 }
 
-/// Resolves the id, or prefix of an id, after which a listing continues. A complete id is valid even if its
-/// submission has been removed.
+/// Resolves the value of `--before`, an id or a prefix of one. A complete id is valid even if its submission
+/// has been removed.
 fn resolve_before(reader: &InboxReader, id: &str) -> anyhow::Result<Uuid> {
     if let Ok(id) = Uuid::try_parse(id) {
         return Ok(id);

@@ -109,7 +109,7 @@ fn describe_reason(reason: &ScreeningReason) -> String {
 fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
     let due = delivery.due_at.map(|due| time_and_distance(due, now));
     let due = match (delivery.state, due) {
-        // The time of the next attempt depends on the next probe of the channel.
+        // The next attempt depends on the next probe of the channel, so the due time is not shown.
         (DeliveryState::Waiting, Some(_)) if delivery.obstacle.is_some() => " for the channel".to_owned(),
         (DeliveryState::Waiting, Some(due)) => format!(", next try {due}"),
         (DeliveryState::Sending, Some(due)) => format!(", until {due} at most"),

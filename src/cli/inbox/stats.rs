@@ -55,7 +55,7 @@ pub(super) fn first_day(now: Timestamp, days: u16) -> Date {
     today.saturating_sub((i32::from(days) - 1).days())
 }
 
-/// Returns the numbers of submissions by status and by form, each sorted by name.
+/// Counts submissions by status and by form. Both maps are sorted by name.
 fn totals(tallies: &[DailyCount]) -> [BTreeMap<&str, usize>; 2] {
     let mut totals = [BTreeMap::new(), BTreeMap::new()];
     for tally in tallies {

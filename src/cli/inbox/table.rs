@@ -75,8 +75,8 @@ fn table_row(submission: &Submission, width: usize) -> TableRow {
     TableRow { cells, status: Some(submission.status) }
 }
 
-/// Joins marks for repeats, holds and agents with all fields except the address. Cuts each field to `width`
-/// characters.
+/// Formats the last column: marks for repeats, holds, suspicion and agents, then all fields except the e-mail
+/// address. Cuts each field to `width` characters.
 fn details(submission: &Submission, width: usize) -> String {
     let mut details = Vec::new();
     if submission.repeats > 0 {
@@ -139,7 +139,8 @@ fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Cuts ids to the shortest length at which they all differ. Expects them in descending order.
+/// Cuts ids to the shortest length at which they all differ, but at least [`SHORT_ID`]. The rows must be in
+/// descending order of id.
 fn shorten_ids(rows: &mut [TableRow]) {
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let longest = rows.windows(2).map(|pair| shared(&pair[0].cells[0], &pair[1].cells[0]) + 1).max();

@@ -20,10 +20,10 @@ use crate::submission::encryption::AgeIdentity;
 
 /// Maximum time between two queries. A restored inbox may have new submissions without a notification.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
-/// The time between two queries while there is no inbox.
+/// Maximum time between two queries while there is no inbox, or after a query has failed.
 const POLL_MISSING: Duration = Duration::from_secs(1);
 
-/// The state between two queries.
+/// The state that the command keeps between queries.
 #[derive(Debug, Default)]
 pub(super) struct InboxWatch {
     form: Option<String>,
@@ -125,7 +125,7 @@ pub(super) fn run(
     exit_on_closed_output()?;
     writeln!(console.err, "Watching for submissions; press Ctrl-C to stop.")?;
     loop {
-        // Subscribes to the current file before the query, so that no commit between the two is missed.
+        // Subscribe to the current file before the query. A commit after the query then ends the wait below.
         listener.wait(Duration::ZERO);
         let wait = watch.print_new(as_json, identity.as_ref(), console)?;
         listener.wait(wait);

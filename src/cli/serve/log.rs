@@ -27,7 +27,7 @@ use crate::web;
 /// Maximum number of lines in the queue. Most lines are about 200 bytes long, so a full queue needs less than
 /// 2 MB.
 const MAX_QUEUED: usize = 8192;
-/// Lines are joined into writes of up to this many bytes, the default capacity of a pipe.
+/// The writer joins queued lines into one write until it has this many bytes, the default capacity of a pipe.
 const MAX_WRITE: usize = 64 * 1024;
 /// How long a flush waits for the queue to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -74,8 +74,9 @@ impl ServerLog {
             let message = describe_panic(panic.payload());
             tracing::error!(place, thread = name.unwrap_or("(unnamed)"), "{message}");
             last.flush();
-            // A panic in a worker affects only one connection. Any other thread would stop doing its work, so
-            // the process aborts, and the service manager restarts it without loss.
+            // A panic in a worker affects only one connection. A panic in any other thread would end that
+            // thread's work, so the process aborts, and the service manager restarts it. No stored submission
+            // is lost.
             if !name.is_some_and(|name| name.starts_with(web::WORKER)) {
                 std::process::abort();
             }

@@ -15,7 +15,7 @@ pub(super) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// Connects to the manager's socket in `NOTIFY_SOCKET`, if the variable is set.
+    /// Connects to the socket that `NOTIFY_SOCKET` names, if the variable is set.
     pub(super) fn from_environment() -> Self {
         let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty());
         name.map_or_else(Self::default, |name| {
@@ -47,7 +47,7 @@ impl ServiceManager {
 
     /// Reports that the server is serving requests. `systemctl status` shows `status`.
     pub(super) fn notify_ready(&self, status: &str) {
-        // Each line is an assignment, so the status must be one line.
+        // Each line is an assignment, so the status must be a single line.
         self.send(&format!("READY=1\nSTATUS={}", status.replace(['\n', '\r'], " ")));
     }
 

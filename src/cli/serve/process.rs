@@ -33,7 +33,7 @@ pub(super) fn raise_descriptor_limit(config: &mut Config) {
     }
 }
 
-/// The number of connections that fit into this many descriptors. Reserves at most half of them.
+/// Returns how many connections this many descriptors allow. Reserves at most half of the descriptors.
 fn connections_within(descriptors: u64) -> usize {
     let possible = descriptors - RESERVED_DESCRIPTORS.min(descriptors / 2);
     usize::try_from(possible).unwrap_or(usize::MAX).max(1)
@@ -46,10 +46,10 @@ pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Allocations of this many bytes and more are mapped separately, and unmapped when they are freed. Unless
-/// the program sets it, glibc raises it to as much as 32 MiB, and then keeps most of the tens of megabytes
-/// that loading a site allocates and frees. With glibc's initial value, 128 KiB, loading takes a sixth
-/// longer, because the compressors map and unmap their tables for every file.
+/// glibc maps allocations of at least this many bytes separately, and unmaps them when they are freed. Unless
+/// the program sets this threshold, glibc raises it to as much as 32 MiB, and then keeps most of the tens of
+/// megabytes that loading a site allocates and frees. With glibc's initial value, 128 KiB, loading takes a
+/// sixth longer, because the compressors map and unmap their tables for every file.
 #[cfg(target_env = "gnu")]
 const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 
@@ -80,7 +80,7 @@ pub(super) fn release_memory() {
 pub(super) fn enter_idle_class() {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: all fields are integers, and this class requires 0.
+        // SAFETY: all fields are integers, so zero bytes are valid. This class requires priority 0.
         let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
         // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0, the system
         // call affects only the calling thread. Not every C library's wrapper does the same.

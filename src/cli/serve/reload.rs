@@ -1,5 +1,5 @@
-//! Reloads the site and its configuration: replaces both at once, or keeps serving the previous ones and logs
-//! the reason.
+//! Reloads the site and its configuration. Replaces both at once; after an error, logs it and keeps serving
+//! the previous ones.
 
 #![expect(clippy::disallowed_methods, reason = "reloads are timed")]
 
@@ -119,7 +119,7 @@ impl Reloader {
         let (site, encodings) = (self.desk.snapshot.load().site.clone(), self.encodings.clone());
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
         let work = move || {
-            // Runs at normal priority, because other threads may have to wait for it.
+            // Release memory at normal priority, because other threads may have to wait until that is done.
             process::release_memory();
             process::enter_idle_class();
             site.compress(usize::MAX, Some(&encodings));
@@ -207,7 +207,7 @@ impl Reloader {
         }
         process::raise_descriptor_limit(&mut config);
         let live = Arc::new(compose_snapshot(&config, site, &self.worker, Some((&self.config, &before))));
-        // New submissions are queued for the new channels before the worker delivers to them.
+        // New submissions are queued for the new channels before the worker delivers to these channels.
         self.desk.store.channels.store(config.store.channels.clone().into());
         self.desk.intake.reconfigure(config.intake.clone());
         self.desk.disk.reconfigure(min_free(&config));
@@ -268,7 +268,7 @@ pub(super) fn compose_snapshot(
     }
 }
 
-/// Extracts the options of the delivery worker from a configuration.
+/// Extracts the delivery worker's options from a configuration.
 pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     WorkerOptions {
         place: config.store.url.clone(),
@@ -279,7 +279,7 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
 }
 
 /// Discards reload triggers until none has arrived for the quiet period and the build, if there is one, has a
-/// home page again. Gives up after the maximum wait.
+/// home page again. Returns after the maximum wait in any case.
 fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildOptions>) {
     let (quiet, max) = match build {
         Some(_) => (BUILD_QUIET_PERIOD, MAX_BUILD_TIME),

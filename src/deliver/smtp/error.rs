@@ -119,9 +119,9 @@ impl SmtpError {
     }
 }
 
-/// The cause of a 5xx reply to a message, from its enhanced status code (RFC 3463, RFC 5248), which is the
-/// first word of the text. Some servers send 5xx codes about their own state, although they would accept the
-/// same message later, for example 5.4.5 when a daily quota is exhausted (Gmail).
+/// Derives the cause of a 5xx reply to a message from the enhanced status code (RFC 3463, RFC 5248), which is
+/// the first word of the reply's text. Some servers also use 5xx codes for temporary problems, for example
+/// 5.4.5 when a daily quota is exhausted (Gmail).
 fn cause_of_refusal(text: &str) -> Cause {
     let code = text.split_whitespace().next().unwrap_or_default();
     let numbers: Vec<Option<u16>> = code.split('.').map(|number| number.parse().ok()).collect();

@@ -37,7 +37,7 @@ pub struct TrustedRoots {
     pub parameters: smtp::client::TlsParameters,
 }
 
-/// A connection on which messages are sent one after another.
+/// A connection that sends messages one after another.
 pub struct SmtpSession {
     connection: AsyncSmtpConnection,
     pub(super) sent: u32,
@@ -88,8 +88,8 @@ impl SmtpSession {
         Ok(SmtpSession { connection, sent: 0, idle_since: Instant::now() })
     }
 
-    /// Sends one message, and returns the reply with which the server accepted it. All recipients are in one
-    /// transaction, which fails if the server refuses one of them.
+    /// Sends one message to all recipients in one transaction, and returns the server's reply. If the server
+    /// refuses any recipient, the transaction fails.
     pub async fn transmit(
         &mut self,
         addresses: &MailAddresses,
@@ -106,7 +106,8 @@ impl SmtpSession {
             self.send_command(SmtpPhase::Rcpt, 200..=299, &recipient, limit).await?;
         }
         self.send_command(SmtpPhase::Data, 354..=354, "DATA\r\n", limit).await?;
-        // The library escapes leading dots, and adds a line end before the final dot.
+        // The library escapes leading dots, and adds a line end before the final dot, so remove the message's
+        // own last line end.
         let message = message.strip_suffix(b"\r\n").unwrap_or(message);
         let answer = self.connection.message(message);
         let answer = smtp_reply_within(deadlines.message, SmtpPhase::Message, answer).await?;

@@ -1,4 +1,4 @@
-//! Maps a webhook's HTTP response to an outcome, by its status and `Retry-After`.
+//! Derives the outcome of an attempt from the status and `Retry-After` of the webhook's HTTP response.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ fn status_text(status: StatusCode) -> String {
     }
 }
 
-/// The beginning of a receiver's text, on one line and without control characters.
+/// The beginning of text from the receiver, on one line and without control characters.
 fn excerpt_of(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_EXCERPT_CHARS).collect();
     visible(&words.join(" ")).chars().take(MAX_EXCERPT_CHARS).collect()

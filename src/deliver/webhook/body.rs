@@ -193,7 +193,7 @@ fn describe_json_error(error: &serde_json::Error) -> String {
     )
 }
 
-/// An output buffer for at most [`MAX_BODY_BYTES`].
+/// An output buffer that holds at most [`MAX_BODY_BYTES`].
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {

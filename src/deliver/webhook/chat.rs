@@ -1,7 +1,8 @@
 //! Template filters for chat services. They shorten text, and disable mentions, disguised links and
 //! formatting in text that a visitor wrote.
 //!
-//! Lengths are in UTF-16 code units: no chat service counts more units than this for the same text.
+//! Lengths are in UTF-16 code units. No chat service counts more units for the same text, so shortened text
+//! stays within the service's limit.
 
 use std::borrow::Cow;
 
@@ -65,7 +66,7 @@ pub fn fence(text: &str) -> String {
 /// in an ellipsis. The second argument of `escape` is true if only spaces precede the character on its line.
 fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Cow<'static, str>) -> String {
     let (mut escaped, mut units, mut is_first) = (String::new(), 0, true);
-    // The length in bytes at which to cut the text, so that the ellipsis fits.
+    // Where to cut the text, in bytes, so that the ellipsis fits.
     let mut cut = 0;
     for c in text.chars() {
         let piece = escape(c, is_first);

@@ -1,9 +1,9 @@
--- Charges a request either to all quotas or to none. Uses the algorithm of `src/limits/gcra.rs`, with the
--- clock of Redis.
+-- Counts a request either against all quotas or against none. Uses the algorithm in `src/limits/gcra.rs`, and
+-- the clock of the Redis server.
 --
 -- KEYS: the source and its network.
--- ARGV: "1" to charge, or "0" to only report; then each key's quotas per minute and per hour.
--- Returns whether the request is allowed, and four debts in ticks: two of the source and two of the network.
+-- ARGV: "1" to count the request, or "0" to only report; then each key's quotas per minute and per hour.
+-- Returns whether the request is allowed, and four debts in ticks: the source's two, then the network's two.
 local TICKS = 16777216
 local floor, ceil, max = math.floor, math.ceil, math.max
 local unpack, pack, call = struct.unpack, struct.pack, redis.call

@@ -59,14 +59,14 @@ impl Fallback {
     pub const NAMES: [&str; 3] = ["disconnected", "slow", "failed"];
 }
 
-/// Metrics of the connection to Redis since the client was created.
+/// Metrics for the connection to Redis since the client was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedisMetrics {
     pub is_connected: bool,
     /// The number of local decisions by reason, in the order of [`Fallback::NAMES`].
     pub fallbacks: [u64; Fallback::NAMES.len()],
-    /// The number of calls by duration. Each call is counted in the first bucket whose bound in [`BOUNDS`] it
-    /// does not exceed; the last bucket counts longer calls.
+    /// The number of calls in each bucket. A call belongs to the first bucket whose upper bound in [`BOUNDS`]
+    /// is not less than the call's duration; the last bucket counts longer calls.
     pub durations: [u64; BOUNDS.len() + 1],
     /// The total duration of all calls in nanoseconds.
     pub took: u64,

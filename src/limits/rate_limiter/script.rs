@@ -15,7 +15,7 @@ pub(super) const PREFIX: &str = "frontdesk:";
 /// quotas.
 const CONTEXT: &str = "frontdesk 2026-11-21 sources and networks whose requests are counted in Redis";
 
-/// Whether the script charges the request.
+/// Whether the script counts the request against the quotas or only reports their status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Charge,

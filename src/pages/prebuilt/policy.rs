@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use frontdesk_convert::Embedded;
 use http::HeaderValue;
 
-/// Maximum number of hashes for one kind of code. A page with more would need a header that proxies reject,
+/// Maximum number of hashes for one kind of code. A page with more would need a header too large for proxies,
 /// so its policy permits all inline code of that kind.
 const MAX_HASHES: usize = 96;
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::pages::html::attributes;
 use crate::pages::path;
 
-/// Whether a file is HTML, by its name.
+/// Whether a file name has an HTML extension.
 pub(super) fn is_html(name: &str) -> bool {
     name.ends_with(".html") || name.ends_with(".htm")
 }
@@ -70,7 +70,7 @@ const BUNDLED: [&str; 12] =
     ["js", "mjs", "css", "map", "wasm", "woff", "woff2", "svg", "png", "jpg", "webp", "avif"];
 
 /// Whether a file's name contains a hash of its content, so that caches may keep the file forever. Returns
-/// `false` if in doubt, as for dates and words.
+/// `false` if in doubt, because dates and words can look like hashes.
 pub(super) fn is_fingerprinted(name: &str) -> bool {
     let is_below =
         |folders: &[&str]| folders.iter().any(|folder| format!("/{name}").contains(&format!("/{folder}")));

@@ -35,8 +35,8 @@ pub(crate) struct PostgresWriter {
     backend: String,
 }
 
-/// Identifies this connection's server process by its process id and start time, which no later process
-/// shares.
+/// Identifies this connection's server process by its process id and start time, a combination that no later
+/// process shares.
 pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 /// Finds the server process that [`BACKEND`] has identified. The server removes a process from the list after
 /// its last transaction has ended, so a process that is no longer listed cannot commit anything. Needs no
@@ -143,8 +143,8 @@ impl PostgresWriter {
     }
 
     /// Commits changes in one transaction, or a trivial change if there are none. The same transaction
-    /// removes the submissions of the commits in `unresolved`. Returns the commits in `unresolved` that may
-    /// still take effect. Fails if this commit may not be durable.
+    /// removes the submissions of unresolved commits. Returns the commits in `unresolved` that may still take
+    /// effect. Fails if this commit may not be durable.
     fn commit_changes(
         &self,
         changes: &mut [Box<dyn Change>],

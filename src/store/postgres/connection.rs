@@ -323,7 +323,7 @@ impl Sql for PgConnection {
     }
 
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
-        // Do not prepare these statements: some poolers cannot, and it would gain nothing.
+        // Do not prepare these statements: some poolers do not support that, and it would gain nothing.
         if values.is_empty() {
             let statement = sql.split_ascii_whitespace().next().unwrap_or_default();
             if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"]

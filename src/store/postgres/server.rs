@@ -129,7 +129,7 @@ impl Server {
     }
 }
 
-/// Whether the host is the folder of a Unix socket, or a name or address of this machine.
+/// Whether the host is the folder of a Unix socket, `localhost`, or a loopback address.
 fn is_this_machine(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => {

@@ -11,12 +11,12 @@ use super::{Sql, values};
 use crate::forms::source::RefusedRequests;
 use crate::store::error::StoreError;
 
-/// The maximum number of rows per day, one for each source and form. Beyond that, requests from new sources
-/// are counted by form only.
+/// The maximum number of rows per day. There is one row for each source and form; once the maximum is
+/// reached, requests from new sources are counted by form only.
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {
-    /// Adds to the counts of refused requests on the day of `now` in UTC.
+    /// Adds to the counts of refused requests for the UTC day of `now`.
     pub(crate) fn record_refusals(
         &self,
         refused: &[RefusedRequests],
@@ -47,8 +47,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Removes the counts of refused requests before the day of `before`, up to `most` rows, and returns the
-    /// number of removed rows.
+    /// Removes up to `most` counts of refused requests for days before that of `before`, and returns the
+    /// number of removed counts.
     pub fn forget_refusals(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.sql.execute(
             "DELETE FROM pressure WHERE (day, source, form) IN
@@ -58,7 +58,7 @@ impl Transaction<'_> {
     }
 }
 
-/// The days for which refused requests are recorded.
+/// The days that have recorded refusals.
 pub(super) fn days_with_refusals(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> {
     sql.query("SELECT DISTINCT day FROM pressure", &[])?.iter().map(|row| row.get(0)).collect()
 }
@@ -91,7 +91,7 @@ pub struct Abuse {
     pub source_count: usize,
     /// The sources with the most requests, in descending order.
     pub sources: Vec<RefusedSource>,
-    /// The signals for which submissions were held, the most frequent first.
+    /// The signals that caused screening to hold submissions, most frequent first.
     pub signals: Vec<SignalCount>,
     pub agent_count: usize,
     /// The agents with the most submissions, in descending order.
@@ -126,7 +126,7 @@ pub struct AgentCount {
 
 impl InboxReader {
     /// Reports abuse since `from`: up to `most` sources and agents, and all signals. Refused requests are
-    /// counted by day in UTC, including the whole day of `from`. Reads only the submissions of that period.
+    /// counted by UTC day, so the whole day of `from` is included. Reads only the submissions of that period.
     pub fn abuse(&self, from: Timestamp, most: usize) -> Result<Abuse, StoreError> {
         self.sql.snapshot(|| {
             let (first, since) = (first_id_at(from.as_millisecond()), from.as_millisecond());

@@ -1,7 +1,8 @@
 //! Copies an inbox to another database, and verifies the copy.
 //!
-//! Both databases are locked until the copy ends. The copy reads one snapshot of the source and writes one
-//! transaction. Before the commit, it reads all rows back and compares their checksums.
+//! Both databases are locked until the copy ends. Rows are read from one snapshot of the source and written
+//! in one transaction. Before that transaction is committed, all rows are read back and their checksums are
+//! compared.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -165,7 +166,7 @@ impl Table {
         format!("{}, {}", self.key, self.rest)
     }
 
-    /// Reads all rows in the order of their keys, in pages.
+    /// Reads all rows in key order, and calls `take` for each page.
     pub(crate) fn for_each_page(
         &self,
         sql: &dyn Sql,

@@ -62,9 +62,9 @@ impl Transaction<'_> {
         Ok(count)
     }
 
-    /// Makes deliveries due if they are scheduled for later than the retry schedule allows, because they were
-    /// scheduled before the clock was set back to `now`. `clamp_far_due_times` alone is not enough: after the
-    /// clock is set back by a day, it would leave deliveries delayed by a day.
+    /// If deliveries are scheduled for later than the retry schedule allows, makes them due now. This happens
+    /// if the clock was set back after they were scheduled. `clamp_far_due_times` alone is not enough: after
+    /// the clock is set back by a day, it would leave deliveries delayed by a day.
     pub fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let mut far = Vec::new();
@@ -100,9 +100,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Begins attempts at due deliveries, up to the capacity of each channel. `channels` are the configured
-    /// channels; those with a daily quota make first attempts for frequent networks only as fast as
-    /// `FrequentPace` allows.
+    /// Claims deliveries that are due, up to the capacity of each channel. `channels` are the configured
+    /// channels; on those with a daily quota, `FrequentPace` limits first attempts for high-volume networks.
     pub fn claim(
         &self,
         wants: &[ClaimRequest],
@@ -125,7 +124,7 @@ impl Transaction<'_> {
         Ok(all)
     }
 
-    /// Records the outcome of an attempt. Returns whether all of the submission's deliveries have arrived.
+    /// Records the outcome of an attempt. Returns whether all channels have now delivered the submission.
     pub fn record(
         &self,
         lease: &Lease,
@@ -163,12 +162,12 @@ impl Transaction<'_> {
 
     /// After a channel's outage, makes up to 200 deliveries due: those that are waiting because of the outage
     /// and are scheduled for `from` or later. Forgives each delivery's latest failure, unless it is the only
-    /// one: otherwise, a mail server that accepts few messages would use up all attempts within an hour.
-    /// Failures that the content may have caused are forgiven only until the submission reaches
-    /// `FORGIVENESS_AGE`, so a delivery that the receiver never accepts is eventually parked.
+    /// one: otherwise, deliveries to a mail server that accepts few messages would use up all their attempts
+    /// within an hour. Failures that the content may have caused are forgiven only until the submission
+    /// reaches `FORGIVENESS_AGE`, so a delivery that the receiver never accepts is eventually parked.
     ///
-    /// Returns the number of these deliveries, and the due time from which the next call continues; `None` if
-    /// there are no more.
+    /// Returns the number of deliveries that were made due, and the `from` to pass to the next call; `None`
+    /// if there are no more.
     pub fn bring_forward(
         &self,
         channel: &str,
@@ -191,10 +190,9 @@ impl Transaction<'_> {
         Ok((count, from))
     }
 
-    /// Call this after a receiver that defers messages has accepted one. Makes up to `NEXT_DEFERRED` of the
-    /// deliveries that it deferred earlier due, lowest ranks first. They need not wait for their scheduled
-    /// times, because the receiver accepts messages at its own rate. Retries for frequent networks keep their
-    /// due times.
+    /// Makes up to `NEXT_DEFERRED` of a channel's deferred deliveries due, lowest ranks first. Call this
+    /// after the receiver has accepted a message: it accepts messages at its own rate, so these deliveries
+    /// need not wait for their scheduled times. Retries for high-volume networks keep their due times.
     pub fn bring_deferred_forward(&self, channel: &str, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let deferred = format!(
@@ -273,9 +271,9 @@ impl Transaction<'_> {
 /// The number of deferred deliveries that become due when a receiver accepts a message.
 const NEXT_DEFERRED: usize = 2;
 
-/// Makes the waiting retries in `rows` due at `now`, and forgives the latest failure of each as described at
-/// [`Transaction::bring_forward`]. The first column of `rows` is the submission. Returns the number of
-/// retries.
+/// Makes the waiting retries in `rows` due at `now`, and forgives the latest failure of each as
+/// [`Transaction::bring_forward`] describes. The first column of `rows` is the submission's id. Returns the
+/// number of retries.
 fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result<usize, StoreError> {
     let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();
@@ -291,10 +289,10 @@ fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result
 /// The lowest rank of a suspicious submission.
 pub const SUSPICIOUS_RANK: i64 = 64;
 /// The lowest rank of a submission whose network has used up its daily allowance. Networks within their
-/// allowance have lower ranks: at most 72 of a network's submissions count, which gives rank 7.
+/// allowance have lower ranks: at most 72 of a network's submissions count, so the rank is at most 7.
 pub const FREQUENT_RANK: i64 = 8;
 
-/// Begins attempts at due deliveries of one channel.
+/// Claims deliveries that are due on one channel.
 fn claim_for_channel(
     transaction: &Transaction<'_>,
     want: &ClaimRequest,
@@ -326,8 +324,8 @@ fn claim_for_channel(
     let retries = if most_retries > 0 { due_retries(tx, want, now, most)? } else { Vec::new() };
     let mut first = first.into_iter().filter(is_free).peekable();
     let mut retries = retries.into_iter().filter(is_free).take(most_retries).peekable();
-    // First attempts precede retries, unless a retry has a better class. Sometimes one place is reserved for
-    // a retry, so that first attempts cannot block retries.
+    // First attempts precede retries, unless a retry has a lower class. Sometimes one slot is reserved for a
+    // retry, so that first attempts cannot block retries.
     let mut is_reserved = count_turns(want, AGAIN_EVERY) > 0;
     for _ in 0..places {
         let again = match (first.peek(), retries.peek()) {
@@ -351,7 +349,7 @@ fn claim_for_channel(
     if let Some(pace) = pace {
         pace.save_if_changed(transaction)?;
         if pace.may_begin() == 0 && next.first.is_some_and(|at| at <= now) {
-            // Do not claim for frequent networks before their pace allows it.
+            // Deliveries for high-volume networks cannot be claimed before their pace allows it.
             next.first = next_not_frequent(tx, channel)?.into_iter().chain([pace.next_allowed_at()]).min();
             is_paced = true;
         }
@@ -361,11 +359,11 @@ fn claim_for_channel(
     Ok(Claims { claimed, is_off: false, is_paused, is_paced, next })
 }
 
-/// Makes deliveries due if they are scheduled for later than any schedule allows, because they were scheduled
-/// before the clock was set back. Changes up to 200 retries and 200 other deliveries per call.
+/// If deliveries are scheduled for later than any schedule allows, makes them due now. This happens if the
+/// clock was set back after they were scheduled. Changes up to 200 retries and 200 other deliveries per call.
 fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     for again in [false, true] {
-        // A delivery without failures is due, at the latest, after the backoff of an interruption or at the
+        // A delivery without failures is due, at the latest, after the backoff for an interruption or at the
         // end of a lease.
         let furthest = if again { schedule::LONGEST_DELAY } else { LONGEST_WITHOUT_FAILURE };
         let far = now.as_millisecond().saturating_add(to_millis(furthest));
@@ -411,13 +409,13 @@ impl DueDelivery {
         })
     }
 
-    /// Whether the sender's network had used up its daily allowance.
+    /// Whether the sender's network had used up its daily allowance, which makes it a high-volume network.
     fn is_frequent(&self) -> bool {
         self.rank % SUSPICIOUS_RANK >= FREQUENT_RANK
     }
 
-    /// The delivery's class, which determines the order of claims: quiet networks before frequent ones, and
-    /// within each group, suspicious submissions last.
+    /// The delivery's class. Lower classes are claimed first: low-volume networks before high-volume
+    /// networks, and within each group, suspicious submissions last.
     fn class(&self) -> usize {
         2 * usize::from(self.is_frequent()) + usize::from(self.rank >= SUSPICIOUS_RANK)
     }
@@ -428,10 +426,10 @@ impl DueDelivery {
     }
 }
 
-/// Due first attempts, in the order of [`DueDelivery::class`]. Within a class, forms take turns, and within a
-/// form, the lowest ranks come first, so that neither one form nor one network blocks the others.
+/// Due first attempts, sorted by [`DueDelivery::class`]. Within a class, forms take turns, and within a form,
+/// the lowest ranks come first, so that no single form or network blocks the others.
 ///
-/// Returns at most `may_begin` deliveries for frequent networks.
+/// Returns at most `may_begin` deliveries for high-volume networks.
 fn due_first_attempts(
     tx: &dyn Sql,
     want: &ClaimRequest,
@@ -463,8 +461,9 @@ fn due_first_attempts(
         let mut of_form = Vec::new();
         for ranks in &ranks {
             let mut oldest = read(&due, form, ranks, most)?;
-            // In a backlog, one in two attempts is for the newest delivery of the lowest rank, so that a
-            // visitor who sends while a receiver is slow does not have to wait for the whole backlog.
+            // In a backlog, about one attempt in two is for the newest delivery with the lowest rank, so that
+            // a visitor who sends a message while a receiver is slow does not have to wait for the whole
+            // backlog.
             if oldest.len() == most && count_turns(want, NEWEST_EVERY) > 0 {
                 let rank = oldest[0].rank;
                 for found in read(&newest, form, &(rank..rank + 1), 1)? {
@@ -512,7 +511,7 @@ fn delivery_by_turn(tx: &dyn Sql) -> String {
     tx.dialect().table_with_index("delivery", "delivery_turn")
 }
 
-/// The forms that have waiting first attempts.
+/// The forms with first attempts that are waiting on a channel.
 fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError> {
     let next_form = format!(
         "SELECT form FROM {} WHERE channel = ?1 AND form > ?2 AND due_at IS NOT NULL AND failures = 0
@@ -527,7 +526,7 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
     Ok(forms)
 }
 
-/// When the next first attempt for a network that is not frequent is due; `None` if there is none.
+/// When the next first attempt for a low-volume network is due; `None` if there is none.
 fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
     let due = format!(
         "SELECT due_at FROM {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
@@ -544,10 +543,10 @@ fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, S
     next.map(rows::to_timestamp).transpose()
 }
 
-/// The ranks of submissions from networks that are not frequent.
+/// The ranks of submissions from low-volume networks, which are within their daily allowance.
 const QUIET_RANKS: [Range<i64>; 2] = [0..FREQUENT_RANK, SUSPICIOUS_RANK..SUSPICIOUS_RANK + FREQUENT_RANK];
 
-/// Limits how fast first attempts for frequent networks use up an account's daily quota: 100 recipients at
+/// Limits how fast first attempts for high-volume networks use up an account's daily quota: 100 recipients at
 /// once and 6 per hour, so at most 244 per day. Other submissions are not limited here, because each network
 /// sends at most two of them per day.
 ///
@@ -568,9 +567,9 @@ struct FrequentPace {
     is_changed: bool,
 }
 
-/// The number of recipients to which messages may be sent at once.
+/// The maximum burst, in recipients.
 const FREQUENT_BURST: u32 = 100;
-/// How long each recipient of a message counts.
+/// How long each recipient counts towards the burst.
 const FREQUENT_STEP: Duration = Duration::from_mins(10);
 
 impl FrequentPace {
@@ -624,7 +623,7 @@ impl FrequentPace {
 /// One in this many attempts, on average, is for the delivery that has been due the longest, regardless of
 /// its rank, so that no delivery waits forever.
 const OLDEST_EVERY: usize = 8;
-/// One in this many attempts, on average, is for the newest delivery of the lowest rank.
+/// One in this many attempts, on average, is for the newest delivery with the lowest rank.
 const NEWEST_EVERY: usize = 2;
 /// One in this many attempts, on average, is a retry, if one is due.
 const AGAIN_EVERY: usize = 4;
@@ -639,7 +638,7 @@ fn count_turns(want: &ClaimRequest, every: usize) -> usize {
         .count()
 }
 
-/// A pseudorandom number below `below` for an attempt. Numbers with different `salt` are independent.
+/// A pseudorandom number below `below` for an attempt. Different values of `salt` give independent numbers.
 fn pseudorandom_below(attempt: usize, salt: u64, below: usize) -> usize {
     let mixed = schedule::splitmix64(schedule::splitmix64(attempt as u64) ^ salt);
     usize::try_from(mixed % below as u64).unwrap_or_default()
@@ -649,7 +648,7 @@ fn pseudorandom_below(attempt: usize, salt: u64, below: usize) -> usize {
 /// `AGAIN_EVERY`.
 const FORM_TURN: u64 = 1;
 
-/// Due retries, in the order of [`DueDelivery::class`], rank and due time.
+/// Due retries, sorted by [`DueDelivery::class`], rank and due time.
 fn due_retries(
     tx: &dyn Sql,
     want: &ClaimRequest,
@@ -674,8 +673,8 @@ fn due_retries(
             break;
         }
         let mut of_class = Vec::new();
-        // Retries for frequent networks could block each other, so begin with those that have been due the
-        // longest. There are too few retries for quiet networks to need this.
+        // Retries for high-volume networks could block each other, so sometimes begin with those that have
+        // been due the longest. Low-volume networks have too few retries to need this.
         if ranks.start == FREQUENT_RANK {
             of_class = longest_due(tx, channel, true, now, count_turns(want, OLDEST_EVERY), "ASC")?;
         }
@@ -691,7 +690,7 @@ fn due_retries(
     Ok(found)
 }
 
-/// Up to `most` due deliveries in the order of their due times, ascending (`ASC`) or descending (`DESC`).
+/// Up to `most` due deliveries, sorted by due time: ascending (`ASC`) or descending (`DESC`).
 fn longest_due(
     tx: &dyn Sql,
     channel: &str,
@@ -776,15 +775,15 @@ fn requeue(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<T
     Ok(again.filter(|_| waits))
 }
 
-/// The assignments that set a delivery's due time to `?4`, or park it if `?4` is null. `?1` is its
-/// submission. The delivery is held instead if its submission was held in the meantime.
+/// SQL assignments that make a delivery due at `?4`, or park it if `?4` is null. `?1` is the submission's id.
+/// If the submission was held in the meantime, the delivery is held instead.
 const REQUEUED: &str = "
     due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
     state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
                  WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END";
 
-/// Records the outcome of an attempt and the next step of its delivery. Returns whether all of the
-/// submission's deliveries have arrived.
+/// Records the outcome of an attempt and the next step of its delivery. Returns whether all channels have now
+/// delivered the submission.
 ///
 /// An outcome that is reported after the lease was lost is recorded, but changes the delivery only if the
 /// attempt succeeded.
@@ -851,12 +850,12 @@ fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError
     Ok(())
 }
 
-/// The end of an outage forgives a failure that the content may have caused only if the submission is younger
-/// than this. An outage may affect only part of the receiver, but content that always fails must eventually
-/// be parked.
+/// When an outage ends, a failure that the content may have caused is forgiven only if the submission is
+/// younger than this. An outage may affect only part of the receiver, but content that always fails must
+/// eventually be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
-/// Whether a channel is switched off. A new target switches it on again.
+/// Whether a channel is switched off. Switches it on again if its target has changed.
 fn is_switched_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool, StoreError> {
     let off = "SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL";
     let off = tx.sql.row(off, values![target.name])?;
@@ -873,10 +872,10 @@ fn is_switched_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool,
     }
 }
 
-/// A condition on `submission s`: true if no channel still has to deliver the submission. Appends the values
-/// of its parameters to `values`. `channels` are the configured channels. After a release, a held submission
-/// would be delivered by the channels for which it has deliveries, and by those that accept its form: see
-/// [`edit::release`](super::edit::release).
+/// A condition on `submission s`: true if no channel still has to deliver the submission. Appends the
+/// condition's parameters to `values`. `channels` are the configured channels. A held submission must stay
+/// readable for every configured channel that would deliver it after a release: channels that it has
+/// deliveries for, and channels that accept its form (see [`edit::release`](super::edit::release)).
 pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>) -> String {
     let mut bind = |text: &str| {
         values.push(Cell::Text(text.to_owned()));
@@ -929,8 +928,8 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         .map(drop)
 }
 
-/// The threshold at the end of a string that [`ScreeningVerdict::because`] has written; it is not stored
-/// anywhere else. `None` if the string does not end with a threshold.
+/// Parses the threshold at the end of a string from [`ScreeningVerdict::because`]. The threshold is not
+/// stored anywhere else. `None` if the string does not end with a threshold.
 fn parse_threshold(because: &str) -> Option<u32> {
     because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
 }

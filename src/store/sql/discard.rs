@@ -13,8 +13,8 @@ use super::{Cell, Dialect, ROWS_AT_A_TIME, Sql, bind_all, edit, values};
 use crate::store::error::StoreError;
 use crate::submission::verdict::Signal;
 
-/// Selects held submissions. Excludes those that only a flood holds unless `signal` is [`Signal::FormRate`],
-/// because they are released when the flood ends.
+/// Selects held submissions. Submissions that only a flood holds are excluded, because they are released when
+/// the flood ends, unless `signal` is [`Signal::FormRate`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldFilter {
     /// Only submissions for which screening reported this signal.
@@ -24,7 +24,7 @@ pub struct HeldFilter {
     pub source: Option<SourcePrefix>,
 }
 
-/// A prefix of a source's hash, as listings show it.
+/// A prefix of a source's hash, as shown in listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourcePrefix {
     first: Uuid,
@@ -81,7 +81,7 @@ impl InboxReader {
     }
 }
 
-/// The table of submissions, with the partial index of held ones.
+/// The table of submissions, with a hint to use the partial index on held submissions.
 fn held_table(dialect: Dialect) -> String {
     dialect.table_with_index("submission AS s", "submission_held")
 }
@@ -122,10 +122,10 @@ fn table_and_condition(dialect: Dialect, filter: &HeldFilter) -> (String, String
 /// A position in the index of held submissions: the start of the hold in milliseconds, and the id.
 pub(crate) type Position = (i64, [u8; 16]);
 
-/// The position before every held submission.
+/// The position before the first held submission.
 pub(crate) const START: Position = (i64::MIN, [0; 16]);
 
-/// The query of [`read_page`], and the values of its parameters.
+/// The query that [`read_page`] executes, and the values of its parameters.
 pub(crate) fn page_statement(dialect: Dialect, filter: &HeldFilter, after: Position) -> (String, Vec<Cell>) {
     let (held, condition, mut values) = table_and_condition(dialect, filter);
     values.extend([Cell::Integer(after.0), Cell::Blob(after.1.to_vec())]);
@@ -141,8 +141,8 @@ pub(crate) fn page_statement(dialect: Dialect, filter: &HeldFilter, after: Posit
     (sql, values)
 }
 
-/// The next held submissions that a filter selects after a position, in the order of the index, and the
-/// position after them. `None` if there are none.
+/// The next page of held submissions that a filter selects, in index order, and the position of the last one.
+/// `None` if there are none after the position `after`.
 pub(super) fn read_page(
     sql: &dyn Sql,
     filter: &HeldFilter,
@@ -156,8 +156,8 @@ pub(super) fn read_page(
     Ok(Some((page, position)))
 }
 
-/// Returns those of `ids` that are held submissions. The ids must be sorted. `lock` is the locking clause of
-/// the queries.
+/// Returns the ids from `ids` whose submissions are held. The ids must be sorted. `lock` is the locking
+/// clause for the queries.
 pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<Vec<[u8; 16]>, StoreError> {
     let held = sql.query_in("SELECT id FROM submission WHERE held_at IS NOT NULL AND id", ids, lock)?;
     held.iter().map(|row| row.get(0)).collect()
@@ -194,7 +194,7 @@ impl ExpiryStep {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
     pub removed: usize,
-    /// The submission after which the next step continues; `None` after the last step.
+    /// The id to pass to the next step; `None` after the last step.
     pub after: Option<Uuid>,
 }
 

@@ -17,7 +17,7 @@ use crate::submission::delivery::Route;
 pub struct Erased {
     pub submissions: usize,
     pub deliveries: usize,
-    /// How many of the removed deliveries had already arrived. Their receivers still have the content.
+    /// How many of the removed deliveries were complete. Their receivers still have the content.
     pub delivered: usize,
     pub attempts: usize,
     /// Whether the write-ahead log was truncated too, so that no file of the database contains removed data.
@@ -34,11 +34,11 @@ impl Erased {
     }
 }
 
-/// Releases a held submission to the `channels` that accept its form, and to those for which it has held
-/// deliveries. Keeps the screening verdict, so that false positives can be counted. Returns whether the
+/// Releases a held submission: queues its held deliveries, and adds deliveries for the other `channels` that
+/// accept its form. Keeps the screening verdict, so that false positives can be counted. Returns whether the
 /// submission exists and was held.
 ///
-/// Channels may have been added or renamed since the submission was held, so missing deliveries are inserted.
+/// Deliveries are added because channels may have been added or renamed since the submission was held.
 pub(super) fn release(
     tx: &dyn Sql,
     id: Uuid,
@@ -88,7 +88,8 @@ pub(super) fn add_deliveries(
     Ok(())
 }
 
-/// Returns those of `ids` that exist, in ascending order. `lock` is the locking clause of the queries.
+/// Returns the ids from `ids` whose submissions exist, in ascending order. `lock` is the locking clause for
+/// the queries.
 pub(super) fn accepted_among(
     sql: &dyn Sql,
     ids: &[[u8; 16]],

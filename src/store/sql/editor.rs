@@ -59,9 +59,9 @@ impl Editor {
 
     /// Makes deliveries due at once and restarts their schedules, clears the errors of submissions that were
     /// set aside so that they are processed again, and switches channels on. Returns the number of deliveries
-    /// and submissions. Affects only those that are parked, waiting or set aside at the time of the call, and
-    /// skips a delivery if an attempt begins in the meantime. Uses transactions of bounded size; after an
-    /// error, earlier ones stay committed.
+    /// and submissions that it changed. Affects only those that are parked, waiting or set aside at the time
+    /// of the call, and skips a delivery if an attempt begins in the meantime. Uses transactions of bounded
+    /// size; after an error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
         self.retry_selected(&selected, now)
@@ -342,13 +342,13 @@ pub(crate) struct Selected {
     channels: Vec<String>,
 }
 
-/// A delivery to be retried unless an attempt has begun since it was selected: the submission and the number
-/// of attempts.
+/// A delivery to be retried unless an attempt has begun since it was selected: the submission's id, and the
+/// number of attempts so far.
 type Untried = ([u8; 16], u32);
 
 impl Selected {
     /// Selects everything that a retry affects: parked and waiting deliveries, submissions that could not be
-    /// processed, and channels that have one of the deliveries or are named by `retry`. Call this outside a
+    /// processed, the channels of these deliveries, and the channel that `retry` names. Call this outside a
     /// transaction, so that visitors do not wait for it.
     pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Selected, StoreError> {
         let (chosen, mut values) = filter_condition(&retry.which);

@@ -1,4 +1,4 @@
-//! Stores the submission rates of forms and networks, from which floods are detected, and releases
+//! Stores the submission rates of forms and networks, which are used to detect floods, and releases
 //! submissions after a flood.
 
 use std::collections::{BTreeSet, HashMap};
@@ -77,7 +77,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Releases up to `most` submissions to `channels` for each form whose flood has ended, and returns the
+    /// For each form whose flood has ended, releases up to `most` submissions to `channels`. Returns the
     /// number of released submissions. Does nothing while another replica is processing submissions.
     pub fn release_ended_floods(
         &self,
@@ -119,7 +119,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Removes up to `most` rates of networks whose submissions no longer count. `now` is in milliseconds.
+/// Removes up to `most` rows for networks whose submissions no longer count. `now` is in milliseconds.
 pub(super) fn remove_rested_networks(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError> {
     let lock = tx.dialect().skip_locked_clause();
     let rested = format!(

@@ -167,7 +167,7 @@ pub enum HoldCause {
 /// A processed row of the intake that becomes a submission.
 pub struct NewSubmission<'a> {
     pub row: &'a PendingRow,
-    /// The hash of the content under which [`Transaction::find_originals`] finds the submission.
+    /// The content hash that [`Transaction::find_originals`] looks up.
     pub content: Hash,
     /// Never [`HoldCause::Operator`].
     pub hold: HoldCause,
@@ -226,8 +226,8 @@ impl Transaction<'_> {
         if self.sql.dialect() == Dialect::Sqlite { Ok(true) } else { self.sql.one(lock, &[])?.get(0) }
     }
 
-    /// Reads up to `most` of the oldest rows of the intake with ids in a range, except those that are set
-    /// aside or locked. Also returns whether there may be more.
+    /// Reads up to `most` rows of the intake with ids in the range `ids`, oldest first. Skips rows that are
+    /// set aside or locked. Also returns whether there may be more.
     pub fn read_pending(
         &self,
         most: usize,
@@ -245,9 +245,9 @@ impl Transaction<'_> {
         Ok((rows.into_iter().map(PendingRow::from_row).collect::<Result<_, _>>()?, has_more))
     }
 
-    /// Inserts submissions with their deliveries for `channels`, which are due at once unless the submission
-    /// is held. `latest` is the current time by the database's clock, in milliseconds; no due time is later.
-    /// Returns the number of deliveries.
+    /// Inserts submissions and their deliveries for `channels`. A delivery is due at once unless its
+    /// submission is held. `latest` is the current time by the database's clock, in milliseconds; no due time
+    /// is later. Returns the number of deliveries.
     pub fn insert_submissions(
         &self,
         new: &[NewSubmission<'_>],
@@ -307,8 +307,8 @@ impl Transaction<'_> {
         self.sql.insert("repeat (id, submission)", 2, &values)
     }
 
-    /// Removes processed rows from the intake. Also removes expired rows from the tables of repeats and
-    /// network rates, from each at most about twice as many. `newest` is the time when the newest row was
+    /// Removes processed rows from the intake. Also removes expired rows from the tables `repeat` and
+    /// `network_rate`, at most about twice as many from each. `newest` is the time when the newest row was
     /// received, and `latest` is the current time by the database's clock, both in milliseconds.
     pub fn finish_pending(&self, ids: &[[u8; 16]], newest: i64, latest: i64) -> Result<(), StoreError> {
         let tx = self.sql;
@@ -323,9 +323,9 @@ impl Transaction<'_> {
         flood::remove_rested_networks(tx, newest.min(latest), most)
     }
 
-    /// Finds the newest submission with each content, by the content's hash. `contents` maps stored hashes to
-    /// content hashes; `now` is in milliseconds. With PostgreSQL, the rows are locked so that they do not
-    /// change, in the order of their hashes so that replicas cannot deadlock.
+    /// Finds the newest submission for each content hash. `contents` maps stored hashes, which may have a day
+    /// prefix, to content hashes; `now` is in milliseconds. With PostgreSQL, locks the rows so that they do
+    /// not change, in the order of their hashes so that replicas cannot deadlock.
     pub fn find_originals(
         &self,
         contents: &BTreeMap<Hash, Hash>,
@@ -370,8 +370,8 @@ impl Transaction<'_> {
         Ok(originals)
     }
 
-    /// When the newest submission with each idempotency key was received, in milliseconds. The hashes must be
-    /// sorted.
+    /// When the newest submission with each idempotency key was received, in milliseconds. `keys` contains
+    /// the hashes of the keys, and must be sorted.
     pub fn key_uses(&self, keys: &[Hash]) -> Result<HashMap<Hash, i64>, StoreError> {
         let rows = newest_with_hashes(self.sql, "received_at", "idempotency_key", keys, "")?;
         rows.iter().map(|row| Ok((row.get(1)?, row.get(0)?))).collect()
@@ -456,12 +456,12 @@ impl Transaction<'_> {
     }
 }
 
-/// The maximum size in bytes of the fields that one transaction processes. It is small, because visitors wait
-/// for the transaction. A single row may exceed it.
+/// The maximum total size, in bytes, of the fields that one transaction processes. The limit is low, because
+/// visitors wait for the transaction. A single row may exceed it.
 const BATCH_BYTES: i64 = 512 * 1024;
 
-/// How many of the oldest rows one transaction processes, at most `most`. With PostgreSQL, the result is
-/// always `most`, because visitors do not wait for the transaction.
+/// How many rows the next transaction processes, at most `most`. With PostgreSQL, the result is always
+/// `most`, because visitors do not wait for the transaction.
 fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Result<usize, StoreError> {
     if tx.dialect() == Dialect::Postgres {
         return Ok(most);
@@ -482,7 +482,8 @@ struct Reach {
     delivered: BTreeSet<[u8; 16]>,
     pending: BTreeSet<[u8; 16]>,
     /// Submissions with a delivery that a configured channel has parked or will not attempt soon. A repeat
-    /// does not rely on their other channels, because that channel may be the only one that is read.
+    /// does not rely on the other channels of such a submission, because the stuck channel may be the only
+    /// one that the operator reads.
     stuck: BTreeSet<[u8; 16]>,
 }
 
@@ -524,7 +525,7 @@ impl Reach {
 
 /// For each of these hashes, reads `columns`, followed by the hash, from the newest submission that has the
 /// hash in `column`. Many submissions may have the same hash; only the newest is read. The hashes must be
-/// sorted. With PostgreSQL, rows are locked in that order, with `lock`.
+/// sorted. With PostgreSQL, the clause `lock` locks the rows in the order of their hashes.
 fn newest_with_hashes(
     tx: &dyn Sql,
     columns: &str,

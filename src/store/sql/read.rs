@@ -154,7 +154,7 @@ impl InboxReader {
         self.count_by_channel("due_at IS NOT NULL AND failures > 0 AND failures >= ?1", failures)
     }
 
-    /// The floods that hold submissions, by form.
+    /// Counts the submissions that are held because of a flood, by form.
     pub fn floods(&self) -> Result<Vec<Flood>, StoreError> {
         let floods = "SELECT form, count(*) FROM submission WHERE flood = 1 GROUP BY form ORDER BY form";
         let read = |row: &Row| Ok(Flood { form: row.get(0)?, held: row.count(1)? });
@@ -217,7 +217,8 @@ pub(super) fn id_range(prefix: &str) -> Option<(Uuid, Uuid)> {
 /// Submissions, newest first, read in pages.
 pub struct Listing<'a> {
     reader: &'a InboxReader,
-    /// Selects the submissions that are still to be read: `before` becomes the last id of each page.
+    /// Selects the submissions that are still to be read: after each page, `before` is the last id on that
+    /// page.
     filter: Filter,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,

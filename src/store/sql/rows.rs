@@ -1,4 +1,4 @@
-//! Reads rows of submissions, selects them, and splits them into bounded transactions.
+//! Selects and reads submissions, and divides changes to many submissions into transactions of bounded size.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -10,8 +10,8 @@ use crate::submission::{Hold, Screening, Status, Submission, parse_fields};
 
 pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
-/// The status of `accepted s`, which is derived from its hold and its deliveries. A parked delivery takes
-/// precedence over all others.
+/// An SQL expression for the status of `accepted s`, derived from the submission's hold and deliveries. A
+/// parked delivery takes precedence over all others.
 macro_rules! status {
     () => {
         "CASE WHEN s.error IS NOT NULL THEN 'parked' WHEN s.held_at IS NOT NULL THEN 'held' WHEN s.channels > 0 THEN 'waiting' ELSE coalesce(
@@ -21,7 +21,7 @@ macro_rules! status {
     };
 }
 
-/// The status of `accepted s`, as an expression; see [`Status`].
+/// The status of `accepted s`, as an SQL expression; see [`Status`].
 pub(super) const STATUS: &str = status!();
 
 /// The columns of `accepted s` that [`read_submission`] reads.
@@ -47,7 +47,8 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-/// A filter's condition on `accepted s`, without its limit, and the values of the condition's parameters.
+/// The SQL condition on `accepted s` for a filter, and the values of its parameters. Ignores the filter's
+/// limit.
 pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
@@ -136,7 +137,7 @@ fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {
     Ok(Some(Screening { score, reasons, withheld: row.get(12)?, suspicious: row.get(16)? }))
 }
 
-/// Parses screening reasons. Omits those with a signal that this version does not have.
+/// Parses screening reasons. Omits reasons with a signal that this version does not know.
 pub(super) fn parse_reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreError> {
     const DAMAGED: StoreError = StoreError::Damaged("the screening reasons are malformed");
     let found: Vec<serde_json::Value> = serde_json::from_str(text).map_err(|_| DAMAGED)?;
@@ -167,10 +168,10 @@ pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
     id
 }
 
-/// The maximum number of rows that one transaction of a command changes.
+/// The maximum number of rows that a command changes in one transaction.
 pub(super) const MAX_ROWS: usize = 200;
-/// The maximum size in bytes of the fields that one transaction of a command removes. The limit is needed
-/// because each 4 KiB page that a row occupies is read, overwritten and logged.
+/// The maximum total size, in bytes, of the fields that a command removes in one transaction. The limit is
+/// needed because each 4 KiB page that a row occupies is read, overwritten and logged.
 pub(super) const MAX_BYTES: i64 = 1024 * 1024;
 
 /// A submission that may be removed.

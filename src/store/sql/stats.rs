@@ -13,8 +13,8 @@ use super::{Dialect, Row};
 use crate::store::error::StoreError;
 use crate::submission::Status;
 
-/// The queries that count the backlog: deliveries without failures, deliveries with failures, parked
-/// deliveries, and held submissions. Each uses an index that contains only unfinished rows.
+/// The queries that count the backlog: unfinished deliveries without failures, unfinished deliveries with
+/// failures, parked deliveries, and held submissions. Each uses an index that contains only unfinished rows.
 pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",
@@ -122,7 +122,7 @@ pub struct DailyCount {
 }
 
 impl InboxReader {
-    /// Counts all submissions by day, form and status, in ascending order.
+    /// Counts all submissions by day, form and status, sorted in that order.
     pub fn daily_counts(&self) -> Result<Vec<DailyCount>, StoreError> {
         let counts = format!(
             "SELECT received_at / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*)

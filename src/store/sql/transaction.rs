@@ -1,4 +1,4 @@
-//! A write transaction, and the changes that the writer applies in one.
+//! A write transaction, and the changes that the writer applies in it.
 
 #![expect(
     clippy::disallowed_methods,

@@ -143,7 +143,7 @@ pub fn restore(from: &Path, database: &Path, force: bool, now: Timestamp) -> Res
 
 /// A summary of one state of a database.
 struct Contents {
-    /// The hash of every row of every table, except the digest.
+    /// A hash of all rows of all tables, except the recorded digest.
     digest: [u8; 32],
     /// The digest that the backup contains.
     recorded: Option<Vec<u8>>,
@@ -321,8 +321,8 @@ fn refuse_occupied(database: &Path) -> Result<()> {
     }
 }
 
-/// Gives an existing inbox a second name, and moves its log there too: SQLite would replay a log under the
-/// first name into the new database.
+/// Gives an existing inbox a second name, and renames its log accordingly: SQLite would replay a log that
+/// kept the first name into the new database.
 fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     let kept = with_suffix(database, &format!("{KEPT}{}", now.strftime("%Y%m%dT%H%M%SZ")));
     let there = path_exists(database)?;

@@ -37,7 +37,7 @@ const SCRYPT_TYPE: &[u8] = b"scrypt";
 /// Length of a full line of a stanza's body, in characters. A shorter line ends the body.
 const FULL_LINE: usize = 64;
 const MAC_BYTES: usize = 32;
-/// Length of the random value from which each file derives its payload key.
+/// Length of the random value that is used, with the file key, to derive the payload key.
 const NONCE_BYTES: usize = 16;
 const CHUNK_BYTES: usize = 64 << 10;
 const TAG_BYTES: usize = 16;

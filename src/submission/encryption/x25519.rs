@@ -1,4 +1,4 @@
-//! X25519 keys of the age format: their Bech32 encoding, and the encryption of a file key to a recipient.
+//! X25519 keys in the age format: their Bech32 encoding, and the encryption of a file key to a recipient.
 //!
 //! All cryptography comes from AWS-LC, which also wipes the private keys that it holds when it frees them.
 

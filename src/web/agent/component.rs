@@ -9,7 +9,7 @@ use super::error::SignatureError;
 /// The maximum number of components that one signature may cover. Agents cover three or four.
 const MAX_COMPONENTS: usize = 32;
 
-/// The header fields for which `;sf` is supported (RFC 9421 §2.1.1). The server must know a field's type to
+/// The header fields that can be covered with `;sf` (RFC 9421 §2.1.1). The server must know a field's type to
 /// reserialize it; all of these are dictionaries.
 const DICTIONARIES: [&str; 7] = [
     "content-digest",
@@ -150,8 +150,8 @@ pub(super) fn parse_dictionary(head: &Parts, name: &str) -> Option<Dictionary> {
     Parser::new(&combined_value(head, name)?).parse().ok()
 }
 
-/// The value of the query parameter `named` (§2.2.8), with normalized percent-encoding. `named` must have the
-/// same encoding. `None` unless exactly one parameter has this name.
+/// The value of the query parameter `named` (§2.2.8), with normalized percent-encoding. `named` must already
+/// be normalized in the same way. `None` unless exactly one parameter has this name.
 fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     let pairs = head.uri.query()?.split('&').filter(|pair| !pair.is_empty());
     let mut found = pairs

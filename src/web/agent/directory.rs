@@ -62,7 +62,7 @@ struct DirectoryState {
     replays: Replays,
 }
 
-/// All keys in a directory that contains the requested key, or the reason that they cannot be used.
+/// All keys in a directory, including the requested one; an error if the requested key is not available.
 type KnownKeys = Result<Arc<[AgentKey]>, SignatureError>;
 
 impl Directory {

@@ -22,7 +22,7 @@ pub const TAG: &str = "web-bot-auth";
 /// The maximum validity of a signature, in seconds: a day, as the draft recommends.
 pub const LONGEST_VALIDITY: i64 = 24 * 60 * 60;
 
-/// The maximum number of seconds that an agent's clock may be ahead.
+/// How far an agent's clock may be ahead, in seconds.
 pub const CLOCK_SKEW: i64 = 60;
 
 /// The maximum number of signatures that are verified per request.
@@ -74,7 +74,7 @@ pub fn is_signed(headers: &HeaderMap) -> bool {
 }
 
 impl Claim {
-    /// Parses the signature with this label, and derives the text that was signed.
+    /// Parses the signature with this label, and derives its signature base.
     fn parse(
         head: &Parts,
         origin: &SiteOrigin,

@@ -78,8 +78,7 @@ impl HeaderWriter {
     }
 }
 
-/// Writes the security headers for which `is_needed` returns true, except for the one that
-/// [`Selection::head`] sets.
+/// Writes the security headers that `is_needed` selects, except for the one that [`Selection::head`] sets.
 fn write_security_headers(buffer: &mut Vec<u8>, is_needed: impl Fn(&HeaderName) -> bool) {
     let needed = |name: &HeaderName| *name != CROSS_ORIGIN_RESOURCE_POLICY && is_needed(name);
     for (name, value) in SECURITY.iter().filter(|(name, _)| needed(name)) {

@@ -13,13 +13,13 @@ use crate::web::metrics::CloseReason;
 use crate::web::options::Timeouts;
 use crate::web::slot::{Closing, Slot};
 
-/// The phase of a connection and its deadline. The stream, the service and the watchdog, which run on one
-/// thread, share the timer.
+/// The phase of a connection and its deadline, shared by the stream, the service and the watchdog. They all
+/// run on one thread.
 pub(in crate::web) struct ConnTimer {
     phase: Cell<RequestPhase>,
     deadline: Cell<Instant>,
     has_had_request: Cell<bool>,
-    /// The progress of the response that is being sent or, if there is none, of the last one.
+    /// How much of the current response, or of the last one if there is none, has been sent.
     response: Cell<SendProgress>,
     timeouts: Timeouts,
     /// The connection's slot, through which other threads can close the connection.
@@ -28,7 +28,7 @@ pub(in crate::web) struct ConnTimer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestPhase {
-    /// Waiting for the first byte of a request, while the previous response may still be in transmission.
+    /// Waiting for the first byte of a request. The previous response may not have been sent completely yet.
     Waiting,
     /// Reading the rest of a request's header.
     Header,

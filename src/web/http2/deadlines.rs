@@ -1,5 +1,5 @@
 //! The deadlines of an HTTP/2 connection: for each request, for each response, and for idle periods. Only
-//! requests and the progress of responses extend a deadline; other frames do not.
+//! requests and progress in sending responses extend a deadline; other frames do not.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Metrics of this process from `/proc`. A metric that cannot be read is omitted.
+//! Metrics about this process, read from `/proc`. A metric that cannot be read is omitted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -10,7 +10,7 @@ use super::exposition::Exposition;
 /// architecture.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// Writes the standard process metrics of Prometheus client libraries.
+/// Writes the standard process metrics that Prometheus client libraries export.
 pub(super) fn write_process(out: &mut Exposition) {
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
         // Exclude the descriptor that reads this directory.
@@ -31,7 +31,7 @@ pub(super) fn write_process(out: &mut Exposition) {
     }
 }
 
-/// Parses the CPU time of the process and its start time after boot, in seconds, from `/proc/self/stat`
+/// Parses the CPU time of the process and its start time relative to boot, in seconds, from `/proc/self/stat`
 /// (`proc_pid_stat(5)`).
 fn parse_times(stat: &str) -> Option<(f64, f64)> {
     // The command name, in parentheses, may contain spaces and parentheses; the following fields do not.

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::store::{DatabaseUrl, InboxReader, Queue};
 
-/// Minimum time for which a count is reused. A slow count is reused for longer ([`IDLE_FACTOR`]).
+/// A count is reused for at least this long. A slow count is reused for longer ([`IDLE_FACTOR`]).
 const MAX_AGE: Duration = Duration::from_secs(10);
 
 /// A count is reused for at least this many times its own duration, so counting takes at most a twentieth of
