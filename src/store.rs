@@ -36,7 +36,7 @@ pub use fingerprint::{Hash, with_day_prefix};
 pub use postgres::server::Server;
 pub use sql::abuse::{Abuse, AgentCount, RefusedSource, SignalCount};
 pub use sql::copy::{Copied, CopyError, copy_inbox, migrate};
-pub use sql::deliver::{FREQUENT_RANK, SUSPICIOUS_RANK};
+pub use sql::deliver::{HIGH_VOLUME_RANK, SUSPICIOUS_RANK};
 pub use sql::discard::{Expired, HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::edit::Erased;
 pub use sql::editor::{Editor, Retry};

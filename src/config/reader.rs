@@ -405,7 +405,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a channel's name can be used in a key, in a variable's name and on a command line.
+/// Whether this is a valid channel name: a lower-case letter, then lower-case letters, digits, `-` and `_`,
+/// at most [`MAX_NAME`] bytes in all.
 fn is_channel_name(name: &str) -> bool {
     let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()

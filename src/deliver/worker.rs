@@ -414,7 +414,7 @@ impl WorkerLoop {
         } else if self.paced.insert(index) {
             tracing::info!(
                 channel = self.dispatcher.target(index).name,
-                "submissions from frequent networks are now limited to 6 recipients an hour; others are not delayed"
+                "submissions from high-volume networks are now limited to 6 recipients an hour; others are not delayed"
             );
         }
         let started = self.dispatcher.begin(index, claims, Timestamp::now(), self.started.elapsed());

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use crate::limits::Quota;
-use crate::store::{FREQUENT_RANK, FormRate, FormRates, Hash, NetworkRates, SUSPICIOUS_RANK};
+use crate::store::{FormRate, FormRates, HIGH_VOLUME_RANK, Hash, NetworkRates, SUSPICIOUS_RANK};
 
 const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -70,7 +70,7 @@ pub(crate) struct NetworkLoad {
     /// The number of the network's submissions to the same form that still count.
     pub before: i64,
     /// Whether the network has used up its daily allowance.
-    pub is_frequent: bool,
+    pub is_high_volume: bool,
     /// A count of the network's submissions to all forms, which decreases by one each day; at most
     /// [`MAX_COUNTED`].
     pub in_days: i64,
@@ -130,8 +130,8 @@ impl Rates {
             submissions_in_debt(debt, step)
         };
         let before = count(form, COUNTS_FOR, COUNTS_AT_MOST);
-        let is_frequent = count(ALLOWANCE, DAY, DAILY_ALLOWANCE * DAY) >= DAILY_ALLOWANCE;
-        NetworkLoad { before, is_frequent, in_days: count(ALL_FORMS, DAY, MAX_COUNTED * DAY) }
+        let is_high_volume = count(ALLOWANCE, DAY, DAILY_ALLOWANCE * DAY) >= DAILY_ALLOWANCE;
+        NetworkLoad { before, is_high_volume, in_days: count(ALL_FORMS, DAY, MAX_COUNTED * DAY) }
     }
 
     /// Counts a submission that is to be delivered, both for its network and against the form's quota.
@@ -158,8 +158,8 @@ impl Rates {
 /// number of its submissions. For high-volume networks, it grows with [`NetworkLoad::in_days`], so that a
 /// visitor's third submission precedes those of networks that have sent more, even if they sent slowly.
 pub(crate) fn rank(network: NetworkLoad, is_suspicious: bool) -> i64 {
-    let of_network = if network.is_frequent {
-        FREQUENT_RANK + network.in_days
+    let of_network = if network.is_high_volume {
+        HIGH_VOLUME_RANK + network.in_days
     } else {
         i64::from(i64::BITS - network.before.max(0).leading_zeros())
     };
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn ranks_grow_with_the_logarithm_and_suspicion_comes_last() {
-        let load = |before, is_frequent| NetworkLoad { before, is_frequent, in_days: 3 };
+        let load = |before, is_high_volume| NetworkLoad { before, is_high_volume, in_days: 3 };
         assert_eq!([0, 1, 2, 3, 4, 72].map(|before| rank(load(before, false), false)), [0, 1, 2, 2, 3, 7]);
         assert!(rank(load(0, true), false) > rank(load(72, false), false));
         assert!(rank(load(0, false), true) > rank(load(72, true), false));
@@ -249,14 +249,14 @@ mod tests {
     #[test]
     fn a_network_has_two_submissions_a_day_over_all_forms() {
         let mut rates = rates(100, 1000);
-        let mut is_frequent =
-            |form, hour: i64| rates.count_for_network(form, [1; 16], hour * 3600 * SECOND).is_frequent;
+        let mut is_high_volume =
+            |form, hour: i64| rates.count_for_network(form, [1; 16], hour * 3600 * SECOND).is_high_volume;
         assert_eq!(
-            [("contact", 0), ("waitlist", 0), ("contact", 1)].map(|(form, at)| is_frequent(form, at)),
+            [("contact", 0), ("waitlist", 0), ("contact", 1)].map(|(form, at)| is_high_volume(form, at)),
             [false, false, true]
         );
         // The allowance recovers by one a day. Submissions beyond it postpone that by a day at most.
-        assert!(is_frequent("contact", 20) && !is_frequent("contact", 45));
+        assert!(is_high_volume("contact", 20) && !is_high_volume("contact", 45));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The types of rate limits: quotas, decisions about requests, and the status that a response reports.
+//! The types of rate limits: quotas and their defaults, decisions about requests, and the reported status.
 
 use std::time::Duration;
 

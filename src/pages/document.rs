@@ -164,6 +164,8 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
+/// Reads the front matter of a page, derives its path and kind, and leaves out drafts. Does not parse the
+/// body.
 fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
     let file = &source.file;
     let mut faults = Vec::new();

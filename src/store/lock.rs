@@ -1,8 +1,8 @@
-//! Locks an inbox for one process, so that no other process can replace the inbox in the meantime.
+//! Locks an inbox for the one process that delivers (SQLite), or for the one that maintains it (PostgreSQL).
 //!
-//! This is an advisory lock (`flock`) on a separate file beside the database, `inbox.sqlite-lock`: SQLite
-//! takes and releases its own locks on the database all the time, and a lock on a replaced file would have no
-//! effect. The lock file is never removed; the lock ends with the process.
+//! With SQLite, this is an advisory lock (`flock`) on a separate file beside the database,
+//! `inbox.sqlite-lock`: SQLite takes and releases its own locks on the database all the time, and a lock on a
+//! replaced file would have no effect. The lock file is never removed; the lock ends with the process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

@@ -1,5 +1,6 @@
-//! Refuses requests that other servers may parse differently: a proxy in front of this server may have
-//! applied its rules to a different interpretation of the request (request smuggling).
+//! Refuses requests that a proxy may have parsed differently (request smuggling), and reads the host name.
+//!
+//! Checks transfer codings, CONNECT, the syntax of hosts, and padded values in HTTP/2.
 
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;

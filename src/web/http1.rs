@@ -47,7 +47,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Box::pin(serve_hyper(conn, stream, timer)).await;
 }
 
-/// Serves plain requests on the fast path. Also returns after a missed deadline and during shutdown.
+/// Serves plain requests on the fast path. Returns when hyper must continue ([`Exit::Fallback`]): at another
+/// kind of request, or during shutdown. Otherwise, the connection has ended or missed a deadline.
 async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut ConnContext<'_>,
     unserved: Bytes,

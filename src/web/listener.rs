@@ -1,4 +1,4 @@
-//! Accepts connections on the thread of one worker.
+//! Runs a worker: accepts connections, shares them with other workers, and ends them at shutdown.
 
 use std::fs::File;
 use std::io;

@@ -1,5 +1,4 @@
-//! Content negotiation in nginx: `map` blocks that make the same choices as [`negotiate`], including quality
-//! values.
+//! Writes nginx `map` blocks that choose HTML or Markdown, and the encoding, as [`negotiate`] does.
 //!
 //! nginx matches regular expressions and uses their captures, but it cannot calculate. So each weight is
 //! converted to at least four digits (`1000`, `0500`), and two weights are compared at the first digit that

@@ -1,4 +1,4 @@
-//! The terminal, standard streams and settings for an inbox command.
+//! The environment of an inbox command: the open inbox, the settings, the time and the terminal's streams.
 
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 

@@ -1,4 +1,4 @@
-//! `frontdesk inbox stats` and `frontdesk inbox digest`.
+//! `frontdesk inbox stats` counts submissions; `frontdesk inbox digest` lists problems that need attention.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -139,7 +139,8 @@ fn cause_of_refusal(text: &str) -> Cause {
     }
 }
 
-/// The beginning of a server's reply, on one line and without control characters.
+/// The beginning of a server's reply on one line. Line breaks and control characters are replaced by visible
+/// ones.
 pub fn reply_text(text: &str) -> String {
     visible(text.trim()).chars().take(MAX_REPLY_CHARS).collect()
 }

@@ -63,7 +63,8 @@ impl RedisOptions {
         }
     }
 
-    /// The secret for hashing sources; empty if there is none.
+    /// The secret for hashing sources: the configured one, or else the password in the URL. Empty if both are
+    /// missing.
     pub(super) fn hash_secret(&self) -> &str {
         self.secret.as_deref().unwrap_or_else(|| self.password())
     }

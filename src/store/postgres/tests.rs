@@ -96,7 +96,7 @@ fn a_start_leaves_alone_what_another_replica_has_begun() {
 
 #[test]
 #[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
-fn replicas_share_the_pace_of_frequent_networks() {
+fn replicas_share_the_pace_of_high_volume_networks() {
     let fixture = Fixture::new();
     let options = Options {
         channels: vec![Route {

@@ -101,7 +101,8 @@ impl Transaction<'_> {
     }
 
     /// Claims deliveries that are due, up to the capacity of each channel. `channels` are the configured
-    /// channels; on those with a daily quota, `FrequentPace` limits first attempts for high-volume networks.
+    /// channels; on those with a daily quota, `HighVolumePace` limits first attempts for high-volume
+    /// networks.
     pub fn claim(
         &self,
         wants: &[ClaimRequest],
@@ -290,7 +291,7 @@ fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result
 pub const SUSPICIOUS_RANK: i64 = 64;
 /// The lowest rank of a submission whose network has used up its daily allowance. Networks within their
 /// allowance have lower ranks: at most 72 of a network's submissions count, so the rank is at most 7.
-pub const FREQUENT_RANK: i64 = 8;
+pub const HIGH_VOLUME_RANK: i64 = 8;
 
 /// Claims deliveries that are due on one channel.
 fn claim_for_channel(
@@ -315,8 +316,8 @@ fn claim_for_channel(
     }
     clamp_far_due_times(tx, channel, now)?;
     let mut claimed = Vec::new();
-    let mut pace = quota.map(|quota| FrequentPace::load_for_update(transaction, quota, now)).transpose()?;
-    let may_begin = pace.as_ref().map_or(usize::MAX, FrequentPace::may_begin);
+    let mut pace = quota.map(|quota| HighVolumePace::load_for_update(transaction, quota, now)).transpose()?;
+    let may_begin = pace.as_ref().map_or(usize::MAX, HighVolumePace::may_begin);
     let Capacity { any: places, retries: most_retries } = want.capacity;
     let most = places + under_way.len();
     let is_free = |found: &DueDelivery| !found.has_lease_in(under_way);
@@ -339,7 +340,7 @@ fn claim_for_channel(
             if requeue(tx, &found, now)? != Some(now) {
                 continue;
             }
-        } else if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_frequent()) {
+        } else if let Some(pace) = pace.as_mut().filter(|_| !again && found.is_high_volume()) {
             pace.count_message();
         }
         claimed.extend(begin_attempt(tx, found, again, now, lease)?);
@@ -350,7 +351,8 @@ fn claim_for_channel(
         pace.save_if_changed(transaction)?;
         if pace.may_begin() == 0 && next.first.is_some_and(|at| at <= now) {
             // Deliveries for high-volume networks cannot be claimed before their pace allows it.
-            next.first = next_not_frequent(tx, channel)?.into_iter().chain([pace.next_allowed_at()]).min();
+            next.first =
+                next_of_quiet_network(tx, channel)?.into_iter().chain([pace.next_allowed_at()]).min();
             is_paced = true;
         }
     }
@@ -410,14 +412,14 @@ impl DueDelivery {
     }
 
     /// Whether the sender's network had used up its daily allowance, which makes it a high-volume network.
-    fn is_frequent(&self) -> bool {
-        self.rank % SUSPICIOUS_RANK >= FREQUENT_RANK
+    fn is_high_volume(&self) -> bool {
+        self.rank % SUSPICIOUS_RANK >= HIGH_VOLUME_RANK
     }
 
     /// The delivery's class. Lower classes are claimed first: low-volume networks before high-volume
     /// networks, and within each group, suspicious submissions last.
     fn class(&self) -> usize {
-        2 * usize::from(self.is_frequent()) + usize::from(self.rank >= SUSPICIOUS_RANK)
+        2 * usize::from(self.is_high_volume()) + usize::from(self.rank >= SUSPICIOUS_RANK)
     }
 
     /// Whether one of these leases is for this delivery.
@@ -495,12 +497,12 @@ fn due_first_attempts(
     let is_oldest = |other: &DueDelivery| found.iter().any(|oldest| oldest.submission == other.submission);
     let rest: Vec<DueDelivery> = by_rank.filter(|other| !is_oldest(other)).collect();
     found.extend(rest);
-    let mut frequent = 0;
+    let mut high_volume = 0;
     found.retain(|found| {
         // An interrupted attempt was already counted when it began.
-        let counts = found.is_frequent() && !found.is_sending;
-        frequent += usize::from(counts);
-        !counts || frequent <= may_begin
+        let counts = found.is_high_volume() && !found.is_sending;
+        high_volume += usize::from(counts);
+        !counts || high_volume <= may_begin
     });
     Ok(found)
 }
@@ -527,7 +529,7 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
 }
 
 /// When the next first attempt for a low-volume network is due; `None` if there is none.
-fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
+fn next_of_quiet_network(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
     let due = format!(
         "SELECT due_at FROM {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
          ORDER BY due_at LIMIT 1",
@@ -544,7 +546,8 @@ fn next_not_frequent(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, S
 }
 
 /// The ranks of submissions from low-volume networks, which are within their daily allowance.
-const QUIET_RANKS: [Range<i64>; 2] = [0..FREQUENT_RANK, SUSPICIOUS_RANK..SUSPICIOUS_RANK + FREQUENT_RANK];
+const QUIET_RANKS: [Range<i64>; 2] =
+    [0..HIGH_VOLUME_RANK, SUSPICIOUS_RANK..SUSPICIOUS_RANK + HIGH_VOLUME_RANK];
 
 /// Limits how fast first attempts for high-volume networks use up an account's daily quota: 100 recipients at
 /// once and 6 per hour, so at most 244 per day. Other submissions are not limited here, because each network
@@ -556,7 +559,7 @@ const QUIET_RANKS: [Range<i64>; 2] = [0..FREQUENT_RANK, SUSPICIOUS_RANK..SUSPICI
 ///
 /// This is the generic cell rate algorithm. Its state is in the database, so that all replicas share it and
 /// it survives restarts.
-struct FrequentPace {
+struct HighVolumePace {
     /// The name under which the state is stored in the database.
     name: String,
     now: Timestamp,
@@ -568,17 +571,17 @@ struct FrequentPace {
 }
 
 /// The maximum burst, in recipients.
-const FREQUENT_BURST: u32 = 100;
+const HIGH_VOLUME_BURST: u32 = 100;
 /// How long each recipient counts towards the burst.
-const FREQUENT_STEP: Duration = Duration::from_mins(10);
+const HIGH_VOLUME_STEP: Duration = Duration::from_mins(10);
 
-impl FrequentPace {
+impl HighVolumePace {
     /// Loads an account's state, and locks it until the end of the transaction.
     fn load_for_update(
         tx: &Transaction<'_>,
         quota: &DailyQuota,
         now: Timestamp,
-    ) -> Result<FrequentPace, StoreError> {
+    ) -> Result<HighVolumePace, StoreError> {
         let name = format!("pace of {}", quota.account);
         if tx.sql.dialect() == Dialect::Postgres {
             // Create the row if it is missing, then lock it. A replica that claims at the same time waits for
@@ -589,18 +592,18 @@ impl FrequentPace {
             )?;
             tx.sql.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
         }
-        let latest = schedule::add_delay(now, FREQUENT_STEP * (FREQUENT_BURST + 1));
+        let latest = schedule::add_delay(now, HIGH_VOLUME_STEP * (HIGH_VOLUME_BURST + 1));
         // Ignore a time that is further ahead: it was written before the clock was set back.
         let rested = tx.stored_time(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
         // A message to more recipients than the burst uses up the whole burst, but can still be sent.
-        let step = FREQUENT_STEP * quota.recipients.clamp(1, FREQUENT_BURST);
-        Ok(FrequentPace { name, now, rested, step, is_changed: false })
+        let step = HIGH_VOLUME_STEP * quota.recipients.clamp(1, HIGH_VOLUME_BURST);
+        Ok(HighVolumePace { name, now, rested, step, is_changed: false })
     }
 
     /// The number of messages that may be sent now.
     fn may_begin(&self) -> usize {
         let debt = Duration::try_from(self.rested.duration_since(self.now)).unwrap_or_default();
-        let left = (FREQUENT_STEP * FREQUENT_BURST).saturating_sub(debt);
+        let left = (HIGH_VOLUME_STEP * HIGH_VOLUME_BURST).saturating_sub(debt);
         usize::try_from(left.as_millis() / self.step.as_millis()).unwrap_or(usize::MAX)
     }
     fn count_message(&mut self) {
@@ -610,7 +613,7 @@ impl FrequentPace {
 
     /// When the next message may be sent.
     fn next_allowed_at(&self) -> Timestamp {
-        let room = (FREQUENT_STEP * FREQUENT_BURST).saturating_sub(self.step);
+        let room = (HIGH_VOLUME_STEP * HIGH_VOLUME_BURST).saturating_sub(self.step);
         self.rested.checked_sub(room).unwrap_or(self.now)
     }
 
@@ -666,16 +669,16 @@ fn due_retries(
         tx.dialect().skip_locked_clause()
     );
     let [quiet, quiet_suspicious] = QUIET_RANKS;
-    let frequent = FREQUENT_RANK..SUSPICIOUS_RANK;
-    let frequent_suspicious = SUSPICIOUS_RANK + FREQUENT_RANK..2 * SUSPICIOUS_RANK;
-    for ranks in [quiet, quiet_suspicious, frequent, frequent_suspicious] {
+    let high_volume = HIGH_VOLUME_RANK..SUSPICIOUS_RANK;
+    let high_volume_suspicious = SUSPICIOUS_RANK + HIGH_VOLUME_RANK..2 * SUSPICIOUS_RANK;
+    for ranks in [quiet, quiet_suspicious, high_volume, high_volume_suspicious] {
         if found.len() >= most {
             break;
         }
         let mut of_class = Vec::new();
         // Retries for high-volume networks could block each other, so sometimes begin with those that have
         // been due the longest. Low-volume networks have too few retries to need this.
-        if ranks.start == FREQUENT_RANK {
+        if ranks.start == HIGH_VOLUME_RANK {
             of_class = longest_due(tx, channel, true, now, count_turns(want, OLDEST_EVERY), "ASC")?;
         }
         for row in tx.query(&due, values![channel, now.as_millisecond(), most, ranks.start, ranks.end])? {

@@ -1,5 +1,4 @@
-//! Stores the submission rates of forms and networks, which are used to detect floods, and releases
-//! submissions after a flood.
+//! Stores the rates from which floods are detected, and releases the submissions held once a flood ends.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -135,7 +135,7 @@ fn places_are_kept_for_first_attempts() {
         fixture.record(&claimed, &failed(), NextStep::RetryAt(at(10)), at(1));
     }
     for n in 0..4 {
-        // Each is from a different network, so that none is frequent.
+        // Each is from a different network, so that none is a high-volume network.
         let source = Source::V4([10, 0, n, 1]);
         fixture.keep_new(&Arrival { source, ..contact(&format!("first {n}")) });
     }

@@ -30,7 +30,7 @@ struct Channel {
 }
 
 impl Channel {
-    /// A mail channel to this many recipients, which sends submissions from frequent networks at a limited
+    /// A mail channel to this many recipients, which sends submissions from high-volume networks at a limited
     /// pace.
     fn mail(recipients: u32) -> Channel {
         let mut channel = Channel::new();

@@ -256,7 +256,7 @@ impl World {
             options: Options {
                 channels: (0..peers.len())
                     .map(|n| Route {
-                        // The first channel sends submissions from frequent networks at a limited pace.
+                        // The first channel sends submissions from high-volume networks at a limited pace.
                         quota: (n == 0).then(|| DailyQuota { account: String::new(), recipients: 1 }),
                         ..Route::new(&format!("c{n}"))
                     })
