@@ -8,8 +8,8 @@ use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::forms::parse::Entry;
 use crate::submission::verdict::Signal;
 
-/// Text with at least this score is a mass offer. Lower scores do not count, because enquiries also contain a
-/// few words from the lexicon.
+/// Text with at least this score is a bulk sales message. Lower scores do not count, because genuine
+/// enquiries may also contain a few words from the lexicon.
 const LEAST_OFFER: u32 = 3;
 /// Each link beyond this number is suspicious, however long the text is.
 const FEW_LINKS: usize = 3;
@@ -58,7 +58,7 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
-/// Adds the signals found in the text: links, mass offers, disguised words, capitals and names.
+/// Adds the signals found in the text: links, bulk sales messages, disguised words, capitals and names.
 pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
     let entry = text.entry;
     let scan = TextScan::run(text, blocked);
@@ -77,7 +77,7 @@ pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, fin
     let offer = scan.offer.score();
     let is_offer = offer >= LEAST_OFFER;
     findings.add(Signal::Offer, if is_offer { offer * 13 } else { 0 }, || {
-        format!("words typical of mass offers: {}", scan.offer.describe_topics())
+        format!("words typical of bulk sales messages: {}", scan.offer.describe_topics())
     });
     let lure = if scan.offer.money_weight() >= 2 { 100 } else { 50 * u32::from(is_offer) };
     let lure = if scan.messenger { lure } else { 0 };

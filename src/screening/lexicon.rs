@@ -1,5 +1,5 @@
-//! The lexicon of mass offers: weighted phrases, grouped by topic. All phrases are matched in one pass over
-//! the words of the text.
+//! The lexicon of bulk sales messages: weighted phrases, grouped by topic. All phrases are matched in one
+//! pass over the words of the text.
 //!
 //! `lexicon.txt` explains the format. A phrase counts once, however often it occurs, and a topic counts for
 //! [`MOST_OF_A_TOPIC`] at most, so that a long text about search engines is not held just for its length.
@@ -33,7 +33,7 @@ pub(super) const TOPICS: [(&str, &str); 13] = [
 /// The name of the lexicon section whose phrases are typical of genuine enquiries and reduce the score.
 const OURS: &str = "ours";
 /// Maximum reduction of the score by enquiry phrases: enough for topics that an enquiry mentions in passing,
-/// but too little for a mass offer to pass.
+/// but too little for a bulk sales message to pass.
 const MOST_OF_OURS: u32 = 5;
 /// Text whose enquiry phrases have at least this weight is clearly an enquiry. Its topics are then assumed to
 /// be the writer's trade, and each counts for [`MOST_OF_A_TRADE`] at most, because bookmakers and brokers

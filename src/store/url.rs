@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::postgres::server::Server;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// A SQLite file. If the file or its folder is missing, frontdesk creates it, accessible only to its own
-    /// user.
+    /// A SQLite file. If the file or its folder is missing, frontdesk creates both with permissions for its
+    /// own user only.
     Sqlite(PathBuf),
     /// A database on a PostgreSQL server, which several machines can share.
     Postgres(Server),

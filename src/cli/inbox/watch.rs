@@ -18,7 +18,8 @@ use crate::store::{DatabaseUrl, Filter, InboxReader, StoreError};
 use crate::submission::Submission;
 use crate::submission::encryption::AgeIdentity;
 
-/// Maximum time between two queries. A restored inbox may have new submissions without a notification.
+/// Maximum time between two queries. Polling is necessary because restoring a backup can add submissions
+/// without a notification.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum time between two queries while there is no inbox, or after a query has failed.
 const POLL_MISSING: Duration = Duration::from_secs(1);

@@ -254,7 +254,7 @@ impl Client {
             .map_err(|defect| OrderError::new("new certificate", defect.to_string()))?;
         let not_after = certificate.not_after;
         self.current.replace(certificate);
-        tracing::info!(%not_after, "the authority issued a certificate");
+        tracing::info!(%not_after, "the certificate authority issued a certificate");
         match cache::replace_file(&self.cache.certificate, pem) {
             Ok(()) => tracing::info!("certificate stored"),
             Err(error) => {
