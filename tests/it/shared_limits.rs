@@ -342,7 +342,7 @@ fn redis_errors_are_explained() {
     check(&format!("redis://:x@{}", Port::reserve().address()), "it cannot be reached");
     let follower =
         Redis::with(&["--requirepass", PASSWORD, "--replicaof", "127.0.0.1", &redis.port().to_string()]);
-    check(&follower.url(), "it is a replica");
+    check(&follower.url(), "it is a read-only replica");
     let node = Redis::with(&["--requirepass", PASSWORD, "--cluster-enabled", "yes"]);
     check(&node.url(), "it is part of a cluster");
     redis.pause();
