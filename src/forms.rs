@@ -179,7 +179,7 @@ pub static WAITLIST: Form = Form {
     dedup_key: DedupKey::Address,
 };
 
-/// The contact form: a message to the operator's team, in either of its two published shapes.
+/// The contact form: a message to the operator's team. Accepts either of two sets of fields.
 pub static CONTACT: Form = Form {
     name: "contact",
     path: "/api/contact",

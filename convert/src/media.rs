@@ -84,7 +84,7 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
     out.add_markdown(&format!("![{alt}]({source}{})", quoted_title(dom, id)));
 }
 
-/// The address of an image, from the attributes of lazy-loading scripts, `src` or `srcset`.
+/// The address of an image, from `src`, `srcset`, or an attribute that lazy-loading scripts use.
 fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
     let lazy =

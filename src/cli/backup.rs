@@ -1,4 +1,4 @@
-//! `frontdesk backup` and `frontdesk restore`.
+//! `frontdesk backup` copies a SQLite inbox and verifies the copy; `frontdesk restore` restores one.
 
 #![expect(clippy::disallowed_methods, reason = "the name of a backup contains the time")]
 

@@ -225,7 +225,8 @@ enum HealthState {
 struct Pause {
     since: Duration,
     until: Duration,
-    /// The pause's length without `Retry-After`. The next pause doubles it, up to a limit.
+    /// How long the pause lasts if the receiver sends no `Retry-After`. If the next pause has the same cause,
+    /// it is twice as long, up to a limit.
     length: Duration,
     /// [`Cause::Channel`], [`Cause::Unclear`] or [`Cause::Deferred`].
     cause: Cause,

@@ -199,7 +199,7 @@ fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
         && match original.hold {
             HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
             _ if candidate.is_held => candidate.source == original.source,
-            // The repeat releases the original unless it is part of a flood itself; see `decide_one`.
+            // Releases the original, unless the repeat is itself part of a flood; see `decide_one`.
             HoldCause::Flood | HoldCause::Screening => true,
             HoldCause::Operator => false,
         }

@@ -91,8 +91,8 @@ pub(crate) struct Rates {
     pub latest: i64,
 }
 
-/// How far `until` is ahead of `now`, capped at `most`. Returns zero if `until` is much further ahead: it was
-/// then written by a wrong clock, or before a clock was set back.
+/// How far `until` is ahead of `now`, capped at `most`. Returns zero if `until` is much further ahead: in
+/// that case, the clock was wrong when `until` was written, or it has been set back since.
 fn remaining_debt(until: i64, now: i64, most: i64) -> i64 {
     let debt = until.saturating_sub(now);
     if debt > most + SLACK { 0 } else { debt.clamp(0, most) }

@@ -7,9 +7,9 @@
 //!
 //! Debts are kept in count-min sketches, as in `sketch.rs`: no source can send more than its budget, and a
 //! source is refused wrongly only if all four of its cells are filled by other sources' debts. Each cell
-//! holds a byte count. Once that many bytes have been refilled since the limiter started, the debts of the
-//! cell's keys are zero. The count has 64 bits and never wraps around, so, unlike in `sketch.rs`, expired
-//! cells need not be cleared.
+//! holds a byte count. Once that many bytes have been refilled since the limiter's first request, the debts
+//! of the cell's keys are zero. The count has 64 bits and never wraps around, so, unlike in `sketch.rs`,
+//! expired cells need not be cleared.
 
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -92,13 +92,13 @@ struct ByteDebts {
     /// Bytes per day.
     budget: u64,
     table: CellTable,
-    /// The number of bytes that have been refilled since the limiter started.
+    /// The number of bytes that have been refilled since the limiter's first request.
     recovered: u64,
 }
 
 impl Debts for ByteDebts {
-    fn advance(&mut self, elapsed: Duration) {
-        self.table.advance(elapsed);
+    fn advance_to(&mut self, elapsed: Duration) {
+        self.table.advance_to(elapsed);
         let bytes = elapsed.as_nanos() * u128::from(self.budget) / DAY.as_nanos();
         self.recovered = u64::try_from(bytes).unwrap_or(u64::MAX);
     }
@@ -237,9 +237,9 @@ mod tests {
         let mut debts = ByteDebts::new(1_000, 4);
         let account = debts.look_up(7);
         debts.charge(&account, 1_000);
-        debts.advance(DAY.saturating_sub(Duration::from_secs(1)));
+        debts.advance_to(DAY.saturating_sub(Duration::from_secs(1)));
         assert_eq!(debts.table.cells.iter().filter(|cell| **cell != 0).count(), ROWS);
-        debts.advance(2 * DAY);
+        debts.advance_to(2 * DAY);
         assert_eq!(debts.table.cells, vec![0; ROWS << 4]);
     }
 

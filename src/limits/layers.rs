@@ -9,7 +9,7 @@ use super::quota::DecisionCounts;
 pub(super) trait Debts {
     /// Sets the time since the limiter's first request. `elapsed` must never decrease. Call this before any
     /// other method.
-    fn advance(&mut self, elapsed: Duration);
+    fn advance_to(&mut self, elapsed: Duration);
 }
 
 /// The state of a limiter, shared by all workers. Empty if the limiter is disabled.
@@ -46,8 +46,8 @@ impl<T: Debts> Layers<T> {
         let state = &mut *guard;
         let first = *state.first_request.get_or_insert(now);
         state.elapsed = state.elapsed.max(now.saturating_duration_since(first));
-        state.sources.advance(state.elapsed);
-        state.networks.advance(state.elapsed);
+        state.sources.advance_to(state.elapsed);
+        state.networks.advance_to(state.elapsed);
         Some(guard)
     }
 

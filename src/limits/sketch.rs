@@ -50,9 +50,9 @@ impl CellTable {
         CellTable { hasher: RandomState::new(), bits, cells, used: Duration::ZERO, lifetime }
     }
 
-    /// Sets the time since the limiter started. `elapsed` must never decrease. If all debts have expired
-    /// since the last use, clears the cells and returns true.
-    pub(super) fn advance(&mut self, elapsed: Duration) -> bool {
+    /// Sets the time since the limiter's first request. `elapsed` must never decrease. If all debts have
+    /// expired since the last use, clears the cells and returns true.
+    pub(super) fn advance_to(&mut self, elapsed: Duration) -> bool {
         let expired = elapsed.saturating_sub(self.used) >= self.lifetime;
         if expired {
             // Allocate new cells instead of writing zeros: this releases the memory that a busy period has
@@ -73,7 +73,7 @@ impl CellTable {
 pub(super) struct Sketch {
     windows: [WindowQuota; 2],
     table: CellTable,
-    /// The number of cell visits since the limiter started, over all rounds.
+    /// The number of cell visits since the limiter's first request, over all rounds.
     swept: u64,
 }
 
@@ -86,11 +86,11 @@ pub(super) struct SketchEntry {
 }
 
 impl Debts for Sketch {
-    fn advance(&mut self, elapsed: Duration) {
+    fn advance_to(&mut self, elapsed: Duration) {
         let count = self.table.cells.len() as u64;
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let target = millis.saturating_mul(count) / (ROUND.as_secs() * 1000);
-        if !self.table.advance(elapsed) {
+        if !self.table.advance_to(elapsed) {
             let now = self.now_in_ticks();
             for at in self.swept..target {
                 let cell = &mut self.table.cells[usize::try_from(at % count).unwrap_or_default()];
@@ -160,7 +160,7 @@ impl Sketch {
         [f(&self.windows[0], entry.debts[0]), f(&self.windows[1], entry.debts[1])]
     }
 
-    /// The time since the limiter started, in ticks of each window.
+    /// The time since the limiter's first request, in ticks of each window.
     fn now_in_ticks(&self) -> [u64; 2] {
         self.windows.map(|window| window.ticks_in(self.table.used))
     }
@@ -224,17 +224,17 @@ mod tests {
         let half = sketch.table.cells.len() / 2;
         let owed = |cells: &[u64]| cells.iter().filter(|cell| **cell != 0).count();
         assert_eq!(owed(&sketch.table.cells), 2 * half);
-        sketch.advance(30 * MINUTE);
+        sketch.advance_to(30 * MINUTE);
         assert_eq!((owed(&sketch.table.cells[..half]), owed(&sketch.table.cells[half..])), (0, half));
         charge(&mut sketch, 7);
         let debts = sketch.look_up(7).debts;
         assert!(debts.iter().all(|debt| *debt > 0));
         // A visit leaves remaining debts unchanged.
-        sketch.advance(30 * MINUTE);
+        sketch.advance_to(30 * MINUTE);
         assert_eq!(sketch.look_up(7).debts, debts);
-        sketch.advance(60 * MINUTE);
+        sketch.advance_to(60 * MINUTE);
         assert_eq!(owed(&sketch.table.cells), owed(&sketch.table.cells[..half]));
-        sketch.advance(90 * MINUTE);
+        sketch.advance_to(90 * MINUTE);
         assert_eq!(owed(&sketch.table.cells), 0);
     }
 
@@ -244,7 +244,7 @@ mod tests {
         charge(&mut sketch, 7);
         let mut before = sketch.look_up(7).debts;
         for seconds in 1..50 {
-            sketch.advance(Duration::from_millis(seconds * 100));
+            sketch.advance_to(Duration::from_millis(seconds * 100));
             let now = sketch.look_up(7).debts;
             assert!(now.iter().zip(before).all(|(now, before)| (1..before).contains(now)), "{seconds}");
             before = now;

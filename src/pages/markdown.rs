@@ -292,7 +292,11 @@ impl<'a> BodyRenderer<'a, '_> {
         let title = node.collect_text();
         if level == 1 {
             let message = format!("a second first-level heading, `{title}`");
-            self.warn(position, message, "the page's title is its first-level heading; begin with `##`");
+            self.warn(
+                position,
+                message,
+                "the page's title is its first-level heading; use `##` or lower for others",
+            );
         }
         let derived = if title.is_empty() { "section" } else { &title };
         // Register the author's anchors as well, so that no derived anchor collides with them.

@@ -38,7 +38,7 @@ pub enum CopyError {
     #[error("source and target are the same inbox: {0}")]
     Same(DatabaseUrl),
     /// The copy differs from the source; it was not committed.
-    #[error("the copy of the table `{0}` differs from the source: nothing was changed")]
+    #[error("the copy of the table `{0}` differs from the source; nothing was changed")]
     Differs(&'static str),
 }
 

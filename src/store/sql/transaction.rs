@@ -1,4 +1,4 @@
-//! A write transaction, and the changes that the writer applies in it.
+//! The write transaction, and the interface of the changes that the writer applies in it.
 
 #![expect(
     clippy::disallowed_methods,

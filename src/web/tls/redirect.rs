@@ -1,4 +1,4 @@
-//! Redirects plain HTTP requests to HTTPS.
+//! Decides which requests came over plain HTTP, and redirects them to HTTPS.
 
 use http::header::{HeaderMap, HeaderValue, LOCATION};
 use http::request::Parts;
