@@ -66,9 +66,11 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     if !order.is_empty() {
         remove_side_notes(dom, root);
     }
-    for (note, label) in &labels {
+    for note in &order {
         remove_back_links(dom, *note);
-        remove_number(dom, *note, label);
+        if let Some(label) = labels.get(note) {
+            remove_number(dom, *note, label);
+        }
     }
     make_labels_unique(&order, &mut labels, &mut footnotes);
     // Sort the notes in document order. Node ids increase in this order, except for misnested tags.
@@ -140,10 +142,7 @@ fn add_unlinked_footnotes(
     for note in std::iter::successors(rule, |&id| dom.next_element(id)).filter(|&id| dom.tag(id) == Tag::P) {
         let text = dom.collapsed_text(note);
         let number = references.iter().map(|(_, number)| number).find(|number| {
-            let is_bold = first_text(dom, note).and_then(|text| dom.parent(text)).is_some_and(|parent| {
-                matches!(dom.tag(parent), Tag::B | Tag::Strong) && dom.collapsed_text(parent) == **number
-            });
-            is_bold || numbered_text(&text, number).is_some()
+            find_bold_number(dom, note, number).is_some() || numbered_text(&text, number).is_some()
         });
         if let Some(number) = number.filter(|number| !labels.values().any(|l| l == *number)) {
             labels.insert(note, number.clone());
@@ -386,8 +385,7 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
 /// Removes the number at the beginning of a note, if it is bold or followed by punctuation.
 fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     let Some(first) = first_text(dom, note) else { return };
-    let bold = dom.parent(first).filter(|&p| matches!(dom.tag(p), Tag::B | Tag::Strong));
-    if let Some(bold) = bold.filter(|&b| dom.collapsed_text(b) == number) {
+    if let Some(bold) = find_bold_number(dom, note, number) {
         dom.detach(bold);
     } else if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data
         && let Some(rest) = numbered_text(text.trim_start(), number)
@@ -395,6 +393,13 @@ fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
         *text = rest.into();
     }
     trim_note_start(dom, note);
+}
+
+/// The bold element with the number at the beginning of a note.
+fn find_bold_number(dom: &Dom, note: NodeId, number: &str) -> Option<NodeId> {
+    let parent = dom.parent(first_text(dom, note)?)?;
+    let is_number = matches!(dom.tag(parent), Tag::B | Tag::Strong) && dom.collapsed_text(parent) == number;
+    is_number.then_some(parent)
 }
 
 /// The rest of `text` after a leading number and punctuation; `None` if `text` does not begin with these.

@@ -41,9 +41,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         return None;
     }
     let has = |name: &str| dom.has_class(id, name);
-    let is_mathjax = dom.element(id).is_some_and(|e| &*e.name.local == "mjx-container")
-        || has("MathJax")
-        || has("mjx-chtml");
+    let is_mathjax = local_name(dom, id) == "mjx-container" || has("MathJax") || has("mjx-chtml");
     let is_katex = has("katex") || has("katex-display") || has("katex--display") || has("katex--inline");
     let is_plain = has("math") || has("arithmatex") || has("MathJax_Preview");
     if !(is_mathjax || is_katex || is_plain || has("mwe-math-element") || has("temml")) {
@@ -96,7 +94,7 @@ fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
 /// The TeX in the `<annotation>` of a MathML formula.
 fn tex_annotation(dom: &Dom, math: NodeId) -> Option<String> {
     let is_tex = |&id: &NodeId| {
-        dom.element(id).is_some_and(|e| &*e.name.local == "annotation")
+        local_name(dom, id) == "annotation"
             && dom.attribute(id, "encoding").is_some_and(|e| e.to_ascii_lowercase().contains("tex"))
     };
     dom.descendants(math).find(is_tex).map(|id| dom.text_content(id))

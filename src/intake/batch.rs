@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::IntakeOptions;
-use super::duplicates::{self, Candidate, Decision, Fate, Known};
+use super::duplicates::{self, Candidate, Decision, Fate, Known, MaxAges};
 use super::flood::Rates;
 use crate::forms::parse::Entry;
 use crate::forms::{DedupKey, Form};
@@ -68,8 +68,10 @@ pub(crate) fn process(
     let read = |row| Screened::parse_and_screen(row, options, channels, screener);
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
-    let newest = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
-    let window = i64::try_from(options.duplicate_window.as_millis()).unwrap_or(i64::MAX);
+    let to_millis = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    let lasting = options.retention.map_or(i64::MAX, |age| to_millis(age / 2));
+    let window = to_millis(options.duplicate_window).min(lasting);
+    let ages = MaxAges { window, lasting };
     // Cap due times at the database's clock: otherwise a replica whose own clock is ahead would delay
     // deliveries.
     let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
@@ -77,12 +79,8 @@ pub(crate) fn process(
     let networks: BTreeSet<Hash> = candidates.iter().map(|candidate| candidate.network).collect();
     let (forms, networks) = tx.read_rates(&forms, networks)?;
     let mut rates = Rates { forms, networks, ..Rates::new(options.form_quota, latest) };
-    let mut known = find_known(tx, &candidates, window, channels)?;
-    if let Some(retention) = options.retention {
-        let oldest = newest - i64::try_from(retention.as_millis() / 2).unwrap_or(i64::MAX);
-        known.contents.retain(|_, original| original.received_at >= oldest);
-    }
-    let decision = duplicates::decide(&candidates, known, window, &mut rates);
+    let known = find_known(tx, &candidates, window, channels)?;
+    let decision = duplicates::decide(&candidates, known, ages, &mut rates);
     let (mut new, mut repeats) = (Vec::new(), Vec::new());
     for (screened, fate) in batch.iter().zip(&decision.fates) {
         let id = screened.candidate.id;
@@ -100,6 +98,7 @@ pub(crate) fn process(
     tx.insert_repeats(&repeats)?;
     apply_decision(tx, &decision, channels, latest)?;
     tx.write_rates(&rates.forms, &rates.networks, &rates.changed)?;
+    let newest = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
     let ids: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.finish_pending(&ids, newest, latest)?;
     let holds = |hold: HoldCause| new.iter().filter(|new| new.hold == hold).count();

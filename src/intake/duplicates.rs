@@ -81,6 +81,16 @@ pub(crate) struct Eased {
     pub was_uncounted: bool,
 }
 
+/// The ages, in milliseconds, below which earlier submissions and keys count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaxAges {
+    /// For idempotency keys and for submissions whose content is not lasting; at most `lasting`.
+    pub window: i64,
+    /// For submissions with lasting content: half of the retention period. Retention would soon remove an
+    /// older submission, and the only record of its repeat.
+    pub lasting: i64,
+}
+
 /// The changes that a batch makes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
@@ -98,12 +108,16 @@ pub(crate) struct Decision {
 }
 
 /// Decides the fate of each candidate in a batch, in order of arrival. Earlier uses of the same content or
-/// key count only within `window` milliseconds, except for lasting content (see [`Candidate::is_lasting`]).
-/// Submissions that are to be delivered are added to `rates`.
-pub(crate) fn decide(candidates: &[Candidate], mut known: Known, window: i64, rates: &mut Rates) -> Decision {
+/// key count only up to the ages in `ages`. Submissions that are to be delivered are added to `rates`.
+pub(crate) fn decide(
+    candidates: &[Candidate],
+    mut known: Known,
+    ages: MaxAges,
+    rates: &mut Rates,
+) -> Decision {
     let mut decision = Decision::default();
     for candidate in candidates {
-        let fate = decide_one(candidate, &mut known, window, rates, &mut decision);
+        let fate = decide_one(candidate, &mut known, ages, rates, &mut decision);
         decision.fates.push(fate);
     }
     decision
@@ -113,15 +127,14 @@ pub(crate) fn decide(candidates: &[Candidate], mut known: Known, window: i64, ra
 fn decide_one(
     candidate: &Candidate,
     known: &mut Known,
-    window: i64,
+    ages: MaxAges,
     rates: &mut Rates,
     decision: &mut Decision,
 ) -> Fate {
-    let is_recent = |earlier: i64| candidate.received_at.saturating_sub(earlier) < window;
-    let original = known
-        .contents
-        .get_mut(&candidate.content)
-        .filter(|original| candidate.is_lasting || is_recent(original.received_at));
+    let age = |earlier: i64| candidate.received_at.saturating_sub(earlier);
+    let most = if candidate.is_lasting { ages.lasting } else { ages.window };
+    let original =
+        known.contents.get_mut(&candidate.content).filter(|original| age(original.received_at) < most);
     let has_original = original.is_some();
     let mut counted = None;
     if let Some(original) = original.filter(|original| is_repeat(candidate, original)) {
@@ -148,7 +161,7 @@ fn decide_one(
     let original = Original { id, received_at, hold, is_suspicious, source, is_deliverable };
     known.contents.insert(candidate.content, original);
     Fate::New {
-        reuses_key: !has_original && key_used_at.is_some_and(is_recent),
+        reuses_key: !has_original && key_used_at.is_some_and(|used_at| age(used_at) < ages.window),
         hold,
         rank: flood::rank(network, is_suspicious || candidate.is_held),
     }

@@ -237,7 +237,7 @@ impl ToSql for Value<'_> {
 }
 
 impl From<ValueRef<'_>> for Cell {
-    /// Maps invalid UTF-8 and floating-point numbers, neither of which frontdesk writes, to blobs.
+    /// Returns invalid UTF-8 and floating-point numbers as blobs. frontdesk never writes such values.
     fn from(value: ValueRef<'_>) -> Cell {
         match value {
             ValueRef::Null => Cell::Null,

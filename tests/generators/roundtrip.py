@@ -392,14 +392,14 @@ def measure(generator, pages, arguments):
 
 
 def list_pages(generator, pages, work):
-    """Writes the sources and `GENERATOR.tsv`, in each line generator, HTML file and source, for `scripts/bench convert`."""
+    """Writes the sources and `GENERATOR.tsv`, in each line an HTML file and its source, for `scripts/bench convert`."""
     output = work / generator.name / generator.output
     lines = []
     for page in pages:
         source = work / "source" / f"{page.name}.md"
         write(source, page.source)
         html = next(file for file in (output / page.name / "index.html", output / f"{page.name}.html") if file.exists())
-        lines.append(f"{generator.name}\t{html}\t{source}\n")
+        lines.append(f"{html}\t{source}\n")
     write(work / "pages" / f"{generator.name}.tsv", "".join(lines))
 
 

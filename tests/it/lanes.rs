@@ -215,3 +215,9 @@ fn an_idle_connection_uses_little_memory() {
     let size = lanes.size_of_a_connection();
     assert!(size <= 3 * 1024, "{size} bytes");
 }
+
+#[test]
+fn a_connection_sends_eight_responses_a_turn() {
+    let requests = "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
+    assert_eq!(Lanes::new().responses_in_a_turn(&requests), 8);
+}

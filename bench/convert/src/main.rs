@@ -1,19 +1,18 @@
 //! Compares frontdesk's HTML-to-Markdown converter with others, on pages built by site generators.
 //!
-//! `frontdesk-bench-convert PAGES.tsv [ROUNDS]` reads a list written by `tests/generators/roundtrip.py`. Each
-//! line names a generator, an HTML file and the file with its Markdown source, separated by tabs. For each
-//! program, the output shows how many megabytes of HTML it converts per second of CPU time (median of the
-//! rounds), and the F1 score of its Markdown blocks against those of the source.
+//! `frontdesk-bench-convert FILE.tsv...` reads lists written by `tests/generators/roundtrip.py`. Each line
+//! has an HTML file and the file with its Markdown source, separated by a tab. The printed table has the
+//! megabytes of HTML that each program converts per second of processor time (median of the rounds), and the
+//! F1 of the Markdown blocks compared with the source.
 
 use std::collections::HashMap;
 use std::fs;
 use std::hint::black_box;
-use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
-const DEFAULT_ROUNDS: usize = 5;
+const ROUNDS: usize = 5;
 
 /// Elements that surround the content of a page. htmd and mdream omit them only on request.
 const SURROUNDING: [&str; 5] = ["nav", "header", "footer", "aside", "form"];
@@ -33,15 +32,16 @@ const PROGRAMS: [(&str, Convert); 4] = [
 ];
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let list = arguments.next().context("usage: frontdesk-bench-convert PAGES.tsv [ROUNDS]")?;
-    let rounds = arguments.next().map_or(Ok(DEFAULT_ROUNDS), |rounds| rounds.parse())?;
-    let pages = read_pages(Path::new(&list))?;
+    let mut pages = Vec::new();
+    for list in std::env::args().skip(1) {
+        read_pages(&list, &mut pages)?;
+    }
+    ensure!(!pages.is_empty(), "usage: frontdesk-bench-convert FILE.tsv...");
     let bytes: usize = pages.iter().map(|page| page.html.len()).sum();
-    println!("{} pages, {:.1} MB of HTML, median of {rounds} rounds\n", pages.len(), megabytes(bytes));
+    println!("{} pages, {:.1} MB of HTML, median of {ROUNDS} rounds\n", pages.len(), megabytes(bytes));
     println!("| program | MB per second and core | block F1 |\n| --- | ---: | ---: |");
     let mut speeds = vec![Vec::new(); PROGRAMS.len()];
-    for _ in 0..rounds {
+    for _ in 0..ROUNDS {
         // Run all programs in each round, so that other load on the machine affects them equally.
         for ((_, convert), speeds) in PROGRAMS.iter().zip(&mut speeds) {
             speeds.push(megabytes(bytes) / seconds_for(&pages, *convert));
@@ -54,16 +54,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn read_pages(list: &Path) -> Result<Vec<Page>> {
+fn read_pages(list: &str, pages: &mut Vec<Page>) -> Result<()> {
     let read = |file: &str| fs::read_to_string(file).with_context(|| format!("cannot read {file}"));
-    let text = fs::read_to_string(list).with_context(|| format!("cannot read {}", list.display()))?;
-    text.lines()
-        .map(|line| {
-            let mut fields = line.split('\t').skip(1);
-            let mut field = || fields.next().with_context(|| format!("not GENERATOR, HTML, SOURCE: {line}"));
-            Ok(Page { html: read(field()?)?, source: read(field()?)? })
-        })
-        .collect()
+    for line in read(list)?.lines() {
+        let (html, source) = line.split_once('\t').with_context(|| format!("no tab in {list}: {line}"))?;
+        pages.push(Page { html: read(html)?, source: read(source)? });
+    }
+    Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]

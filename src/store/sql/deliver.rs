@@ -68,7 +68,7 @@ impl Transaction<'_> {
     pub fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let mut far = Vec::new();
-        // Two queries, each of which uses a partial index that excludes completed deliveries.
+        // First attempts and retries have separate partial indexes, so they need separate queries.
         for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
             // A loose index scan: look up each channel, then its rows.
             let next = format!(

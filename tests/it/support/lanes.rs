@@ -75,6 +75,20 @@ impl Lanes {
         self.answers(pieces, true)
     }
 
+    /// How many responses a connection sends before its worker can serve others, if these requests arrive at
+    /// once.
+    pub fn responses_in_a_turn(&self, requests: &str) -> usize {
+        let wire = Rc::new(RefCell::new(Wire { pieces: vec![requests.into()], ..Wire::default() }));
+        let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+        let stream = Shared(wire.clone());
+        let mut connection = std::pin::pin!(self.fast.serve_stream(stream, peer, self.phase.1.clone()));
+        self.runtime.block_on(std::future::poll_fn(|cx| {
+            assert!(connection.as_mut().poll(cx).is_pending(), "the connection has ended");
+            Poll::Ready(())
+        }));
+        String::from_utf8_lossy(&wire.borrow().written).matches("HTTP/1.1 ").count()
+    }
+
     /// The size of a connection's state in bytes.
     pub fn size_of_a_connection(&self) -> usize {
         let stream = Shared(Rc::default());
