@@ -1,6 +1,6 @@
--- The tables of a new inbox on PostgreSQL: layout 4. What the columns mean is said in migrations/sqlite/inbox.sql.
+-- The tables of a new inbox on PostgreSQL. migrations/sqlite/inbox.sql explains the columns.
 
--- What belongs to this inbox as a whole: `secret` keys every hash in it.
+-- Values that belong to the whole inbox, such as `secret`, the key of all hashes.
 CREATE TABLE meta (
     name  text PRIMARY KEY,
     value bytea NOT NULL

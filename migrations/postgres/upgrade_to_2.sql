@@ -1,4 +1,4 @@
--- From layout 1: the intake, which holds what was accepted and is not processed yet.
+-- From layout 1: adds the intake, which holds accepted submissions that have not been processed yet.
 
 CREATE TABLE intake (
     id                 uuid    PRIMARY KEY,

@@ -1,10 +1,11 @@
--- From layout 2: hashes of content and idempotency keys move from a table of their own into the submissions' rows.
+-- From layout 2: moves the hashes of contents and idempotency keys from a separate table into the rows of submissions.
 
 ALTER TABLE submission ADD COLUMN content bytea CHECK (octet_length(content) = 16), ADD COLUMN idempotency_key bytea;
 ALTER TABLE intake DROP COLUMN content_expires_at, DROP COLUMN key_expires_at;
 
 UPDATE submission SET content = key FROM fingerprint WHERE submission = id AND expires_at IS NULL;
--- What counts for a time begins with the day. With two hashes nothing says which is the content's: a repeat of that submission is new once.
+-- Hashes that expire begin with the day. If a submission has two of them, it is unknown which one is the content's, so they are dropped, and
+-- the next repeat counts as a new submission.
 UPDATE submission SET content = overlay(key PLACING decode(lpad(to_hex(received_at / 86400000), 4, '0'), 'hex') FROM 1 FOR 2)
     FROM (SELECT submission, (array_agg(key))[1] AS key FROM fingerprint GROUP BY submission
           HAVING count(*) = 1 AND max(expires_at) IS NOT NULL) AS lone

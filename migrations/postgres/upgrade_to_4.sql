@@ -1,5 +1,5 @@
--- From layout 3: floods of a form, marks of suspicious submissions, and a fair order of deliveries. Submissions that retention may remove are
--- found without looking at held ones, and of submissions with the same content or idempotency key the newest without reading the others.
+-- From layout 3: adds columns and tables for floods, suspicious submissions and the order of deliveries. Adds an index on submissions that
+-- are not held, for retention, and indexes that find the newest submission with a content hash or idempotency key without reading the others.
 
 ALTER TABLE intake ADD COLUMN network bytea CHECK (octet_length(network) = 16);
 ALTER TABLE submission ADD COLUMN suspicious integer NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)),

@@ -1,55 +1,55 @@
--- The tables of a new inbox in a SQLite file: layout 6. Times are Unix time in milliseconds.
+-- The tables of a new inbox in a SQLite file. Times are Unix time in milliseconds.
 
--- What belongs to this database as a whole: `secret` keys every hash in it.
+-- Values that belong to the whole database, such as `secret`, the key of all hashes.
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The intake: what was accepted and is not processed yet. Acceptance appends here; processing moves each row on.
+-- Accepted submissions that have not been processed yet. Processing moves each row to `submission` or counts it as a repeat.
 --
 -- This table and `submission` have rowids, because their rows can be large: to find a row in a table WITHOUT ROWID, SQLite compares keys
--- by reading whole rows, each with all of its pages. `fields` and `sealed` are last, so that the other columns are read without them.
+-- by reading whole rows with all of their pages. `fields` and `sealed` are last, so that the other columns can be read without them.
 CREATE TABLE intake (
-    id              BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),   -- as in `submission`, whose row it becomes unless it repeats another
+    id              BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),   -- the id of the submission, unless it is a repeat
     form            TEXT    NOT NULL,
     received_at     INTEGER NOT NULL,
     source          BLOB    NOT NULL CHECK (length(source) = 16),
     sender          BLOB,
-    channels        INTEGER NOT NULL,                              -- how many took its form when it arrived
-    content         BLOB    NOT NULL CHECK (length(content) = 16), -- keyed hash of what a repeat has in common with it
-    idempotency_key BLOB,                                          -- keyed hash, with source and form
-    error           TEXT,                                          -- why it could not be processed: it is set aside
-    network         BLOB    CHECK (length(network) = 16),          -- keyed hash of the network that the source is in
+    channels        INTEGER NOT NULL,                              -- how many channels accepted the form at the time of arrival
+    content         BLOB    NOT NULL CHECK (length(content) = 16), -- keyed hash; a repeat has the same one
+    idempotency_key BLOB,                                          -- keyed hash, together with the source and the form
+    error           TEXT,                                          -- why it could not be processed; such rows are set aside
+    network         BLOB    CHECK (length(network) = 16),          -- keyed hash of the source's network
     agent           TEXT,
-    evidence        TEXT    NOT NULL,                              -- what it is screened by: facts of the request, or a verdict; JSON
+    evidence        TEXT    NOT NULL,                              -- JSON: the facts for screening, or a verdict
     fields          TEXT    NOT NULL,
     sealed          BLOB
 ) STRICT;
 
 CREATE INDEX intake_set_aside ON intake (id) WHERE error IS NOT NULL;
 
--- One row for each submission that was processed and repeats no other.
+-- Processed submissions, except repeats.
 CREATE TABLE submission (
-    id              BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),   -- UUID version 7: in order of arrival
+    id              BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),   -- UUID version 7, so in order of arrival
     form            TEXT    NOT NULL,
     received_at     INTEGER NOT NULL,
     source          BLOB    NOT NULL CHECK (length(source) = 16),  -- keyed hash of the sender's IP address
     sender          BLOB,                                          -- keyed hash of the sender's e-mail address in lower case
-    repeats         INTEGER NOT NULL DEFAULT 0,                    -- how often it was sent again
-    content         BLOB    CHECK (length(content) = 16),          -- as in `intake`; begins with the day of `received_at` unless it lasts
+    repeats         INTEGER NOT NULL DEFAULT 0,                    -- the number of repeats
+    content         BLOB    CHECK (length(content) = 16),          -- as in `intake`; begins with the day of `received_at`, unless old submissions count too
     idempotency_key BLOB,
-    score           INTEGER,                                       -- the points that screening gave it
+    score           INTEGER,                                       -- the points from screening
     withheld        INTEGER NOT NULL DEFAULT 0 CHECK (withheld IN (0, 1)), -- whether screening held it
-    suspicious      INTEGER NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)), -- whether it is delivered with a mark
-    flood           INTEGER NOT NULL DEFAULT 0 CHECK (flood IN (0, 1)), -- whether it is held only until a flood ends
-    held_at         INTEGER,                                       -- set while it waits for the operator's release
-    released_at     INTEGER,                                       -- when it was last released, whoever had held it
-    agent           TEXT,                                          -- the host whose key had signed the request, if the signature was valid
+    suspicious      INTEGER NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)), -- whether it is marked as suspicious
+    flood           INTEGER NOT NULL DEFAULT 0 CHECK (flood IN (0, 1)), -- whether it is held until a flood ends
+    held_at         INTEGER,                                       -- since when it has been held
+    released_at     INTEGER,                                       -- when it was last released
+    agent           TEXT,                                          -- the host whose key signed the request, if the signature was valid
     held_because    TEXT,
-    reasons         TEXT,                                          -- what for: JSON, objects with `signal`, `points`, `detail`
-    fields          TEXT    NOT NULL,                              -- a JSON object, members in the form's order
-    sealed          BLOB                                           -- the fields, encrypted to the operator's key; `fields` is `{}` then
+    reasons         TEXT,                                          -- JSON: the reasons for the score, as objects with `signal`, `points` and `detail`
+    fields          TEXT    NOT NULL,                              -- a JSON object, in the form's order
+    sealed          BLOB                                           -- the fields, encrypted to the operator's key; `fields` is then `{}`
 ) STRICT;
 
 CREATE INDEX submission_held ON submission (held_at, id) WHERE held_at IS NOT NULL;
@@ -58,64 +58,64 @@ CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
 CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;
 
--- Which submission a request repeated, by the request's id. Kept for a day.
+-- The ids of repeats, and of the submissions that they repeated. Rows are kept for a day.
 CREATE TABLE repeat (
     id         BLOB PRIMARY KEY CHECK (length(id) = 16),
     submission BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- One submission going down one channel.
+-- The delivery of a submission to a channel.
 CREATE TABLE delivery (
     submission  BLOB    NOT NULL REFERENCES submission (id) ON DELETE CASCADE,
-    channel     TEXT    NOT NULL,           -- by name; one that is configured no more keeps its rows
+    channel     TEXT    NOT NULL,           -- the channel's name; it may no longer be configured
     state       TEXT    NOT NULL CHECK (state IN ('waiting', 'sending', 'delivered', 'held', 'parked')),
-    due_at      INTEGER,                    -- waiting: not before; sending: until when the lease holds
-    attempts    INTEGER NOT NULL DEFAULT 0, -- all that were ever begun; the number of the last one is the lease's token
-    failures    INTEGER NOT NULL DEFAULT 0, -- since it was last queued: how far it is in the schedule
-    interrupted INTEGER NOT NULL DEFAULT 0, -- attempts in a row of which nobody heard the end
-    blame       TEXT,                       -- of the last failure: 'channel', 'unclear', 'notice', or 'asked' where the other side said when to come back
-    form        TEXT    NOT NULL DEFAULT '', -- the submission's
-    rank        INTEGER NOT NULL DEFAULT 0, -- the order of due deliveries of one form: the lowest first
+    due_at      INTEGER,                    -- `waiting`: when the next attempt is due; `sending`: when the lease expires
+    attempts    INTEGER NOT NULL DEFAULT 0, -- all attempts; the number of the latest one is the token of the lease
+    failures    INTEGER NOT NULL DEFAULT 0, -- since it was last queued; determines the next delay
+    interrupted INTEGER NOT NULL DEFAULT 0, -- consecutive attempts whose outcome is unknown
+    blame       TEXT,                       -- the cause of the last failure: 'channel', 'unclear', 'notice', or 'asked' if the receiver set the time of the retry
+    form        TEXT    NOT NULL DEFAULT '', -- the submission's form
+    rank        INTEGER NOT NULL DEFAULT 0, -- due deliveries of a form are sent in this order, lowest first
     PRIMARY KEY (submission, channel),
     CHECK ((due_at IS NOT NULL) = (state IN ('waiting', 'sending')))
 ) STRICT, WITHOUT ROWID;
 
--- First attempts and repeated ones are looked for separately, so that neither can crowd out the other.
+-- First attempts and retries are looked up separately, so that neither can block the other.
 CREATE INDEX delivery_first ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 CREATE INDEX delivery_turn ON delivery (channel, form, rank, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 CREATE INDEX delivery_again ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures > 0;
 CREATE INDEX delivery_again_turn ON delivery (channel, rank, due_at) WHERE due_at IS NOT NULL AND failures > 0;
 CREATE INDEX delivery_parked ON delivery (channel) WHERE state = 'parked';
 CREATE INDEX delivery_sending ON delivery (channel) WHERE state = 'sending';
--- What has waited longest is found at once, however much is delivered or waits.
+-- Finds the submission that has been waiting the longest, however many others there are.
 CREATE INDEX delivery_unfinished ON delivery (submission) WHERE due_at IS NOT NULL;
 
--- Each attempt. One without an end is under way, or was interrupted if it isn't the last.
+-- An attempt without an end is under way, or was interrupted if it is not the latest.
 CREATE TABLE attempt (
     submission BLOB    NOT NULL,
     channel    TEXT    NOT NULL,
-    number     INTEGER NOT NULL,            -- from 1
+    number     INTEGER NOT NULL,            -- counted from 1
     began_at   INTEGER NOT NULL,
     ended_at   INTEGER,
-    delivered  INTEGER,                     -- whether it succeeded; NULL: not known
-    answer     TEXT,                        -- what the other side said
+    delivered  INTEGER,                     -- whether it succeeded; NULL if unknown
+    answer     TEXT,                        -- the receiver's reply, or the error
     PRIMARY KEY (submission, channel, number),
     FOREIGN KEY (submission, channel) REFERENCES delivery (submission, channel) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
--- What is to be remembered of a channel beyond a restart.
+-- The state of channels that must survive a restart.
 CREATE TABLE channel (
     name      TEXT PRIMARY KEY,
-    target    BLOB,                         -- keyed hash of where it led when it was switched off
-    off_at    INTEGER,                      -- since when it is switched off: the other side said that it is gone
-    paused_at INTEGER,                      -- since when it fails so often that it is only probed
-    answer    TEXT                          -- what the other side said
+    target    BLOB,                         -- keyed hash of its destination when it was switched off
+    off_at    INTEGER,                      -- when it was switched off, because the receiver is gone for good
+    paused_at INTEGER,                      -- when it was paused because of failures; it is then only probed
+    answer    TEXT                          -- the receiver's reply, or the error
 ) STRICT, WITHOUT ROWID;
 
--- Requests that were refused because their source had sent too many. There is a bounded number of rows a day.
+-- Counts of requests that were refused because their source had sent too many. The number of rows per day is limited.
 CREATE TABLE pressure (
-    day     INTEGER NOT NULL,                                    -- in UTC, counted from 1970-01-01
-    source  BLOB    NOT NULL CHECK (length(source) IN (0, 16)),  -- as in `submission`; empty: all for whom there was no room
+    day     INTEGER NOT NULL,                                    -- UTC, in days since 1970-01-01
+    source  BLOB    NOT NULL CHECK (length(source) IN (0, 16)),  -- as in `submission`; empty for all sources beyond the limit
     form    TEXT    NOT NULL,
     refused INTEGER NOT NULL,
     PRIMARY KEY (day, source, form)
@@ -124,22 +124,22 @@ CREATE TABLE pressure (
 -- How much of its quota each form has used up.
 CREATE TABLE form_rate (
     form    TEXT    PRIMARY KEY,
-    minute  INTEGER NOT NULL,               -- when the quotas of a minute and an hour are restored, in microseconds
+    minute  INTEGER NOT NULL,               -- when the quotas per minute and per hour are fully restored, in microseconds
     hour    INTEGER NOT NULL,
     over_at INTEGER                         -- during a flood: when a submission last exceeded the quota
 ) STRICT, WITHOUT ROWID;
 
--- How much each network has sent lately.
+-- How much each network has sent recently.
 CREATE TABLE network_rate (
     form    TEXT    NOT NULL,
     network BLOB    NOT NULL CHECK (length(network) = 16),
-    rested  INTEGER NOT NULL,               -- when nothing of it counts any more, in microseconds
+    rested  INTEGER NOT NULL,               -- when none of its submissions count any more, in microseconds
     PRIMARY KEY (network, form)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX network_rate_rested ON network_rate (rested);
 
--- Everything that was accepted and not removed, processed or not. Both parts have the same types, so that SQLite looks up either by its key.
+-- All accepted submissions, processed or not. Both parts have the same types, so that SQLite looks up rows in either by its key.
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
            score, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious

@@ -1,6 +1,6 @@
--- From layout 5: the tables with large rows get rowids, because SQLite reads whole rows to find one in a table WITHOUT ROWID; `fields` and
--- `sealed` come last. Submissions that retention may remove are found without looking at held ones. Floods of a form, marks of suspicious
--- submissions and a fair order of deliveries are new. Foreign keys are not enforced meanwhile.
+-- From layout 5: gives rowids to the tables with large rows, because SQLite reads whole rows to find one in a table WITHOUT ROWID, and moves
+-- `fields` and `sealed` to the end. Adds an index on submissions that are not held, for retention, and columns and tables for floods,
+-- suspicious submissions and the order of deliveries. Foreign keys are not enforced during this migration.
 
 DROP VIEW accepted;
 
@@ -71,16 +71,16 @@ CREATE INDEX delivery_turn ON delivery (channel, form, rank, due_at) WHERE due_a
 -- How much of its quota each form has used up.
 CREATE TABLE form_rate (
     form    TEXT    PRIMARY KEY,
-    minute  INTEGER NOT NULL,               -- when the quotas of a minute and an hour are restored, in microseconds
+    minute  INTEGER NOT NULL,               -- when the quotas per minute and per hour are fully restored, in microseconds
     hour    INTEGER NOT NULL,
     over_at INTEGER                         -- during a flood: when a submission last exceeded the quota
 ) STRICT, WITHOUT ROWID;
 
--- How much each network has sent lately.
+-- How much each network has sent recently.
 CREATE TABLE network_rate (
     form    TEXT    NOT NULL,
     network BLOB    NOT NULL CHECK (length(network) = 16),
-    rested  INTEGER NOT NULL,               -- when nothing of it counts any more, in microseconds
+    rested  INTEGER NOT NULL,               -- when none of its submissions count any more, in microseconds
     PRIMARY KEY (network, form)
 ) STRICT, WITHOUT ROWID;
 
