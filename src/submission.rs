@@ -1,6 +1,6 @@
 //! Submissions, as stored in the inbox.
 
-/// Defines an enum whose values have names, which the database, listings and logs use.
+/// Defines an enum with names for its values, which the database, listings and logs use.
 macro_rules! named_enum {
     ($(#[$about:meta])* pub enum $enum:ident { $($(#[$each:meta])* $value:ident = $name:literal,)+ }) => {
         $(#[$about])*
@@ -16,7 +16,6 @@ macro_rules! named_enum {
                 match self { $($enum::$value => $name),+ }
             }
 
-            /// The value with this name, if there is one.
             pub fn from_name(name: &str) -> Option<$enum> {
                 $enum::ALL.into_iter().find(|value| value.name() == name)
             }
@@ -51,34 +50,32 @@ use crate::submission::verdict::ScreeningReason;
 pub struct Submission {
     /// A UUID version 7 that the server generates, so ids sort by time of arrival.
     pub id: Uuid,
-    /// The form's name. The form may have been removed since.
+    /// The form's name; the form may have been removed since.
     pub form: String,
     /// When the server accepted the submission, to the millisecond.
     pub received_at: Timestamp,
     pub status: Status,
     pub held: Option<Hold>,
-    /// The stored verdict of screening. `None` if the submission has not been processed yet, or was stored by
-    /// a version without screening.
+    /// `None` if the submission has not been processed yet, or was stored by a version without screening.
     pub screening: Option<Screening>,
     pub released_at: Option<Timestamp>,
     /// The host whose key signed the request, such as `agent.example.com`. `None` for unsigned requests.
     pub agent: Option<String>,
-    /// Why processing failed. Set only while the submission is set aside because of the failure.
+    /// Why processing failed, while the submission is set aside.
     pub error: Option<String>,
     /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
     /// sealed.
     pub fields: Vec<(String, String)>,
     /// The fields as a JSON object, encrypted to the operator's key, if the submission is sealed.
     pub sealed: Option<Vec<u8>>,
-    /// A keyed hash of the source address, as 32 hexadecimal digits. Equal sources have equal hashes within
-    /// one inbox. The address cannot be recovered without the inbox's secret.
+    /// A keyed hash of the source, as 32 hexadecimal digits. Equal sources have equal hashes in one inbox.
     pub source: String,
-    /// Number of recognised repeats of this submission.
+    /// The number of repeats.
     pub repeats: u64,
 }
 
 impl Submission {
-    /// The value of a field; `None` if it was not filled in.
+    /// `None` if the field was not filled in.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
     }
@@ -89,8 +86,7 @@ impl Submission {
         Value::Object(members.collect()).to_string()
     }
 
-    /// Decrypts `sealed` into `fields`. Does nothing if the submission is not sealed. After an error, the
-    /// submission is unchanged.
+    /// Decrypts `sealed` into `fields`, if the submission is sealed. An error leaves it unchanged.
     pub fn decrypt(&mut self, identity: &AgeIdentity) -> Result<(), EncryptionError> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         let plain = identity.decrypt(sealed)?;
@@ -105,7 +101,7 @@ impl Submission {
     }
 }
 
-/// Parses a JSON object with string values into names and values.
+/// Parses a JSON object with string values.
 pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'static str> {
     let fields: Map<String, Value> =
         serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?;
@@ -116,7 +112,7 @@ pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'stati
     fields.into_iter().map(text).collect()
 }
 
-/// Omits the values: logs must not contain what visitors write.
+/// Omits the values, because logs must not contain what visitors write.
 impl fmt::Debug for Submission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.fields.iter().map(|(name, _)| name).collect();
@@ -131,26 +127,25 @@ impl fmt::Debug for Submission {
     }
 }
 
-/// The start of a submission's hold, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub since: Timestamp,
     pub because: String,
 }
 
-/// The part of the screening verdict that the inbox stores, and keeps even after the submission is released.
+/// The stored part of the screening verdict. A release does not change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screening {
     pub score: u32,
     /// The reasons, most points first. Sealing removes their details.
     pub reasons: Vec<ScreeningReason>,
-    /// Whether screening held the submission. False if only the operator held it.
+    /// Whether screening held the submission, not only the operator.
     pub withheld: bool,
     pub suspicious: bool,
 }
 
 impl Screening {
-    /// The signals on one line, most points first: `honeypot, links`.
+    /// The signals, most points first: `honeypot, links`.
     pub fn signals(&self) -> String {
         self.reasons.iter().map(|reason| reason.signal.name()).collect::<Vec<_>>().join(", ")
     }
@@ -168,8 +163,7 @@ named_enum! {
         Delivered = "delivered",
         /// The submission is waiting to be released or discarded.
         Held = "held",
-        /// At least one delivery is a dead letter: all attempts failed, or the channel refused it for good.
-        /// The operator decides what happens next.
+        /// At least one delivery is a dead letter: all attempts failed, or the receiver refused it for good.
         Parked = "parked",
     }
 }

@@ -1,4 +1,4 @@
-//! Deliveries of submissions to channels, and the records that the worker and the store exchange.
+//! Deliveries of submissions to channels, and the data that the worker and the store exchange.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -8,21 +8,19 @@ use crate::submission::Submission;
 /// The properties of a channel that decide which submissions are queued for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The channel's name, which its deliveries refer to.
     pub name: String,
-    /// The forms whose submissions the channel accepts. An empty list means all forms.
+    /// The forms that the channel accepts; empty for all forms.
     pub forms: Vec<String>,
-    /// Set if the receiver accepts only a limited number of messages a day, as mail providers do. First
-    /// attempts for networks that exceed their daily allowance are then rate-limited.
+    /// Set if the receiver limits messages per day, as mail providers do. First attempts for networks that
+    /// exceed their daily allowance are then rate-limited.
     pub quota: Option<DailyQuota>,
 }
 
-/// The daily quota of a channel's receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DailyQuota {
-    /// The account that has the quota. Channels with the same account share its quota.
+    /// Channels with the same account share its quota.
     pub account: String,
-    /// Number of recipients of each message. Every recipient counts towards the quota.
+    /// The number of recipients of each message. Each counts towards the quota.
     pub recipients: u32,
 }
 
@@ -32,7 +30,6 @@ impl Route {
         Route { name: name.to_owned(), forms: Vec::new(), quota: None }
     }
 
-    /// Whether the channel accepts submissions to this form.
     pub fn accepts(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)
     }
@@ -54,11 +51,10 @@ named_enum! {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The channel's name. Deliveries for a channel that is no longer configured are kept.
+    /// The channel may no longer be configured.
     pub channel: String,
     pub state: DeliveryState,
-    /// The time of the next attempt or, during an attempt, the end of its lease. `None` if neither is
-    /// pending.
+    /// When the next attempt begins or, during an attempt, when its lease ends.
     pub due_at: Option<Timestamp>,
     pub obstacle: Option<Obstacle>,
     /// Oldest first.
@@ -67,7 +63,7 @@ pub struct Delivery {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The attempt's number among all attempts of its delivery, counted from 1.
+    /// Counted from 1 for each delivery.
     pub number: u32,
     pub began_at: Timestamp,
     /// `None` if the attempt is in progress or was interrupted.
@@ -82,19 +78,18 @@ pub struct AttemptEnd {
     pub answer: String,
 }
 
-/// The reason why a whole channel does not deliver.
+/// The reason why a channel does not deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// True if the channel is switched off because the receiver is gone for good; false if it is paused and
-    /// probed.
+    /// Whether the channel is switched off because the receiver is gone, not only paused and probed.
     pub off: bool,
     pub since: Timestamp,
     /// The receiver's reply or the error.
     pub answer: String,
 }
 
-/// Identifies an attempt. The attempt's number is the token of the lease: if an attempt that is not the
-/// delivery's latest fails, the delivery is not changed, because that attempt's lease has expired.
+/// Identifies an attempt. Its number is the token of the lease: a failure changes the delivery only if it is
+/// the latest attempt's, because the leases of earlier ones have expired.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     pub submission: Uuid,
@@ -106,11 +101,11 @@ pub struct Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Capacity {
     pub any: usize,
-    /// Maximum number of retries among these attempts.
+    /// The maximum number of retries among these.
     pub retries: usize,
 }
 
-/// A channel and its destination. The store compares the destination with the stored one to detect a change.
+/// A channel and its destination, which the store compares with the stored one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelTarget {
     pub name: String,
@@ -118,27 +113,24 @@ pub struct ChannelTarget {
     pub destination: String,
 }
 
-/// Asks the store for deliveries that are due on one channel.
+/// Asks the store for due deliveries on a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
     pub target: ChannelTarget,
     pub capacity: Capacity,
-    /// The number of attempts that the channel has started so far. Seeds pseudorandom choices, such as which
-    /// form comes first.
+    /// The number of attempts so far. Seeds pseudorandom choices, such as which form comes first.
     pub turn: usize,
 }
 
 /// The store's reply to a [`ClaimRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// The attempts that the store has recorded as started.
     pub claimed: Vec<Claimed>,
-    /// Whether the channel is switched off, with its deliveries parked.
+    /// Whether the channel is switched off and its deliveries are parked.
     pub is_off: bool,
     /// Whether the store records the channel as paused. A retry by the operator clears the record.
     pub is_paused: bool,
-    /// Whether the rate limit for networks that exceed their daily allowance delays some of the waiting
-    /// deliveries.
+    /// Whether the rate limit for high-volume networks delays some of the waiting deliveries.
     pub is_paced: bool,
     /// When the deliveries that were not claimed are due.
     pub next: NextDue,
@@ -156,7 +148,7 @@ pub struct NextDue {
 pub struct Claimed {
     pub lease: Lease,
     pub submission: Submission,
-    /// Number of attempts that have failed since the delivery was queued.
+    /// The number of failures since the delivery was queued.
     pub failures: u32,
     /// Whether the attempt counts towards [`Capacity::retries`].
     pub is_retry: bool,

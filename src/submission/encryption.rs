@@ -18,21 +18,18 @@ use x25519::{PrivateKey, PublicKey};
 mod format;
 mod x25519;
 
-/// Maximum length of a plaintext, in bytes.
 pub const MAX_PLAIN_BYTES: usize = 1 << 20;
 /// An identity file has a few lines. The limit avoids reading a large file that was named by mistake.
 const MAX_IDENTITY_FILE_BYTES: usize = 64 << 10;
 
-/// The expected format of a recipient, for errors from [`Recipient::parse`].
 const EXPECTED: &str = "the public key that `age-keygen` prints: \"age1\" and 58 more characters";
 
-/// A public key. Only the holder of the matching [`AgeIdentity`] can decrypt data that is encrypted to it.
+/// A public key. The matching [`AgeIdentity`] decrypts data that is encrypted to it.
 #[derive(Clone)]
 pub struct Recipient(PublicKey);
 
 impl Recipient {
-    /// Parses an X25519 recipient, `age1…`. The error states what is expected and does not quote the input,
-    /// which may be a secret.
+    /// Parses an X25519 recipient, `age1…`. Errors do not quote the input, which may be a secret.
     pub fn parse(text: &str) -> Result<Recipient, String> {
         let upper = text.trim().to_ascii_uppercase();
         let problem = if upper.contains("AGE-SECRET-KEY-") || upper.contains("AGE-PLUGIN-") {
@@ -75,10 +72,9 @@ impl fmt::Debug for Recipient {
 pub enum IdentityError {
     #[error("cannot read {}: {error}", path.display())]
     Io { path: PathBuf, error: Arc<io::Error> },
-    /// The whole file is unusable.
     #[error("{} {problem}", path.display())]
     File { path: PathBuf, problem: &'static str },
-    /// A line is neither an identity nor a comment. Lines are counted from 1.
+    /// Lines are counted from 1.
     #[error("{}:{line}: {problem}", path.display())]
     Line { path: PathBuf, line: usize, problem: &'static str },
 }
@@ -90,8 +86,7 @@ impl AgeIdentity {
     /// Reads an identity file from `age-keygen`: comments, and one or more `AGE-SECRET-KEY-1…` lines.
     pub fn read(path: &Path) -> Result<AgeIdentity, IdentityError> {
         let io = |error| IdentityError::Io { path: path.to_owned(), error: Arc::new(error) };
-        // The capacity is large enough that no reallocation leaves a copy of the secret behind. The buffer is
-        // wiped when dropped.
+        // With this capacity, no reallocation leaves a copy of the secret behind.
         let mut text = SecretBox::new(Box::new(Vec::with_capacity(MAX_IDENTITY_FILE_BYTES + 2)));
         let most = MAX_IDENTITY_FILE_BYTES as u64 + 1;
         File::open(path)
@@ -100,20 +95,18 @@ impl AgeIdentity {
         parse_identities(path, text.expose_secret())
     }
 
-    /// Decrypts a file that is encrypted to one of these keys.
     pub fn decrypt(&self, sealed: &[u8]) -> Result<Vec<u8>, EncryptionError> {
         format::decrypt(&self.0, sealed, MAX_PLAIN_BYTES)
     }
 }
 
-/// Omits the keys.
 impl fmt::Debug for AgeIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgeIdentity").finish_non_exhaustive()
     }
 }
 
-/// Parses the content of an identity file. `path` appears only in errors.
+/// `path` appears only in errors.
 fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
     let unusable = |problem| Err(IdentityError::File { path: path.to_owned(), problem });
     if text.len() > MAX_IDENTITY_FILE_BYTES {
@@ -144,7 +137,6 @@ fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityErr
     Ok(AgeIdentity(identities))
 }
 
-/// Explains why a line of an identity file is not an identity.
 fn explain_invalid_line(line: &[u8]) -> &'static str {
     if line.starts_with(b"AGE-PLUGIN-") {
         "the identity needs an age plugin; only keys from `age-keygen` are supported"

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-/// Maximum duration of an attempt, for every kind of channel.
+/// The maximum duration of an attempt.
 pub const LONGEST_ATTEMPT: Duration = Duration::from_mins(2);
 
-/// Maximum length of a stored reply, in characters.
 pub const MAX_ANSWER_CHARS: usize = 300;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The receiver has accepted the notification: with an SMTP 2xx reply after the end of the message, an
-    /// HTTP 2xx status, or a file in `new/`. Holds the reply.
+    /// HTTP 2xx status, or a file in `new/`. Contains the reply.
     Delivered(String),
-    /// The receiver has not accepted the notification, or it is unknown whether it has. A retry uses the same
-    /// id.
+    /// It is not certain that the receiver has accepted the notification. A retry uses the same id.
     Failed(AttemptFailure),
 }
 
@@ -24,7 +22,7 @@ pub struct AttemptFailure {
     /// The error or the receiver's reply, for the operator, such as `450 4.2.1 greylisted`. A receiver may
     /// quote what a visitor wrote, so this is stored in the inbox and never logged.
     pub answer: String,
-    /// The delay that the receiver asked for before a retry, if any.
+    /// The delay that the receiver asked for.
     pub retry_after: Option<Duration>,
 }
 
@@ -38,8 +36,7 @@ named_enum! {
         Channel = "channel",
         /// The channel or this notification: the error, such as HTTP 403 or 500, does not say which.
         Unclear = "unclear",
-        /// A temporary refusal (SMTP 450, HTTP 429). The receiver may accept the next notification within
-        /// seconds.
+        /// A temporary refusal (SMTP 450, HTTP 429). The next notification may be accepted within seconds.
         Deferred = "deferred",
         /// This notification: the receiver works, but refused it this time.
         Notification = "notice",
@@ -51,17 +48,14 @@ named_enum! {
 }
 
 impl Outcome {
-    /// A failure without `retry_after`.
     pub fn failed(cause: Cause, answer: impl Into<String>) -> Outcome {
         Outcome::Failed(AttemptFailure { cause, answer: shorten(&answer.into()), retry_after: None })
     }
 
-    /// Success, with the receiver's reply.
     pub fn delivered(answer: impl Into<String>) -> Outcome {
         Outcome::Delivered(shorten(&answer.into()))
     }
 
-    /// Sets the minimum time until a failed delivery is retried.
     #[must_use]
     pub fn with_retry_after(self, retry_after: Option<Duration>) -> Outcome {
         match self {

@@ -19,7 +19,7 @@ const DELAYS: [u64; 9] =
 /// delay, which is 24 hours plus a jitter of a tenth.
 pub const LONGEST_DELAY: Duration = Duration::from_hours(27);
 
-/// Maximum time until the next attempt after `failures` failed attempts, unless the receiver asked for more.
+/// The maximum time until the next attempt after `failures` failures, unless the receiver asked for more.
 pub fn longest_wait(failures: u32) -> Duration {
     let longest_interruption = 1 << LONGEST_BACKOFF;
     let seconds = match usize::try_from(failures).ok().and_then(|failures| failures.checked_sub(1)) {
@@ -29,23 +29,21 @@ pub fn longest_wait(failures: u32) -> Duration {
     Duration::from_millis(seconds * 1100)
 }
 
-/// After this many consecutive interrupted attempts, the delivery becomes a dead letter, because it may be
-/// the cause of the interruptions.
+/// After this many consecutive interruptions, the delivery becomes a dead letter, because it may cause them.
 const MOST_INTERRUPTIONS: u32 = 20;
 
 /// Binary logarithm of the maximum backoff after interruptions, in seconds (2^8 s).
 const LONGEST_BACKOFF: u32 = 8;
 
-/// The next step for a delivery after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     Delivered,
     RetryAt(Timestamp),
-    /// The delivery becomes a dead letter: only the operator can retry it.
+    /// A dead letter: only the operator can retry it.
     Parked,
 }
 
-/// Decides what follows an attempt that ended at `now`, after `failures` earlier attempts failed.
+/// Decides what follows an attempt that ended at `now`, after `failures` earlier failures.
 pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, now: Timestamp) -> NextStep {
     let failure = match outcome {
         Outcome::Delivered(_) => return NextStep::Delivered,
@@ -59,10 +57,8 @@ pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, now: Timestamp) -> 
     NextStep::RetryAt(add_delay(now, delay.max(asked)))
 }
 
-/// Decides what follows an interrupted attempt, the `interrupted`-th in a row.
-///
-/// The first one is retried at once, because the process was probably only restarted. Later ones back off,
-/// so that a delivery that crashes the process does not keep the process from running.
+/// Decides what follows an interrupted attempt, the `interrupted`-th in a row. The first one is retried at
+/// once: the process was probably only restarted. Later ones back off: the delivery may crash the process.
 pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextStep {
     match interrupted {
         0 | 1 => NextStep::RetryAt(now),
@@ -71,9 +67,8 @@ pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextSte
     }
 }
 
-/// The time from a failed attempt to the next one; `None` if there is no further attempt. A jitter of up to a
-/// tenth spreads the retries of deliveries that failed together. The jitter is a function of the delivery and
-/// the attempt.
+/// The time until the next attempt; `None` if there is none. A jitter of up to a tenth, a function of the
+/// delivery and the attempt, spreads the retries of deliveries that failed together.
 fn retry_delay(id: Uuid, failures: u32) -> Option<Duration> {
     let seconds = *DELAYS.get(usize::try_from(failures).ok()?)?;
     let millis = seconds * 1000;
@@ -85,7 +80,7 @@ fn retry_delay(id: Uuid, failures: u32) -> Option<Duration> {
     ))
 }
 
-/// Mixes the bits of a number with the output function of the SplitMix64 generator.
+/// The output function of the SplitMix64 generator.
 pub(crate) fn splitmix64(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -93,7 +88,6 @@ pub(crate) fn splitmix64(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Adds a delay to a time, up to the latest time that can be represented.
 pub(crate) fn add_delay(now: Timestamp, delay: Duration) -> Timestamp {
     now.checked_add(delay).unwrap_or(Timestamp::MAX)
 }

@@ -10,9 +10,7 @@ named_enum! {
     pub enum Signal {
         /// The source has used more than half of its quota.
         Rate = "rate",
-        /// The form has received more submissions than its quota allows, and this submission's network is
-        /// part of that flood. The submission is held until the flood ends. This signal is added by
-        /// processing, not by screening.
+        /// Part of a flood, and held until it ends. Processing adds this signal, not screening.
         FormRate = "form-rate",
         /// Other sources have recently sent the same content.
         Repeated = "repeated",
@@ -24,8 +22,7 @@ named_enum! {
         Markup = "markup",
         /// The e-mail address is disposable.
         Disposable = "disposable",
-        /// The address or a link belongs to a domain that the operator blocks. This signal alone holds the
-        /// submission.
+        /// The operator blocks the domain of the address or of a link. Always holds the submission.
         Listed = "listed",
         /// The hidden field was filled in.
         Honeypot = "honeypot",
@@ -35,11 +32,9 @@ named_enum! {
         Origin = "origin",
         /// The text contains phrases that are typical of mass-mailed offers.
         Offer = "offer",
-        /// The text promises money or makes another mass-mailed offer, and asks the reader to continue in a
-        /// messenger.
+        /// The text makes such an offer or promises money, and asks the reader to continue in a messenger.
         Lure = "lure",
-        /// Words are disguised with invisible characters, letters of other scripts, or digits in place of
-        /// letters.
+        /// Words are disguised with invisible characters, letters of other scripts, or digits.
         Disguise = "disguise",
         /// The text is written in capitals.
         Shouting = "shouting",
@@ -61,19 +56,16 @@ pub struct ScreeningVerdict {
     pub threshold: u32,
 }
 
-/// A signal that added points.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreeningReason {
     pub signal: Signal,
-    /// The number of points; at least one.
+    /// At least one.
     pub points: u32,
-    /// The finding, for the operator. Contains nothing that the visitor wrote, except the domain names of
-    /// links and of the address.
+    /// For the operator. Quotes nothing that the visitor wrote except domain names.
     pub detail: String,
 }
 
 impl ScreeningReason {
-    /// The same reason without its detail, which may contain a visitor's domain name.
     #[must_use]
     pub fn without_detail(self) -> ScreeningReason {
         ScreeningReason { detail: String::new(), ..self }
@@ -81,7 +73,6 @@ impl ScreeningReason {
 }
 
 impl ScreeningVerdict {
-    /// The same verdict without the details of its reasons.
     #[must_use]
     pub fn without_details(self) -> ScreeningVerdict {
         ScreeningVerdict {
@@ -90,7 +81,7 @@ impl ScreeningVerdict {
         }
     }
 
-    /// The same verdict with [`Signal::FormRate`] added, whose points alone reach the threshold.
+    /// Adds [`Signal::FormRate`], whose points alone reach the threshold.
     #[must_use]
     pub fn in_flood(mut self) -> ScreeningVerdict {
         let detail = "the form has had more than its quota".to_owned();
@@ -99,8 +90,8 @@ impl ScreeningVerdict {
         self
     }
 
-    /// The verdict on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. A signal
-    /// without a detail appears by name. Empty if there are no reasons.
+    /// The verdict on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. Empty if there
+    /// are no reasons.
     pub fn because(&self) -> String {
         let reason = |ScreeningReason { signal, points, detail }: &ScreeningReason| {
             format!("{} ({points})", if detail.is_empty() { signal.name() } else { detail })

@@ -1,7 +1,7 @@
 //! The age v1 file format (<https://c2sp.org/age>): binary files with X25519 recipients.
 //!
-//! The parser is as strict as the specification: it accepts only one encoding of each value. It ignores
-//! stanzas of other types.
+//! The parser is as strict as the specification: it accepts only one encoding of each value. It ignores other
+//! types of stanzas.
 
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use aws_lc_rs::error::Unspecified;
@@ -12,19 +12,17 @@ use secrecy::{ExposeSecret as _, ExposeSecretMut as _};
 
 use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305_key, derive_key};
 
-/// Why encryption or decryption failed. No variant quotes the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptionError {
     #[error("sealed data may be at most 1 MiB long")]
     TooLarge,
-    /// The file is encrypted to other keys. Damage to the encrypted file key in the header has the same
-    /// effect.
+    /// The file is encrypted to other keys, or its encrypted file key is damaged.
     #[error("it was sealed to another key")]
     WrongKey,
     /// The file was changed or truncated, or is not a binary age v1 file.
     #[error("the sealed data is damaged")]
     Damaged,
-    /// The cryptographic library failed, for instance because the operating system returned no random bytes.
+    /// The cryptographic library failed, for instance because it got no random bytes.
     #[error("could not seal the data")]
     Failed,
 }
@@ -34,14 +32,14 @@ const STANZA_MARK: &str = "-> ";
 const MAC_MARK: &str = "---";
 const X25519_TYPE: &[u8] = b"X25519";
 const SCRYPT_TYPE: &[u8] = b"scrypt";
-/// Length of a full line of a stanza's body, in characters. A shorter line ends the body.
+/// The length of a full line of a stanza's body. A shorter line ends the body.
 const FULL_LINE: usize = 64;
 const MAC_BYTES: usize = 32;
-/// Length of the random value that is used, with the file key, to derive the payload key.
+/// The length of the value that, with the file key, yields the payload key.
 const NONCE_BYTES: usize = 16;
 const CHUNK_BYTES: usize = 64 << 10;
 const TAG_BYTES: usize = 16;
-/// Total length, in bytes, of a header with one X25519 stanza (168), the nonce and one tag.
+/// The length of a header with one X25519 stanza (168), the nonce and one tag.
 pub(super) const OVERHEAD_BYTES: usize = 168 + NONCE_BYTES + TAG_BYTES;
 
 /// Encrypts `plain` to one recipient. The result is [`OVERHEAD_BYTES`] longer than `plain`, plus 16 bytes for
@@ -95,7 +93,7 @@ struct Header<'a> {
 }
 
 impl Header<'_> {
-    /// Splits a file into its header and its payload.
+    /// Also returns the payload.
     fn parse(file: &[u8]) -> Option<(Header<'_>, &[u8])> {
         let mut rest = file;
         if take_line(&mut rest)? != VERSION_LINE.as_bytes() {
@@ -128,8 +126,7 @@ impl Header<'_> {
         }
     }
 
-    /// Decrypts the file key. `Ok(None)` means that no identity matches; an error means that a stanza is
-    /// invalid.
+    /// `Ok(None)` means that no identity matches; an error means that a stanza is invalid.
     fn unwrap_file_key(&self, identities: &[PrivateKey]) -> Result<Option<FileKey>, Unspecified> {
         for identity in identities {
             for stanza in &self.stanzas {
@@ -157,8 +154,7 @@ fn parse_stanza_line(line: &[u8]) -> Option<Vec<&[u8]>> {
     words.iter().all(|word| !word.is_empty() && word.iter().all(u8::is_ascii_graphic)).then_some(words)
 }
 
-/// Removes the body of a stanza from `rest`, up to and including its first line that is not full, and decodes
-/// it.
+/// Removes the body of a stanza, up to and including its first line that is not full, and decodes it.
 fn take_stanza_body(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     loop {
@@ -183,20 +179,18 @@ fn format_stanza(stanza: &Stanza) -> String {
     format!("{STANZA_MARK}X25519 {}\n{}\n", BASE64.encode(stanza.share), BASE64.encode(stanza.wrapped_key))
 }
 
-/// Formats the header of a file: the version, the stanzas, and a MAC over both.
+/// The version, the stanzas, and a MAC over both.
 fn format_header(file_key: &FileKey, stanzas: &str) -> Result<String, Unspecified> {
     let authenticated = format!("{VERSION_LINE}\n{stanzas}{MAC_MARK}");
     let mac = hmac::sign(&derive_mac_key(file_key)?, authenticated.as_bytes());
     Ok(format!("{authenticated} {}\n", BASE64.encode(mac)))
 }
 
-/// Derives the key that authenticates the header.
 fn derive_mac_key(file_key: &FileKey) -> Result<hmac::Key, Unspecified> {
     let key = derive_key(file_key.expose_secret(), &[], b"header")?;
     Ok(hmac::Key::new(hmac::HMAC_SHA256, key.expose_secret()))
 }
 
-/// Derives the key that encrypts the payload.
 fn derive_payload_key(file_key: &FileKey, nonce: &[u8; NONCE_BYTES]) -> Result<LessSafeKey, Unspecified> {
     chacha20_poly1305_key(&derive_key(file_key.expose_secret(), nonce, b"payload")?)
 }
@@ -209,7 +203,6 @@ fn chunk_nonce(index: usize, is_last: bool) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// Encrypts a chunk and appends it, with its tag, to the file.
 fn append_encrypted_chunk(
     file: &mut Vec<u8>,
     key: &LessSafeKey,

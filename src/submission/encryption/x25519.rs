@@ -10,10 +10,10 @@ use bech32::primitives::decode::CheckedHrpstring;
 use bech32::{Bech32, Hrp};
 use secrecy::{ExposeSecret as _, ExposeSecretMut as _, SecretBox};
 
-/// Length, in bytes, of a public key, a private key and any derived key.
+/// The length of public, private and derived keys.
 pub(super) const KEY_BYTES: usize = 32;
 const FILE_KEY_BYTES: usize = 16;
-/// Length, in bytes, of a file key that is encrypted to a recipient, including the tag.
+/// An encrypted file key and its tag.
 const WRAPPED_KEY_BYTES: usize = FILE_KEY_BYTES + 16;
 
 const PUBLIC_PREFIX: Hrp = Hrp::parse_unchecked("age");
@@ -22,7 +22,7 @@ const WRAP_KEY_LABEL: &[u8] = b"age-encryption.org/v1/X25519";
 
 /// A 256-bit key that is wiped when dropped.
 pub(super) type SecretKey = SecretBox<[u8; KEY_BYTES]>;
-/// The key of one file. The file's header contains this key, encrypted to each recipient. Wiped when dropped.
+/// The key of one file, which its header contains, encrypted to each recipient. Wiped when dropped.
 pub(super) type FileKey = SecretBox<[u8; FILE_KEY_BYTES]>;
 
 #[derive(Clone)]
@@ -34,7 +34,6 @@ impl PublicKey {
         Some(PublicKey(*decode_bech32(text, PUBLIC_PREFIX)?.expose_secret()))
     }
 
-    /// Computes the public key that belongs to a private key.
     fn from_private(private: &agreement::PrivateKey) -> Result<PublicKey, Unspecified> {
         let public = private.compute_public_key()?;
         Ok(PublicKey(public.as_ref().try_into().map_err(|_| Unspecified)?))
@@ -48,7 +47,6 @@ impl PublicKey {
             .is_ok()
     }
 
-    /// Encrypts a file key to this recipient.
     pub(super) fn wrap(&self, file_key: &FileKey) -> Result<Stanza, Unspecified> {
         let ephemeral = agreement::PrivateKey::generate(&X25519)?;
         let share = PublicKey::from_private(&ephemeral)?.0;
@@ -74,8 +72,7 @@ impl PrivateKey {
         Some(PrivateKey { public: PublicKey::from_private(&private).ok()?, private })
     }
 
-    /// Decrypts the file key. `Ok(None)` means that the stanza is addressed to another key; an error means
-    /// that its share is invalid.
+    /// `Ok(None)` means that the stanza is for another key; an error means that its share is invalid.
     pub(super) fn unwrap(&self, stanza: &Stanza) -> Result<Option<FileKey>, Unspecified> {
         let key = derive_wrap_key(&self.private, &stanza.share, &stanza.share, &self.public)?;
         let (body, tag) = stanza.wrapped_key.split_at(FILE_KEY_BYTES);
@@ -93,7 +90,6 @@ pub(super) struct Stanza {
     pub(super) wrapped_key: [u8; WRAPPED_KEY_BYTES],
 }
 
-/// Derives a key with HKDF-SHA-256.
 pub(super) fn derive_key(secret: &[u8], salt: &[u8], label: &[u8]) -> Result<SecretKey, Unspecified> {
     let mut key = SecretKey::default();
     let extracted = Salt::new(HKDF_SHA256, salt).extract(secret);
@@ -101,7 +97,6 @@ pub(super) fn derive_key(secret: &[u8], salt: &[u8], label: &[u8]) -> Result<Sec
     Ok(key)
 }
 
-/// Prepares a secret key for use with ChaCha20-Poly1305.
 pub(super) fn chacha20_poly1305_key(key: &SecretKey) -> Result<LessSafeKey, Unspecified> {
     Ok(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key.expose_secret())?))
 }
@@ -119,8 +114,7 @@ fn derive_wrap_key(
     })
 }
 
-/// The nonce for encrypting a file key. The specification sets it to zero, because each wrap key is used only
-/// once.
+/// The nonce for encrypting a file key: zero, because each wrap key is used only once.
 fn zero_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
