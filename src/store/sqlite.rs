@@ -1,8 +1,7 @@
 //! The inbox in a SQLite file.
 //!
 //! Uses write-ahead logging with `synchronous=FULL`: with a weaker setting, a power failure could lose
-//! confirmed commits. `migrations/sqlite` contains the tables of a new inbox and the migrations for older
-//! ones.
+//! confirmed commits.
 
 #![expect(clippy::disallowed_methods, reason = "the writer thread waits before it opens the database again")]
 
@@ -47,14 +46,13 @@ const LAYOUT: i64 = 7;
 const OLDEST_LAYOUT: i64 = 3;
 /// "FDSK", stored in `application_id`, identifies our files.
 const APPLICATION_ID: i64 = 0x4644_534b;
-/// How long to wait for another program's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// The capacity of the prepared statement cache. It exceeds the number of different statements.
+/// The capacity of the prepared statement cache, which exceeds the number of different statements.
 pub(super) const STATEMENTS: usize = 64;
 /// The maximum total size of the strings and blobs in one `INSERT`, in bytes. A single row may exceed it.
 const STATEMENT_BYTES: usize = 256 * 1024;
 /// The size of the log, in pages of 4 KiB, at which SQLite copies the log into the database within a commit.
-/// Normally, `copier.rs` has copied it before that.
+/// Usually, `copier.rs` copies it earlier.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// The size to which SQLite truncates the log file after a checkpoint, in bytes.
 const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
@@ -70,14 +68,13 @@ pub(super) struct SqliteWriter {
 }
 
 impl SqliteWriter {
-    /// Opens the database for writing. Creates it if it is missing, or migrates it.
+    /// Opens the database. Creates it if it is missing, or migrates it.
     pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
         files::create_database(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let layout = read_layout(&connection, path)?.unwrap_or(0);
         make_durable(&connection)?;
-        // Keep savepoints in memory: otherwise each processed batch writes its changed pages to a temporary
-        // file.
+        // Keep savepoints in memory: otherwise each batch writes its changed pages to a temporary file.
         connection.pragma_update(None, "temp_store", "memory")?;
         if layout < LAYOUT {
             migrate(&mut connection)?;
@@ -87,13 +84,8 @@ impl SqliteWriter {
         Ok(SqliteWriter { connection, files, secret, path: path.to_owned(), changed: 0 })
     }
 
-    /// Commits all requests or none, in one transaction, with ids from `ids`. Without any requests, commits a
-    /// trivial change to test whether writes succeed. If stored data makes a change impossible, only that
-    /// change fails.
-    ///
-    /// A failed commit may have reached the disk, and may take effect when the database is reopened. Its
-    /// submissions stay in `unresolved`, and the next successful transaction removes them, because they were
-    /// not confirmed.
+    /// See `DatabaseWriter::commit`. A failed commit may have reached the disk, and may take effect when the
+    /// database is reopened. The next successful transaction removes its submissions.
     pub(super) fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -115,32 +107,28 @@ impl SqliteWriter {
         let sure = unresolved.len();
         unresolved.extend(accepted.iter().map(|id| UnresolvedCommit { id: *id, backend: None }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
-            // If the disk was full or the database was locked, the commit has not taken effect, so there is
-            // nothing to remove.
+            // If the disk was full or the database was locked, the commit has not taken effect.
             if matches!(error, StoreError::Full | StoreError::Locked) {
                 unresolved.truncate(sure);
             }
             return Err(error);
         }
-        // Submissions in a removed file are lost: fail instead of confirming them.
+        // Do not confirm submissions in a removed file: they are lost.
         self.files.check_in_place()?;
         unresolved.clear();
         self.changed = self.connection.total_changes() - changes_before;
-        // Do not notify other processes of a transaction that changed nothing: otherwise the worker would
-        // wake itself forever.
+        // Do not notify if nothing changed: otherwise the worker would wake itself forever.
         if self.changed > 0 {
             notifier::notify(&self.path);
         }
         Ok(accepted)
     }
 
-    /// Copies the rest of the log into the database. If that fails, the next commit returns the error.
+    /// Copies the rest of the log into the database. The next commit returns the error if that fails.
     pub(super) fn checkpoint_rest(&self) {
         let _ = checkpoint_passively(&self.connection);
     }
 
-    /// Copies the log into the database and truncates it, so that no earlier state can be read from it.
-    /// Returns false if a reader prevents that.
     pub(super) fn truncate_wal(&self) -> Result<bool, StoreError> {
         let emptied = truncate_wal(&self.connection);
         set_lock_timeout(&self.connection, BUSY_TIMEOUT)?;
@@ -148,16 +136,14 @@ impl SqliteWriter {
     }
 }
 
-/// Copies the log into the database and truncates it; returns false if a reader prevents that. Does not wait
-/// for locks, and leaves the connection's lock timeout at zero: SQLite would wait for readers while holding
-/// the writer's lock, and so block all other writers.
+/// Copies the log into the database and truncates it; returns false if a reader prevents that. Sets the lock
+/// timeout to zero, because SQLite would wait for readers while it blocks all other writers.
 pub(super) fn truncate_wal(sql: &dyn Sql) -> Result<bool, StoreError> {
     set_lock_timeout(sql, Duration::ZERO)?;
     let row = sql.one("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
     Ok(row.get::<i64>(0)? == 0 && row.get::<i64>(1)? <= 0)
 }
 
-/// Sets the lock timeout of a connection.
 pub(super) fn set_lock_timeout(sql: &dyn Sql, timeout: Duration) -> Result<(), StoreError> {
     sql.query(&format!("PRAGMA busy_timeout = {}", timeout.as_millis()), &[]).map(drop)
 }
@@ -216,7 +202,6 @@ impl Sql for Connection {
     }
 }
 
-/// The size of a string or blob in bytes; 0 for other values.
 fn size_in_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Null | Value::Integer(_) => 0,
@@ -237,7 +222,7 @@ impl ToSql for Value<'_> {
 }
 
 impl From<ValueRef<'_>> for Cell {
-    /// Returns invalid UTF-8 and floating-point numbers as blobs. frontdesk never writes such values.
+    /// Turns invalid UTF-8 and floating-point numbers, which frontdesk never writes, into blobs.
     fn from(value: ValueRef<'_>) -> Cell {
         match value {
             ValueRef::Null => Cell::Null,
@@ -259,7 +244,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Opens an existing database for changes. Waits up to `patience` for other writers.
+/// Opens an existing database for changes. `patience` is the lock timeout.
 pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
     let (connection, layout) = open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
     require_current_layout(layout, path)?;
@@ -279,7 +264,7 @@ pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
     })
 }
 
-/// Opens an existing database, and returns its layout. Waits up to `patience` for locks.
+/// Opens an existing database, and returns its layout. `patience` is the lock timeout.
 fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<(Connection, i64), StoreError> {
     let missing = || StoreError::Missing(DatabaseUrl::from(path));
     // Distinguish a folder without permission from a missing file.
@@ -296,7 +281,7 @@ fn require_current_layout(layout: i64, path: &Path) -> Result<(), StoreError> {
     if layout < LAYOUT { Err(StoreError::TooOld(DatabaseUrl::from(path))) } else { Ok(()) }
 }
 
-/// Connects with the settings that every connection needs. The file must exist.
+/// Connects to an existing file, with the settings that every connection needs.
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
     // SQLite must not interpret the path as a `file:` URI or `:memory:`.
     let path = files::absolute(path)?;
@@ -311,16 +296,14 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
 }
 
 /// Makes query plans independent of bound values. Otherwise SQLite recompiles a statement at each execution
-/// if one of its parameters is compared with a column of a partial index, and claims would spend most of
-/// their time on recompilation.
+/// if a parameter is compared with a column of a partial index, and claims spend most of their time on that.
 pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// The layout of the database; `None` if the database is empty. Fails if another program created the
-/// database, so that frontdesk does not change it.
+/// The layout of the database; `None` if it is empty. Fails if another program created the database.
 fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
-    // A single statement reads a consistent state, even while another process creates the tables.
+    // Use a single statement, because another process may be creating the tables.
     let state = connection.query_row(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
          FROM pragma_application_id, pragma_user_version",
@@ -342,7 +325,6 @@ fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, Stor
     }
 }
 
-/// Makes SQLite sync all writes to stable storage.
 fn enable_full_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "full")?;
     // On macOS, `fsync` does not flush the drive's cache.
@@ -350,7 +332,7 @@ fn enable_full_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "checkpoint_fullfsync", "on")
 }
 
-/// Turns on write-ahead logging with a sync at each commit. Fails if the database does not support it.
+/// Turns on write-ahead logging with a sync at each commit. Fails if that is not supported.
 fn make_durable(connection: &Connection) -> Result<(), StoreError> {
     enable_full_sync(connection)?;
     connection.pragma_update(None, "foreign_keys", "on")?;
@@ -367,10 +349,8 @@ fn make_durable(connection: &Connection) -> Result<(), StoreError> {
     Ok(connection.pragma_update(None, "cache_size", -16_384)?)
 }
 
-/// Switches to write-ahead logging and returns the resulting mode.
-///
-/// Retries while the database is locked, because SQLite does not wait here: two processes may create the same
-/// database at once.
+/// Switches to write-ahead logging and returns the resulting mode. Retries while the database is locked,
+/// because SQLite does not wait here, and two processes may create the same database at once.
 fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     let started = Instant::now();
     loop {
@@ -387,8 +367,8 @@ fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-/// Copies as much of the log as possible into the database without waiting, syncs the database, and returns
-/// the number of copied pages.
+/// Copies as much of the log as possible without waiting, syncs the database, and returns the number of
+/// copied pages.
 fn checkpoint_passively(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
 }

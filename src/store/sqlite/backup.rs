@@ -1,11 +1,9 @@
 //! Backs up an inbox while it is in use, verifies backups, and restores them.
 //!
-//! A backup takes two steps. SQLite's backup interface copies the pages of one read transaction, without
-//! blocking the writer, and the same transaction counts and hashes the rows. `VACUUM INTO` then writes that
-//! snapshot to a single file without a log and without the remains of removed rows.
-//!
-//! A backup contains a digest of all its rows, because SQLite's own check does not detect a flipped bit in
-//! text.
+//! SQLite's backup interface copies the pages of one read transaction, which does not block the writer and
+//! also hashes the rows. `VACUUM INTO` then writes that snapshot to a single file without a log and without
+//! the remains of removed rows. A backup contains a digest of all its rows, because SQLite's own check does
+//! not detect a flipped bit in text.
 
 use std::fs::{self, File};
 use std::io;
@@ -37,10 +35,9 @@ pub struct Backup {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// A summary of the restored inbox. Its size is measured right after the restore: the file grows slightly
-    /// when a server first opens it.
+    /// Describes the restored inbox, before a server opens it and the file grows slightly.
     pub backup: Backup,
-    /// The new path of the inbox that was replaced; `None` if there was none.
+    /// The new path of the inbox that was replaced, if there was one.
     pub kept: Option<PathBuf>,
 }
 
@@ -55,10 +52,8 @@ pub enum BackupError {
     UnderWay(PathBuf),
     #[error("the inbox at {} is in use", .0.display())]
     InUse(PathBuf),
-    /// An inbox exists, and replacing it was not allowed.
     #[error("there is already an inbox at {}, with {submissions} submissions", database.display())]
     Occupied { database: PathBuf, submissions: u64 },
-    /// A file exists that is not readable as an inbox, and replacing it was not allowed.
     #[error("there is already a file at {}, but it cannot be read: {error}", database.display())]
     Unreadable { database: PathBuf, error: StoreError },
     #[error("{} is damaged: {reason}", path.display())]
@@ -76,10 +71,8 @@ impl From<rusqlite::Error> for BackupError {
 type Result<T> = std::result::Result<T, BackupError>;
 
 /// Backs up the inbox to the file `to`, which only this user can read. Includes everything that was accepted
-/// before this call, and possibly later submissions.
-///
-/// The file gets its final name once it is complete, verified and on stable storage; until then, its name
-/// ends with `.partial`. An existing file is replaced only with `force`.
+/// before this call. The file's name ends with `.partial` until it is complete, verified and on stable
+/// storage. An existing file is replaced only with `force`.
 pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     let (database, to) = (absolute(database)?, absolute(to)?);
     refuse_the_inbox(&database, &to)?;
@@ -94,7 +87,7 @@ pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     Ok(backup)
 }
 
-/// Verifies a whole backup without changing it, and returns a summary of its contents.
+/// Verifies all of a backup without changing it.
 pub fn verify(file: &Path) -> Result<Backup> {
     let (connection, layout) = open_any_layout(file)?;
     let contents = check_integrity(&connection, layout).map_err(|error| name_damaged_file(file, error))?;
@@ -103,7 +96,7 @@ pub fn verify(file: &Path) -> Result<Backup> {
     Ok(Backup { submissions: contents.submissions, newest: contents.newest, bytes })
 }
 
-/// The suffix of inboxes that a restore has replaced. The time of the restore follows it.
+/// The suffix of an inbox that a restore has replaced. The time of the restore follows.
 const KEPT: &str = ".before-restore-";
 
 /// Lists the inboxes beside `database` that restores have replaced, sorted by name.
@@ -118,11 +111,9 @@ pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
     kept
 }
 
-/// Restores the backup `from` as the inbox at `database`.
-///
-/// An existing inbox is replaced only with `force`. It is kept beside the new one, with the suffix
-/// `.before-restore-` and the time `now` in UTC. After an interruption, either the old or the new inbox is in
-/// place and complete. No process may have the inbox open.
+/// Restores the backup `from` as the inbox at `database`, which no process may have open. An existing inbox
+/// is replaced only with `force`, and is kept beside the new one, with the suffix `.before-restore-` and the
+/// time `now` in UTC. After an interruption, either the old or the new inbox is in place and complete.
 pub fn restore(from: &Path, database: &Path, force: bool, now: Timestamp) -> Result<Restored> {
     let (from, database) = (absolute(from)?, absolute(database)?);
     refuse_the_inbox(&database, &from)?;
@@ -141,7 +132,6 @@ pub fn restore(from: &Path, database: &Path, force: bool, now: Timestamp) -> Res
     Ok(Restored { backup, kept })
 }
 
-/// A summary of one state of a database.
 struct Contents {
     /// A hash of all rows of all tables, except the recorded digest.
     digest: [u8; 32],
@@ -160,7 +150,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
         let transaction = source_connection.unchecked_transaction()?;
         let contents =
             hash_contents(&transaction, layout).map_err(|error| name_damaged_file(source, error))?;
-        // The first read has fixed the transaction's snapshot, so these pages match the hashed rows.
+        // The first read has fixed the transaction's snapshot, so the pages match the hashed rows.
         let copying = rusqlite::backup::Backup::new(&transaction, &mut connection)?;
         match copying.step(-1)? {
             StepResult::Done => {}
@@ -169,8 +159,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
         contents
     };
     drop(source_connection);
-    // Like the inbox, the snapshot is marked as using a write-ahead log. Turn that off: only this process
-    // uses the snapshot, and only briefly.
+    // Turn off the write-ahead log and syncs: only this process uses the snapshot, and only briefly.
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     connection.pragma_update(None, "synchronous", "off")?;
     connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
@@ -187,10 +176,9 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Writes the digest into the copy, for [`verify`].
 fn record_digest(file: &Path, contents: &Contents) -> Result<()> {
     let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Skip syncs here: the file is synced before it gets its final name.
+    // The file is synced later, before it gets its final name.
     connection.pragma_update(None, "synchronous", "off")?;
     connection.execute("INSERT INTO meta (name, value) VALUES (?1, ?2)", params![DIGEST, contents.digest])?;
     Ok(())
@@ -214,7 +202,6 @@ fn check_integrity(connection: &Connection, layout: i64) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Hashes all rows of a database, and counts its submissions.
 fn hash_contents(connection: &Connection, layout: i64) -> Result<Contents> {
     Secret::read(connection)?;
     let tables: Vec<String> = connection
@@ -244,7 +231,6 @@ fn hash_contents(connection: &Connection, layout: i64) -> Result<Contents> {
     })
 }
 
-/// The table or view of all accepted submissions.
 fn accepted_table(layout: i64) -> &'static str {
     if layout < 4 { "submission" } else { "accepted" }
 }
@@ -277,12 +263,11 @@ fn hash_value(hasher: &mut blake3::Hasher, kind: u8, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
-/// Opens an inbox with the current or an earlier layout read-only.
 fn open_any_layout(file: &Path) -> Result<(Connection, i64)> {
     open_any(file).map_err(|error| name_damaged_file(file, error.into()))
 }
 
-/// Adds the file's path to errors from SQLite that lack it.
+/// Adds the file's path to errors that its content causes.
 fn name_damaged_file(file: &Path, error: BackupError) -> BackupError {
     let reason = match error {
         BackupError::Store(StoreError::Damaged(reason)) => reason,
@@ -295,14 +280,13 @@ fn name_damaged_file(file: &Path, error: BackupError) -> BackupError {
     BackupError::Damaged { path: file.to_owned(), reason }
 }
 
-/// Whether the error is caused by the content of the file rather than by the machine.
+/// Whether the file's content causes this error.
 fn is_unreadable(code: i32) -> bool {
     use rusqlite::ffi::{SQLITE_CORRUPT, SQLITE_IOERR_SHORT_READ, SQLITE_NOTADB};
     code == SQLITE_IOERR_SHORT_READ || matches!(code & 0xff, SQLITE_CORRUPT | SQLITE_NOTADB)
 }
 
-/// Fails with [`BackupError::Occupied`] if there is an inbox, and with [`BackupError::Unreadable`] if there
-/// is a file that may be one.
+/// Fails if there is an inbox, or a file that may be one.
 fn refuse_occupied(database: &Path) -> Result<()> {
     let unreadable = |error| BackupError::Unreadable { database: database.to_owned(), error };
     let counted = open_any_layout(database).and_then(|(connection, layout)| {
@@ -321,8 +305,8 @@ fn refuse_occupied(database: &Path) -> Result<()> {
     }
 }
 
-/// Gives an existing inbox a second name, and renames its log accordingly: SQLite would replay a log that
-/// kept the first name into the new database.
+/// Gives an existing inbox a second name, and renames its log: SQLite would replay a log that kept its name
+/// into the new database.
 fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     let kept = with_suffix(database, &format!("{KEPT}{}", now.strftime("%Y%m%dT%H%M%SZ")));
     let there = path_exists(database)?;
@@ -333,7 +317,7 @@ fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf
         match checkpoint_and_disable_log(database) {
             Ok(()) => {}
             Err(StoreError::Locked) => return Err(BackupError::InUse(database.to_owned())),
-            // A file that SQLite cannot read cannot be checkpointed. Keep all of its files.
+            // SQLite cannot read the file, so keep it together with its log.
             Err(StoreError::Database { code, .. }) if is_unreadable(code) => {}
             Err(error) => return Err(error.into()),
         }
@@ -351,8 +335,7 @@ fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf
     Ok((there || has_log).then_some(kept))
 }
 
-/// Copies the log into the database and switches the log off. Fails with [`StoreError::Locked`] if another
-/// process has the database open.
+/// Fails with [`StoreError::Locked`] if another process has the database open.
 fn checkpoint_and_disable_log(database: &Path) -> std::result::Result<(), StoreError> {
     let connection = connect(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update(None, "synchronous", "full")?;
@@ -362,8 +345,7 @@ fn checkpoint_and_disable_log(database: &Path) -> std::result::Result<(), StoreE
     if mode == "delete" { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Creates a hard link, or a copy if that fails, so that the file keeps its first name until another file
-/// replaces it.
+/// Creates a hard link, or a copy if that fails. The file keeps its first name until another one replaces it.
 fn link_or_copy(file: &Path, name: &Path) -> Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
@@ -378,8 +360,7 @@ fn link_or_copy(file: &Path, name: &Path) -> Result<()> {
     }
 }
 
-/// Fails with [`BackupError::IsTheInbox`] if `file` is the database, by any path, or has the name of a file
-/// that belongs to it.
+/// Fails if `file` is the database, by any path, or has the name of one of its other files.
 fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     let named =
         ["", "-wal", "-shm", "-journal", "-lock"].iter().any(|suffix| with_suffix(database, suffix) == file);
@@ -387,26 +368,24 @@ fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     if named || same { Err(BackupError::IsTheInbox(file.to_owned())) } else { Ok(()) }
 }
 
-/// A temporary file beside its target, removed unless it gets its final name. Overwrites what an earlier
-/// process left behind.
+/// A temporary file beside its target, which is removed on drop unless it got its final name.
 struct PartialFile {
     path: PathBuf,
-    /// Locked against other processes that write the same file. SQLite's own locks are of a different kind.
+    /// Locked against other backups and restores. SQLite does not use this kind of lock.
     file: File,
-    /// Whether the file has its final name: a file with the temporary name then belongs to another process.
+    /// If true, a file with the temporary name belongs to another process.
     finished: bool,
 }
 
 impl PartialFile {
-    /// Creates the file `target` plus `suffix`, and locks it. Fails with [`BackupError::UnderWay`] if another
-    /// process has it locked.
+    /// Creates the file `target` plus `suffix`, or empties it, and locks it.
     fn create_locked(target: &Path, suffix: &str) -> Result<PartialFile> {
         let path = with_suffix(target, suffix);
         let io = |error| StoreError::io(&path, error);
         loop {
             let file = lock::open_locked(&path).map_err(io)?;
             let file = file.ok_or_else(|| BackupError::UnderWay(target.to_owned()))?;
-            // The previous owner may have renamed or removed the file before we locked it.
+            // Another process may have renamed or removed the file before we locked it.
             let ours = file.metadata().map_err(io)?;
             if !file_id(&path).is_ok_and(|found| found == (ours.dev(), ours.ino())) {
                 continue;
@@ -444,14 +423,12 @@ impl Drop for PartialFile {
     }
 }
 
-/// Removes the journal, log and shared-memory files of a database, if they exist.
 fn remove_logs(path: &Path) {
     for suffix in ["-journal", "-wal", "-shm"] {
         let _ = fs::remove_file(with_suffix(path, suffix));
     }
 }
 
-/// Renames a file. Fails with `AlreadyExists` instead of replacing another file.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // The file system does not support `NOREPLACE`.
@@ -465,12 +442,11 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Syncs the folder of a file, so that the file's name is durable.
 fn sync_parent_folder(file: &Path) -> Result<()> {
     Ok(files::sync_folder(file.parent().unwrap_or(file))?)
 }
 
-/// Whether the path exists, without following a symbolic link.
+/// Does not follow a symbolic link.
 fn path_exists(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),

@@ -1,8 +1,8 @@
 //! Copies the write-ahead log into the database on a separate thread, while the writer appends to it.
 //!
-//! Otherwise SQLite would copy the log within a commit, and all waiting submissions would wait for thousands
-//! of pages to be written and synced. The writer copies only the few pages that were appended in the
-//! meantime, between two commits, because the log restarts only after all of it is copied.
+//! Otherwise SQLite would copy the log within a commit, and all submissions would wait for thousands of pages
+//! to be written and synced. The log restarts only after all of it is copied, so the writer copies the few
+//! pages that were appended in the meantime, between two commits.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,29 +20,27 @@ use crate::store::error::StoreError;
 const COPY_AFTER_ROWS: u64 = 6144;
 /// The copier repeats until at most this many pages are left for the writer.
 const MAX_REST_PAGES: i64 = 512;
-/// The maximum number of repetitions: under heavy load, the log grows faster than it is copied.
+/// The maximum number of repetitions: under heavy load, the log may grow faster than it is copied.
 const MAX_PASSES: usize = 8;
 
-/// Decides when to copy the log. Dropping the copier ends its thread; drop it before the database, because
-/// the last connection that closes removes the log.
+/// Decides when to copy the log. Dropping it ends its thread; drop it before the database, because the last
+/// connection that closes removes the log.
 pub(crate) struct Copier {
     path: PathBuf,
     many: u64,
-    /// The number of rows that were changed since the log was last copied.
+    /// The number of rows changed since the log was last copied.
     changes: u64,
-    /// The thread that is copying the log. If it cannot be started, SQLite copies the log itself a little
-    /// later.
+    /// If this thread cannot be started, SQLite copies the log itself a little later.
     thread: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Copier {
-    /// A copier for the database at `path`, which need not exist.
     pub(crate) fn new(path: &Path) -> Copier {
         Copier::with_threshold(COPY_AFTER_ROWS, path)
     }
 
-    /// A copier that starts after `many` changed rows.
+    /// Starts copying after `many` changed rows.
     fn with_threshold(many: u64, path: &Path) -> Copier {
         Copier { path: path.to_owned(), many, changes: 0, thread: None, stop: Arc::default() }
     }
@@ -77,7 +75,6 @@ impl Drop for Copier {
     }
 }
 
-/// Copies the log repeatedly, until only a few pages are left.
 fn copy_log(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<(), StoreError> {
     // The last connection that closes removes the log. If the files were replaced, that could be the log of
     // the writer's new database.

@@ -1,9 +1,8 @@
 //! The files of a SQLite database: creates them with access for one user, and detects when they are replaced.
 //!
-//! SQLite keeps writing to a file that was removed or renamed, and every commit appears to succeed. So we
-//! check before and after each commit that the paths still refer to the open files.
-//!
-//! Nothing here opens an existing database file: closing it would drop the locks that SQLite holds on it.
+//! SQLite keeps writing to a file that was removed or renamed, and every commit appears to succeed. The
+//! writer therefore checks before and after each commit that the paths still refer to the open files. It does
+//! not open the files for that: closing them would drop the locks that SQLite holds on them.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -13,14 +12,11 @@ use std::path::{Path, PathBuf};
 
 use crate::store::error::StoreError;
 
-/// The error message for a missing folder.
 const MISSING: &str = "the folder is missing; it is created only when the server starts";
 
-/// Creates an empty database file if there is none, and syncs its folder.
-///
-/// The folder must exist. A running server must not recreate a missing folder: its file system may be
-/// unmounted, and a new inbox in the mount point would be hidden once the file system is mounted again. See
-/// [`create_folder`].
+/// Creates an empty database file if there is none, and syncs its folder, which must exist. A running server
+/// must not recreate the folder: its file system may be unmounted, and a new inbox in the mount point would
+/// be hidden once the file system is mounted again. See [`create_folder`].
 pub(super) fn create_database(path: &Path) -> Result<(), StoreError> {
     let path = absolute(path)?;
     let folder = path.parent().unwrap_or(&path);
@@ -49,7 +45,6 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     missing.into_iter().filter_map(Path::parent).try_for_each(sync_folder)
 }
 
-/// Syncs a folder, so that the names in it are durable.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         // Some file systems cannot sync folders.
@@ -65,7 +60,6 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     std::path::absolute(path).map_err(|error| StoreError::io(path, error))
 }
 
-/// Appends a suffix to the file name of a path.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
@@ -75,13 +69,12 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// The device and the inode of a file.
 pub(super) type FileId = (u64, u64);
 
-/// The device and the inode of the file at a path.
 pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
     let metadata = fs::metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// The names and identities of the database, its log and its shared memory when they were opened.
+/// The database, its log and its shared memory, as they were when they were opened.
 #[derive(Clone)]
 pub(crate) struct DatabaseFiles {
     files: [(PathBuf, FileId); 3],
@@ -90,8 +83,7 @@ pub(crate) struct DatabaseFiles {
 }
 
 impl DatabaseFiles {
-    /// Reads the identities of the files of the database at `path`. Call this once SQLite has all three files
-    /// open, after the first transaction.
+    /// Call this after the first transaction, when SQLite has all three files open.
     pub(super) fn identify(path: &Path) -> Result<DatabaseFiles, StoreError> {
         let identify = |suffix: &str| {
             let file = with_suffix(path, suffix);
@@ -102,11 +94,10 @@ impl DatabaseFiles {
         Ok(DatabaseFiles { files: [identify("")?, identify("-wal")?, identify("-shm")?], length })
     }
 
-    /// Fails with [`StoreError::Moved`] unless all paths still refer to the open files and the database has
-    /// not become shorter.
+    /// Fails with [`StoreError::Moved`] if a path refers to a different file, or the database is shorter.
     pub(super) fn check_in_place(&mut self) -> Result<(), StoreError> {
         let length = fs::metadata(&self.files[0].0).map_or(0, |metadata| metadata.len());
-        // If a file cannot be inspected, reopening the database reports the cause.
+        // If a file cannot be read, reopening the database reports the cause.
         let is_in_place = |(file, id): &(PathBuf, FileId)| file_id(file).is_ok_and(|found| found == *id);
         if length < self.length || !self.files.iter().all(is_in_place) {
             return Err(StoreError::Moved);

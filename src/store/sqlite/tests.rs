@@ -66,7 +66,7 @@ fn deliveries_scheduled_by_a_fast_clock_do_not_wait_for_it() {
     database.process();
     let now = Timestamp::from_second(1_800_000_000).unwrap();
     let (minute, hour) = (60_000, 3_600_000);
-    // How far ahead each delivery is due, before and after the start.
+    // The time until each delivery is due, before and after the restart.
     let cases = [
         ("new", 0, None, 20 * hour, 0),
         ("interrupted", 0, None, 4 * minute, 4 * minute),
@@ -106,7 +106,7 @@ fn rows_of_a_failed_commit_are_removed() {
     let mut unresolved: Vec<UnresolvedCommit> = accepted.into_iter().map(doubt).collect();
     database.commit(&[], &mut [], &mut ids, &mut unresolved).unwrap();
     assert_eq!((count(&database), unresolved.len()), (0, 0));
-    // A submission that is sent again is new.
+    // The same submission is new again.
     let again = database.commit(&jobs(["refused"]), &mut [], &mut ids, &mut unresolved).unwrap();
     assert_eq!(again.len(), 1);
     assert_eq!(count(&database), 1);
