@@ -1,8 +1,7 @@
 //! The inbox in a PostgreSQL database, which any number of replicas can share.
 //!
-//! The tables are in the first schema of the search path, by default `public`. `migrations/postgres` contains
-//! the tables of a new inbox and the migrations for older ones. Replicas of two versions can run side by side
-//! unless `frontdesk_layout.readable_from` excludes the older one.
+//! The tables are in the first schema of the search path, by default `public`. Replicas of two versions can
+//! run side by side unless `frontdesk_layout.readable_from` excludes the older one.
 
 #![expect(clippy::disallowed_methods, reason = "a command waits for the server")]
 
@@ -29,10 +28,8 @@ const UPGRADES: [&str; 4] = [
     include_str!("../../migrations/postgres/upgrade_to_4.sql"),
     include_str!("../../migrations/postgres/upgrade_to_5.sql"),
 ];
-/// The current layout.
 const LAYOUT: i64 = 5;
-/// The oldest compatible layout: during a rolling update, a version of frontdesk that was built for this
-/// layout can still use a database with the current layout.
+/// The oldest compatible layout: during a rolling update, versions built for it can still use the database.
 const READABLE_FROM: i64 = 3;
 
 /// Options for the writer. Visitors wait for its statements.
@@ -67,10 +64,10 @@ pub(super) fn open_or_create(server: &Server) -> Result<PgConnection, StoreError
     open_to_edit(server).map(|(connection, _)| connection)
 }
 
-/// How long the server may take to end an abandoned session.
+/// How long the server may take to notice that a connection is gone.
 const ABANDONED_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The key of the lock that marks the inbox as in use. All processes that use the inbox share the lock.
+/// The key of the lock that is shared by all processes that use the inbox.
 const IN_USE: &str = "hashtextextended('frontdesk in use ' || current_schema(), 0)";
 
 /// Marks the inbox as in use. Fails with [`StoreError::Locked`] while it is being copied to another database.
@@ -79,14 +76,12 @@ fn mark_in_use(sql: &dyn Sql) -> Result<(), StoreError> {
     if is_taken { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Locks the inbox exclusively for as long as the connection lasts, even while the connection is idle.
-/// Returns whether the lock was acquired.
+/// Tries to lock the inbox exclusively for as long as the connection lasts, even while it is idle.
 pub(super) fn lock_exclusively(connection: &PgConnection) -> Result<bool, StoreError> {
     connection.run_statements("SET idle_in_transaction_session_timeout = 0")?;
     lock_with_retries(connection, &format!("SELECT pg_try_advisory_lock({IN_USE})"))
 }
 
-/// Tries repeatedly to take a lock: the server takes a moment to notice that a connection is gone.
 fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
     let began = Instant::now();
     loop {
@@ -112,8 +107,7 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
 
 /// The inbox's layout; `None` if there is no inbox. Fails if this program may not write to this layout.
 fn read_layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
-    // Query a catalog table: a cached lookup of the name could miss a table that another replica has created
-    // in the meantime.
+    // Query the catalog: a cached lookup of the name could miss a table that another replica created.
     let table =
         "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'frontdesk_layout'";
     if !sql.exists(table, &[])? {
@@ -129,7 +123,6 @@ fn read_layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError
     Ok(Some(found))
 }
 
-/// Fails unless there is an inbox with the current layout or a newer, compatible one.
 fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     match read_layout(sql, server)? {
         None => Err(StoreError::Missing(DatabaseUrl::Postgres(server.clone()))),
@@ -138,7 +131,7 @@ fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     }
 }
 
-/// Fails unless commits are durable. Pins `synchronous_commit` for this session, so that later changes to the
+/// Fails unless commits are durable. Sets `synchronous_commit` for this session, so that changes to the
 /// server's configuration do not affect it.
 fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
     for setting in ["fsync", "synchronous_commit"] {
@@ -182,7 +175,7 @@ fn migrate(connection: &PgConnection, server: &Server) -> Result<(), StoreError>
         Ok(())
     });
     match made {
-        // Another program's table has one of our names.
+        // A table of another program has one of our names.
         Err(StoreError::Postgres(code)) if code == "42P07" => {
             Err(StoreError::NotAnInbox(DatabaseUrl::Postgres(server.clone())))
         }

@@ -1,6 +1,6 @@
-//! Writes to PostgreSQL: submissions in one statement, which is its own transaction, and changes in a
-//! transaction of several statements. If the connection is lost before the server has replied, the writer
-//! looks for the submissions' ids to find out whether they were committed.
+//! Writes to PostgreSQL: submissions in a single statement, and changes in a transaction of several
+//! statements. If the connection is lost before the server has replied, the writer looks for the submissions'
+//! ids to find out whether they were committed.
 
 #![expect(clippy::disallowed_methods, reason = "the writer thread waits before it connects again")]
 
@@ -35,17 +35,15 @@ pub(crate) struct PostgresWriter {
     backend: String,
 }
 
-/// Identifies this connection's server process by its process id and start time, a combination that no later
-/// process shares.
+/// Identifies this connection's server process by its id and start time, because ids are reused.
 pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM backend_start)) FROM pg_stat_activity WHERE pid = pg_backend_pid()";
-/// Finds the server process that [`BACKEND`] has identified. The server removes a process from the list after
-/// its last transaction has ended, so a process that is no longer listed cannot commit anything. Needs no
-/// privileges: a role can always see its own processes.
+/// Finds the server process that [`BACKEND`] has identified. A process is listed until its last transaction
+/// has ended, so one that is not listed cannot commit anything. A role can always see its own processes.
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
-/// Ends the server process that [`BACKEND`] has identified if it is waiting for its client. The process is
-/// waiting if only our side has lost the connection, or if a pooler is keeping the connection open.
+/// Ends the server process that [`BACKEND`] has identified if it is waiting for its client: only our side may
+/// have lost the connection, or a pooler may be keeping it open.
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
@@ -67,12 +65,9 @@ impl PostgresWriter {
         Ok(PostgresWriter { connection, secret, server: server.clone(), backend })
     }
 
-    /// Commits all requests or none, in one transaction, with ids from `ids`. Without any requests, commits a
-    /// trivial change to test whether writes succeed.
-    ///
-    /// If the server does not report the outcome of the commit, the writer looks for the submissions' ids. If
-    /// the outcome cannot be established in time, the ids are added to `unresolved`, and the first
-    /// transaction that sees these submissions removes them, because they were not confirmed.
+    /// See `DatabaseWriter::commit`. If the server does not report the outcome of the commit, the writer
+    /// looks for the submissions' ids. If the outcome cannot be established in time, the ids are added to
+    /// `unresolved`, and the first transaction that sees these submissions removes them.
     pub fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -99,7 +94,7 @@ impl PostgresWriter {
                     *unresolved = left;
                     return Ok(ids);
                 }
-                // The connection may have been lost long ago, while it was idle. Reconnect once.
+                // Reconnect once: the connection may have been lost while it was idle.
                 Err(CommitError::Failed(StoreError::Unreachable { .. })) if !is_new => {
                     self.reconnect()?;
                     is_new = true;
@@ -142,9 +137,9 @@ impl PostgresWriter {
         Ok(())
     }
 
-    /// Commits changes in one transaction, or a trivial change if there are none. The same transaction
-    /// removes the submissions of unresolved commits. Returns the commits in `unresolved` that may still take
-    /// effect. Fails if this commit may not be durable.
+    /// Commits changes, or a trivial change if there are none. The same transaction removes the submissions
+    /// of unresolved commits. Returns those that are still unresolved. Fails if this commit may not be
+    /// durable.
     fn commit_changes(
         &self,
         changes: &mut [Box<dyn Change>],
@@ -167,7 +162,6 @@ impl PostgresWriter {
         self.fail_if_warned(left)
     }
 
-    /// Fails if the server has sent a warning about the commit.
     fn fail_if_warned<T>(&self, committed: T) -> Result<T, StoreError> {
         if self.connection.was_warned() {
             Err(self.connection.unreachable("the commit may not be durable"))
@@ -176,14 +170,13 @@ impl PostgresWriter {
         }
     }
 
-    /// Removes the submissions of unresolved commits. Returns the commits whose transaction is still under
-    /// way and not visible yet, for example because it is waiting for a standby.
+    /// Removes the submissions of unresolved commits. Returns the commits that are still under way, for
+    /// example because they are waiting for a standby.
     fn remove_unresolved(
         &self,
         unresolved: &[UnresolvedCommit],
     ) -> Result<Vec<UnresolvedCommit>, StoreError> {
-        // Check which processes are alive before removing rows: the rows of a process that has ended are then
-        // visible.
+        // Check this before removing rows, so that the rows of a process that has ended are visible.
         let mut alive = BTreeSet::new();
         for backend in unresolved.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
             if self.is_backend_alive(backend)? {
@@ -196,7 +189,7 @@ impl PostgresWriter {
         Ok(unresolved.iter().filter(is_left).cloned().collect())
     }
 
-    /// Appends submissions, and returns the commits that are still unresolved.
+    /// Returns the commits that are still unresolved.
     fn append_submissions(
         &self,
         jobs: &[Accepting],
@@ -219,18 +212,17 @@ impl PostgresWriter {
             })
         };
         accepted.and_then(|left| self.fail_if_warned(left)).map_err(|error| match error {
-            // The server did not reply in time, and may still commit; or its reply is not reliable.
+            // The server may still commit, or its reply is not reliable.
             error if self.connection.is_lost() => CommitError::Unknown(error),
             error @ StoreError::Unreachable { .. } => CommitError::Unknown(error),
-            // The ids already exist, so an earlier try was committed.
+            // The ids exist, so an earlier try was committed.
             StoreError::Postgres(code) if code == "23505" => CommitError::Unknown(StoreError::Locked),
             error => CommitError::Failed(error),
         })
     }
 
-    /// Finds out whether an unconfirmed commit has taken effect, and reconnects if necessary. Returns true if
-    /// the submissions are committed, as durably as confirmed ones, and false if they were not committed. If
-    /// neither can be established in time, the error identifies the server process that executed the commit.
+    /// Returns whether an unconfirmed commit has taken effect, as durably as a confirmed one. Reconnects if
+    /// necessary. After a timeout, the error identifies the server process that executed the commit.
     fn resolve_commit(&mut self, ids: &[Uuid]) -> Result<bool, String> {
         let before = self.backend.clone();
         let began = Instant::now();
@@ -249,7 +241,7 @@ impl PostgresWriter {
                     match self.commit_once_more(RESOLVE_TIMEOUT.saturating_sub(began.elapsed())) {
                         Some(true) => return Ok(true),
                         Some(false) => std::thread::sleep(RESOLVE_INTERVAL),
-                        // The statement is waiting for a standby, and any other would have to wait too.
+                        // Any other commit would have to wait for the standby, too.
                         None => break,
                     }
                 }
@@ -259,9 +251,9 @@ impl PostgresWriter {
         Err(before)
     }
 
-    /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have done. This
-    /// is necessary because, after a restart or after the waiting session was ended, a server shows rows that
-    /// no standby has. Returns whether the commit has waited for the standby; `None` on a timeout.
+    /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have done:
+    /// after it has restarted or ended a waiting session, a server shows rows that no standby has. Returns
+    /// whether the commit has waited for the standby; `None` on a timeout.
     fn commit_once_more(&self, patience: Duration) -> Option<bool> {
         let _ = self.connection.was_warned();
         let touched =
@@ -270,12 +262,11 @@ impl PostgresWriter {
     }
 
     /// Whether submissions were committed; `None` if they are not visible but the server process that
-    /// received them is still alive. A new primary does not list the processes of the old one, so only the
-    /// rows count there.
+    /// received them is still alive. A new primary does not list the old one's processes.
     fn look_for_commit(&self, backend: &str, ids: &[Uuid]) -> Result<Option<bool>, StoreError> {
-        // A process that is waiting for its client has not committed, and must not commit later.
+        // A process that is waiting for its client must not commit later.
         (&self.connection as &dyn Sql).query(END_IF_IDLE, values![backend])?;
-        // Check this before reading the rows, so that the commits of a process that has ended are visible.
+        // Check this before reading rows, so that the commits of a process that has ended are visible.
         let is_alive = self.is_backend_alive(backend)?;
         let is_there = match ids.first() {
             Some(witness) => intake::is_stored(&self.connection, *witness)?,
@@ -284,7 +275,6 @@ impl PostgresWriter {
         Ok(if is_there || !is_alive { Some(is_there) } else { None })
     }
 
-    /// Whether the server process that [`BACKEND`] has identified as `backend` is still running.
     fn is_backend_alive(&self, backend: &str) -> Result<bool, StoreError> {
         (&self.connection as &dyn Sql).exists(IS_ALIVE, values![backend])
     }

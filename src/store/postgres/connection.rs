@@ -1,7 +1,7 @@
 //! A connection to a PostgreSQL server, for threads that block on replies.
 //!
-//! A separate thread drives the connection, and a query is a message to that thread. So callers need no async
-//! runtime, but may run inside one. Both this module and the server limit how long each query may take.
+//! A separate thread drives the connection, so callers need no async runtime, but may run inside one. Both
+//! this module and the server limit how long each query may take.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -35,31 +35,26 @@ use crate::store::test_recorder as recorder;
 /// How much longer than the server's own timeout we wait for a statement.
 const GRACE: Duration = Duration::from_secs(2);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// The server ends a transaction that has been idle for this long and releases its locks, because the client
-/// must be gone.
+/// The server ends a transaction that has been idle for this long, because the client must be gone.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Options that depend on what a connection is used for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionOptions {
-    /// Whether to connect only to a server that accepts changes, if there are several hosts.
+    /// Whether the server must accept changes.
     pub writes: bool,
+    /// The timeout of a statement.
     pub statement: Duration,
 }
 
-/// Called for each notification.
 pub(crate) type OnNotification = Box<dyn FnMut() + Send>;
 
-/// A connection, which is closed when this value is dropped.
 pub(crate) struct PgConnection {
     pub(super) client: Client,
     server: Server,
     patience: Duration,
     /// Whether the server has sent a warning since the last check.
     warned: Arc<AtomicBool>,
-    /// Prepared statements, by their text.
     prepared: RefCell<HashMap<String, Statement>>,
-    /// Dropping this ends the driving thread.
     _alive: oneshot::Sender<Infallible>,
 }
 
@@ -98,24 +93,17 @@ impl PgConnection {
         let warned = Arc::new(AtomicBool::new(false));
         let channels = DriverChannels { opened: told, warned: Arc::clone(&warned), heard, over };
         let drive = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = match runtime {
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
-                Err(error) => {
-                    let _ = channels.opened.send(Err(error.to_string()));
-                    return;
-                }
+                Err(error) => return drop(channels.opened.send(Err(error.to_string()))),
             };
             runtime.block_on(async {
-                match tls {
+                match tls.map(|tls| MakeRustlsConnect::new(Arc::unwrap_or_clone(tls))) {
                     None => connect_and_drive(&config, NoTls, bound, channels).await,
-                    Some(tls) => {
-                        let tls = MakeRustlsConnect::new(Arc::unwrap_or_clone(tls));
-                        connect_and_drive(&config, tls, bound, channels).await;
-                    }
+                    Some(tls) => connect_and_drive(&config, tls, bound, channels).await,
                 }
             });
-            // A name resolution that hangs must not block this thread.
+            // Do not wait for a name resolution that hangs.
             runtime.shutdown_background();
         };
         thread::Builder::new()
@@ -137,12 +125,11 @@ impl PgConnection {
         })
     }
 
-    /// Executes statements without parameters, and ignores their rows.
+    /// Executes statements without parameters.
     pub(super) fn run_statements(&self, statements: &str) -> Result<(), StoreError> {
         self.wait(self.client.batch_execute(statements))
     }
 
-    /// Waits for a reply until the session's timeout.
     pub(super) fn wait<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, StoreError> {
         match block_on_with_timeout(asked, self.patience) {
             Some(answer) => answer.map_err(|error| self.to_store_error(&error)),
@@ -150,7 +137,7 @@ impl PgConnection {
         }
     }
 
-    /// Prepares a statement for the lifetime of the connection.
+    /// Prepares a statement, once for each connection.
     pub(super) fn prepare(&self, sql: &str) -> Result<Statement, StoreError> {
         if let Some(statement) = self.prepared.borrow().get(sql) {
             return Ok(statement.clone());
@@ -161,8 +148,7 @@ impl PgConnection {
         Ok(statement)
     }
 
-    /// Prepares an `INSERT` that takes each column as an array, with one element for each row. `into` names
-    /// the table and its columns.
+    /// Prepares an `INSERT` that takes each column as an array. `into` names the table and its columns.
     pub(super) fn prepare_insert(&self, into: &str) -> Result<Statement, StoreError> {
         let (table, names) = into.split_once(' ').unwrap_or_default();
         let names = names.trim_matches(['(', ')']);
@@ -173,23 +159,21 @@ impl PgConnection {
         self.prepare(&format!("INSERT INTO {into} SELECT * FROM unnest({})", arrays.join(", ")))
     }
 
-    /// Whether the server has sent a warning since the last call. In particular, it warns when it stops
-    /// waiting for a standby but reports the commit as successful.
+    /// Whether the server has sent a warning since the last call. It does so if it stops waiting for a
+    /// standby but reports the commit as successful.
     pub(super) fn was_warned(&self) -> bool {
         self.warned.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether the connection is unusable.
     pub(crate) fn is_lost(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// The error for a lost or failed connection to this server.
     pub(super) fn unreachable(&self, reason: &str) -> StoreError {
         StoreError::Unreachable { server: self.server.clone(), reason: reason.to_owned() }
     }
 
-    /// Converts an error of the PostgreSQL client, without quoting data.
+    /// Drops the server's message, because it could quote data.
     pub(super) fn to_store_error(&self, error: &Error) -> StoreError {
         let Some(error) = error.as_db_error() else {
             return if self.client.is_closed() || error.is_closed() {
@@ -220,7 +204,7 @@ impl PgConnection {
     }
 }
 
-/// The reason why connecting failed. Contains no secrets: at most, it names the configured user and database.
+/// Contains no secrets: at most, the server names the configured user and database.
 fn connect_error_reason(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => error.message().to_owned(),
@@ -228,18 +212,16 @@ fn connect_error_reason(error: &Error) -> String {
     }
 }
 
-/// The channels between the driving thread and the users of the connection.
+/// The driving thread's channels to the users of the connection.
 struct DriverChannels {
-    /// The client, or the reason why there is no connection.
+    /// Receives the client, or the reason why there is no connection.
     opened: SyncSender<Result<Client, String>>,
     warned: Arc<AtomicBool>,
     heard: Option<OnNotification>,
-    /// Closed when the connection is dropped.
     over: oneshot::Receiver<Infallible>,
 }
 
-/// Connects within `bound`, sends the client or the failure to the thread that opens the connection, and
-/// drives the connection.
+/// Connects within `bound`, sends the result to the thread that waits for it, and drives the connection.
 async fn connect_and_drive<T>(config: &Config, tls: T, bound: Duration, told: DriverChannels)
 where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
@@ -273,8 +255,7 @@ where
                         heard();
                     }
                 }
-                // A notice comes before the reply that it belongs to, and is recorded before that reply is
-                // delivered.
+                // A notice arrives before the reply that it belongs to.
                 Some(Ok(AsyncMessage::Notice(_))) => warned.store(true, Ordering::Relaxed),
                 Some(Ok(_)) => {}
                 // The client reports the error to callers.
@@ -290,7 +271,6 @@ where
     let _ = timeout(GRACE, listen).await;
 }
 
-/// Wakes a thread that is blocked on a future.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -323,7 +303,7 @@ impl Sql for PgConnection {
     }
 
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
-        // Do not prepare these statements: some poolers do not support that, and it would gain nothing.
+        // Do not prepare these: that would gain nothing, and some poolers do not support it.
         if values.is_empty() {
             let statement = sql.split_ascii_whitespace().next().unwrap_or_default();
             if ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "NOTIFY", "LISTEN"]
@@ -341,7 +321,6 @@ impl Sql for PgConnection {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
-    /// Inserts all rows with one statement, which takes each column as an array.
     fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
         if values.is_empty() {
             return Ok(());

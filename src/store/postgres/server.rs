@@ -25,7 +25,6 @@ struct ConnectionSettings {
     tls: Option<Roots>,
 }
 
-/// The trusted certificate authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Roots {
     /// The authorities that browsers trust.
@@ -94,12 +93,12 @@ impl Server {
         Ok(Server(Arc::new(ConnectionSettings { config, tls: is_secured.then_some(roots) })))
     }
 
-    /// The connection options, except those for TLS.
+    /// Does not include the TLS configuration.
     pub(crate) fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// The TLS configuration; `None` if TLS is off.
+    /// `None` if TLS is off.
     pub(super) fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
         let Some(roots) = &self.0.tls else { return Ok(None) };
         let mut store = RootCertStore::empty();
