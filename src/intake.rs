@@ -1,10 +1,9 @@
 //! Accepts submissions and processes them.
 //!
 //! [`Intake::accept`] returns once the submission is committed and synced to stable storage. A thread then
-//! screens the submission. If it repeats an earlier one (see [`DedupKey`](crate::forms::DedupKey)), the
-//! thread counts the repeat on the original's row; otherwise, it queues the submission for its channels.
-//! Requests do not wait for this, so neither the response nor its timing reveals whether a submission is a
-//! repeat.
+//! screens the submission, and queues it for its channels. If it repeats an earlier one (see
+//! [`DedupKey`](crate::forms::DedupKey)), the thread only counts the repeat on the original's row. Requests
+//! do not wait for this, so neither the response nor its timing reveals whether a submission is a repeat.
 
 mod batch;
 mod duplicates;
@@ -28,17 +27,16 @@ use crate::submission::encryption::Recipient;
 #[cfg(test)]
 pub(crate) use batch::{BatchConfig, Processed, Screener, process};
 use processor::{Counts, Processor};
+
 #[derive(Clone, Debug)]
 pub struct IntakeOptions {
-    /// How long a submission with the same content counts as a repeat.
+    /// How long the same content counts as a repeat.
     pub duplicate_window: Duration,
     /// How long submissions are kept; `None` keeps them forever. Nothing counts as a repeat of a submission
     /// older than half of this time, because retention would soon remove the only record of the repeat.
     pub retention: Option<Duration>,
-    /// The public key that submissions are encrypted to once no channel still has to deliver them. With
-    /// `None`, they stay unencrypted.
+    /// The public key that submissions are encrypted to once no channel still has to deliver them.
     pub recipient: Option<Recipient>,
-    /// Determines which submissions are held or marked as suspicious.
     pub screening: ScreeningOptions,
     /// How many new submissions each form may receive. Beyond this quota, submissions from networks that have
     /// sent many are held until the flood ends. `None` disables flood detection.
@@ -60,16 +58,13 @@ impl Default for IntakeOptions {
     }
 }
 
-/// A submission as it arrived, before it is stored.
+/// A submission as it arrived; see [`Accepting`].
 #[derive(Clone)]
 pub struct Arrival {
     pub entry: Entry,
-    /// The sender's `Idempotency-Key`. If the same source reuses a key for different content, both
-    /// submissions are stored and the reuse is logged.
+    /// If a source reuses a key for different content, both submissions are stored and the reuse is logged.
     pub idempotency_key: Option<String>,
-    /// The sender's IP address or network. Stored as a keyed hash.
     pub source: Source,
-    /// When the complete request had been read. Stored with millisecond precision.
     pub received_at: Timestamp,
     pub evidence: Evidence,
     /// The host that vouches for the agent that signed the request. `None` without a verified signature.
@@ -88,8 +83,8 @@ impl fmt::Debug for Arrival {
 
 impl Arrival {
     /// Prepares the submission's row for the table `intake`. If there is an encryption key and no channel
-    /// accepts the form, the submission is screened and encrypted here, because the processor cannot screen
-    /// an encrypted submission.
+    /// accepts the form, encrypts the submission. It is then also screened here, because the processor cannot
+    /// read it.
     fn prepare_row(
         self,
         options: &IntakeOptions,
@@ -97,7 +92,6 @@ impl Arrival {
         messages: &Repeats,
     ) -> Result<Accepting, StoreError> {
         let Arrival { entry, idempotency_key, source, received_at, mut evidence, agent } = self;
-        // An object of strings can always be serialized.
         let fields = serde_json::to_string(&entry)
             .map_err(|_| StoreError::Damaged("an entry cannot be serialized"))?;
         let form = entry.form().name;
@@ -138,7 +132,6 @@ impl Arrival {
 pub struct Intake {
     store: Store,
     options: Arc<ArcSwap<IntakeOptions>>,
-    /// Hashes of recent messages, used to detect repeated messages.
     messages: Arc<Repeats>,
     processor: Arc<Processor>,
 }
@@ -151,15 +144,12 @@ impl Intake {
         let processor = Arc::new(Processor::start(options.clone(), store.clone(), messages.clone())?);
         Ok(Intake { store, options, messages, processor })
     }
+
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Stores a submission and returns the request's id. [`Store::settle`] waits for the processing, and
-    /// returns whether the submission repeats an earlier one.
-    ///
-    /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the future
-    /// is dropped before it completes, the submission may have been stored.
+    /// Stores a submission and returns the request's id, like [`Store::append`].
     pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         let accepting =
             arrival.prepare_row(&self.options.load(), &self.store.channels.load(), &self.messages)?;
@@ -185,7 +175,6 @@ impl Intake {
 
 #[cfg(test)]
 impl Arrival {
-    /// The row for the table `intake`, given these configured channels.
     pub(crate) fn into_row(self, options: &IntakeOptions, channels: &[Route]) -> Accepting {
         self.prepare_row(options, channels, &Repeats::new(Instant::now())).unwrap()
     }

@@ -19,15 +19,17 @@ use crate::screening::{Evidence, Repeats};
 use crate::store::{self, Hash, HoldCause, NewSubmission, PendingRow, StoreError, Transaction};
 use crate::submission::delivery::Route;
 use crate::submission::verdict::ScreeningVerdict;
+
+/// The outcome of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Processed {
-    /// The number of rows that were taken from the intake.
+    /// Rows that were taken from the intake.
     pub rows: usize,
-    /// The number of rows that repeated an earlier submission.
+    /// Rows that repeated an earlier submission.
     pub repeats: usize,
-    /// The number of new submissions that are held.
+    /// New submissions that are held.
     pub held: usize,
-    /// The number of new or repeated submissions that are now held because of a flood.
+    /// New or repeated submissions that are now held because of a flood.
     pub in_flood: usize,
     /// Whether deliveries were queued.
     pub has_deliveries: bool,
@@ -35,7 +37,6 @@ pub(crate) struct Processed {
     pub has_more: bool,
 }
 
-/// The configuration for processing a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchConfig {
     pub options: Arc<IntakeOptions>,
@@ -43,13 +44,11 @@ pub(crate) struct BatchConfig {
 }
 
 /// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
-/// with its deliveries, or is counted as a repeat.
+/// with its deliveries, or is counted as a repeat. Replicas take turns to keep that order: returns `None`
+/// while another one is processing a batch.
 ///
 /// `config` is called after the rows have been read: a submission that was accepted after a reload must not
 /// be processed with the previous configuration, which may lack its channel.
-///
-/// Returns `None` and changes nothing while another replica is processing a batch: replicas take turns so
-/// that rows are processed in order of arrival.
 pub(crate) fn process(
     tx: &Transaction<'_>,
     config: impl FnOnce() -> BatchConfig,
@@ -72,8 +71,7 @@ pub(crate) fn process(
     let lasting = options.retention.map_or(i64::MAX, |age| to_millis(age / 2));
     let window = to_millis(options.duplicate_window).min(lasting);
     let ages = MaxAges { window, lasting };
-    // Cap due times at the database's clock: otherwise a replica whose own clock is ahead would delay
-    // deliveries.
+    // Cap due times at the database's clock: a replica whose clock is ahead must not delay deliveries.
     let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
     let forms: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.form.as_str()).collect();
     let networks: BTreeSet<Hash> = candidates.iter().map(|candidate| candidate.network).collect();
@@ -114,10 +112,9 @@ pub(crate) fn process(
 
 /// State that screening keeps between submissions.
 pub(crate) struct Screener {
-    /// Hashes of recent messages, used to detect repeated messages.
     messages: Arc<Repeats>,
-    /// The verdicts on submissions whose transaction is not committed yet. The transaction may be retried,
-    /// but each message must be counted only once.
+    /// The verdicts on submissions whose transaction is not committed yet. If it is retried, the messages
+    /// must not be counted again.
     verdicts: Mutex<HashMap<Uuid, ScreeningVerdict>>,
 }
 
@@ -126,13 +123,12 @@ impl Screener {
         Screener { messages, verdicts: Mutex::default() }
     }
 
-    /// Removes the stored verdicts. Call this after each commit.
+    /// Call this after each commit.
     pub fn forget_verdicts(&self) {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Returns the verdict on a submission. Calls `judge` only if no verdict has been stored since the last
-    /// [`Screener::forget_verdicts`].
+    /// Calls `judge` unless a verdict has been stored since the last [`Screener::forget_verdicts`].
     fn verdict_once(
         &self,
         id: Uuid,
@@ -150,7 +146,6 @@ impl Screener {
     }
 }
 
-/// A row of the intake with its verdict.
 struct Screened {
     row: PendingRow,
     candidate: Candidate,
@@ -158,7 +153,7 @@ struct Screened {
 }
 
 impl Screened {
-    /// Parses a row of the intake and screens it, unless it was screened when it was accepted.
+    /// Screens a row, unless it was screened when it was accepted.
     fn parse_and_screen(
         row: PendingRow,
         options: &IntakeOptions,
@@ -172,19 +167,18 @@ impl Screened {
             (Evidence::Verdict(verdict), _) => verdict,
             (evidence, Some(form)) => {
                 let entry = Entry::restored(form, row.fields()?);
-                let agent = row.agent()?;
                 screener.verdict_once(row.id, || {
                     evidence.judge(
                         &entry,
                         row.source,
-                        agent.as_deref(),
+                        row.agent.as_deref(),
                         &screener.messages,
                         &options.screening,
                         Instant::now(),
                     )
                 })?
             }
-            // A newer version that shares this database has accepted a form that this version cannot screen.
+            // A newer version that shares this database has accepted a form that this version does not know.
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
         let candidate = Candidate {
@@ -203,7 +197,6 @@ impl Screened {
         Ok(Screened { row, candidate, verdict })
     }
 
-    /// The row to insert for a submission that is not a repeat.
     fn to_new_submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
         let mut verdict = self.verdict.clone();
         if hold == HoldCause::Flood {
@@ -222,8 +215,8 @@ impl Screened {
     }
 }
 
-/// How far out of order submissions may be processed: an original may have been received up to this many
-/// milliseconds after its repeat.
+/// Submissions may be processed out of order: an original may have been received up to this many milliseconds
+/// after its repeat.
 const OUT_OF_ORDER: i64 = 60_000;
 
 /// The content hash to store for a candidate that was received on `day`, in days since 1970-01-01.
@@ -251,7 +244,7 @@ fn find_known(
     Ok(Known { contents: tx.find_originals(&contents, channels, now)?, keys: tx.key_uses(&keys)? })
 }
 
-/// Writes the decisions about earlier submissions: their repeats, holds, releases and ranks.
+/// Writes the decisions about earlier submissions.
 fn apply_decision(
     tx: &Transaction<'_>,
     decision: &Decision,

@@ -2,10 +2,8 @@
 //! flood. All functions are pure.
 //!
 //! Submissions are processed in order of arrival, as if each had been stored before the next one, so the
-//! outcome does not depend on how arrivals are grouped into batches.
-//!
-//! Two submissions are the same if their content hashes are equal. An idempotency key never makes different
-//! content a repeat: the reuse of a key is only logged.
+//! outcome does not depend on how arrivals are grouped into batches. Two submissions are the same if their
+//! content hashes are equal. The reuse of an idempotency key for different content is only logged.
 //!
 //! A repeat must not be treated worse than a new submission, so a repeat that is not held itself releases a
 //! held original. A held submission repeats a held original only if both have the same source, because the
@@ -19,29 +17,24 @@ use uuid::Uuid;
 use super::flood::{self, Rates};
 use crate::store::{Hash, HoldCause, Original};
 
-/// A submission that is to be classified.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts that occur in any combination")]
 pub(crate) struct Candidate {
-    /// The request's id, which the submission gets if it is new.
     pub id: Uuid,
-    /// When the submission was received, as Unix time in milliseconds.
+    /// Unix time in milliseconds.
     pub received_at: i64,
     pub content: Hash,
-    /// Whether the same content counts as a repeat for as long as the original is stored, not only within the
-    /// window.
+    /// Whether the same content counts as a repeat even after [`MaxAges::window`].
     pub is_lasting: bool,
     /// The hash of the sender's idempotency key.
     pub key: Option<Hash>,
     pub form: String,
     pub source: Hash,
     pub network: Hash,
-    /// Whether a channel can deliver the submission, or no channel accepts its form; see
-    /// [`Original::is_deliverable`].
+    /// See [`Original::is_deliverable`].
     pub is_deliverable: bool,
     /// Whether screening holds the submission.
     pub is_held: bool,
-    /// Whether screening marks the submission as suspicious.
     pub is_suspicious: bool,
 }
 
@@ -53,6 +46,7 @@ pub(crate) struct Known {
     /// When the newest submission with each idempotency key was received, as Unix time in milliseconds.
     pub keys: HashMap<Hash, i64>,
 }
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     New {
@@ -74,10 +68,9 @@ pub(crate) struct Eased {
     pub is_flood: bool,
     /// Whether the original is to be marked as suspicious.
     pub is_suspicious: bool,
-    /// The new rank of the original's deliveries. If the original was counted before, its deliveries keep a
-    /// lower rank.
+    /// The new rank of the original's deliveries. Those that were counted before keep a lower rank.
     pub rank: i64,
-    /// Whether the original has not been counted for its network yet, because screening held it.
+    /// Whether the original was not counted for its network, because screening held it.
     pub was_uncounted: bool,
 }
 
@@ -100,15 +93,14 @@ pub(crate) struct Decision {
     pub repeats: BTreeMap<Uuid, i64>,
     /// Held originals that a repeat releases, or that are now held only because of a flood.
     pub eased: BTreeMap<Uuid, Eased>,
-    /// Held originals with held repeats, and when the last of these repeats was received, as Unix time in
-    /// milliseconds. The originals count as held since then.
+    /// Held originals, and when their last held repeat was received, as Unix time in milliseconds. They count
+    /// as held since then.
     pub held_again: BTreeMap<Uuid, i64>,
     /// Originals that are not held, with the lowest rank of their repeats.
     pub ranks: BTreeMap<Uuid, i64>,
 }
 
-/// Decides the fate of each candidate in a batch, in order of arrival. Earlier uses of the same content or
-/// key count only up to the ages in `ages`. Submissions that are to be delivered are added to `rates`.
+/// Decides the fate of each candidate, in order of arrival. Counts deliverable submissions in `rates`.
 pub(crate) fn decide(
     candidates: &[Candidate],
     mut known: Known,
@@ -123,7 +115,6 @@ pub(crate) fn decide(
     decision
 }
 
-/// Decides the fate of one candidate, and updates `known`, `rates` and `decision`.
 fn decide_one(
     candidate: &Candidate,
     known: &mut Known,
@@ -171,7 +162,7 @@ fn decide_one(
 fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
     if original.hold == HoldCause::None {
-        // A repeat by the original's own source, such as a double click, does not use up any allowance.
+        // A repeat by the same source, such as a double click, does not use up any allowance.
         if candidate.source == original.source {
             return;
         }
@@ -188,7 +179,7 @@ fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, d
 /// Counts a repeat that releases the held original, or leaves it held until a flood ends.
 fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
-    // A submission held only by a flood must not become suspicious because of a later copy.
+    // A later copy must not mark a submission as suspicious if only a flood holds it.
     let was_clean = original.hold == HoldCause::Flood && !original.is_suspicious;
     original.is_suspicious = candidate.is_suspicious && !was_clean;
     let was_screened = original.hold == HoldCause::Screening;

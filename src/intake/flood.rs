@@ -19,24 +19,19 @@ const HOUR: i64 = 60 * MINUTE;
 const COUNTS_FOR: i64 = HOUR / A_FEW;
 /// A network's first submissions within an hour, up to this number, are never part of a flood.
 const A_FEW: i64 = 3;
-/// The maximum time that a network's submissions count.
 const COUNTS_AT_MOST: i64 = 24 * HOUR;
 
-/// A network may send this many submissions per day, to all forms combined, before it counts as a high-volume
-/// network.
+/// A network that sends more submissions per day, to all forms combined, is a high-volume network.
 const DAILY_ALLOWANCE: i64 = 2;
 /// How long one submission counts for the daily allowance.
 const DAY: i64 = 24 * HOUR;
-/// Beyond the daily allowance, the rank depends on how many submissions a network has sent. That number
-/// decreases by one each day and is capped at this value.
+/// The maximum of [`NetworkLoad::in_days`].
 const MAX_COUNTED: i64 = 8;
-/// Names that stand in for a form's name where a network's allowance and count are stored. No form has these
-/// names.
+/// Stored in place of a form's name for a network's allowance and count. No form has these names.
 const ALLOWANCE: &str = "";
 const ALL_FORMS: &str = "*";
 
-/// Counts one more submission against a form's quota. Returns false, and only records the time, if the quota
-/// is used up.
+/// Counts a submission against a form's quota. If none is left, records only the time, and returns false.
 fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
     let windows = [(&mut rate.minute, MINUTE, quota.per_minute), (&mut rate.hour, HOUR, quota.per_hour)];
     let after = windows.map(|(restored, window, quota)| {
@@ -55,12 +50,9 @@ fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
     fits
 }
 
-/// The load on a form and a network when a submission arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// Whether the submission is part of a flood.
     pub is_flood: bool,
-    /// How much the submission's network has sent.
     pub network: NetworkLoad,
 }
 
@@ -71,18 +63,16 @@ pub(crate) struct NetworkLoad {
     pub before: i64,
     /// Whether the network has used up its daily allowance.
     pub is_high_volume: bool,
-    /// A count of the network's submissions to all forms, which decreases by one each day; at most
-    /// [`MAX_COUNTED`].
+    /// A count of the network's submissions to all forms, which decreases by one each day.
     pub in_days: i64,
 }
 
 /// The rates of forms and networks, and the changes that a batch makes to them.
 #[derive(Debug)]
 pub(crate) struct Rates {
-    /// Each form's quota; `None` disables flood detection.
+    /// `None` disables flood detection.
     pub quota: Option<Quota>,
     pub forms: FormRates,
-    /// When each network's submissions stop counting, by form and network.
     pub networks: NetworkRates,
     /// The networks whose rates have changed.
     pub changed: BTreeSet<Hash>,
@@ -91,23 +81,17 @@ pub(crate) struct Rates {
     pub latest: i64,
 }
 
-/// How far `until` is ahead of `now`, capped at `most`. Returns zero if `until` is much further ahead: in
-/// that case, the clock was wrong when `until` was written, or it has been set back since.
+/// How far `until` is ahead of `now`, capped at `most`. Zero if it is much further ahead: a clock was wrong
+/// when `until` was written, or has been set back since.
 fn remaining_debt(until: i64, now: i64, most: i64) -> i64 {
     let debt = until.saturating_sub(now);
     if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
-}
-
-/// The number of submissions that make up a network's debt, if each counts for `step`.
-fn submissions_in_debt(debt: i64, step: i64) -> i64 {
-    (debt + step - 1) / step
 }
 
 /// How much the clocks of replicas may differ, in microseconds.
 const SLACK: i64 = 10_000_000;
 
 impl Rates {
-    /// Rates without any submissions.
     pub(crate) fn new(quota: Option<Quota>, latest: i64) -> Rates {
         Rates {
             quota,
@@ -118,8 +102,7 @@ impl Rates {
         }
     }
 
-    /// Counts a request for its network, but not against the form's quota, because a repeat is not delivered
-    /// separately.
+    /// Counts a request only for its network. That is enough for a repeat, which is not delivered separately.
     pub(crate) fn count_for_network(&mut self, form: &str, network: Hash, received_at: i64) -> NetworkLoad {
         let now = self.microseconds_by_database_clock(received_at);
         self.changed.insert(network);
@@ -127,15 +110,16 @@ impl Rates {
             let rested = self.networks.entry((form.to_owned(), network)).or_default();
             let debt = remaining_debt(*rested, now, most);
             *rested = now + (debt + step).min(most);
-            submissions_in_debt(debt, step)
+            // The number of submissions that make up the debt.
+            (debt + step - 1) / step
         };
         let before = count(form, COUNTS_FOR, COUNTS_AT_MOST);
         let is_high_volume = count(ALLOWANCE, DAY, DAILY_ALLOWANCE * DAY) >= DAILY_ALLOWANCE;
         NetworkLoad { before, is_high_volume, in_days: count(ALL_FORMS, DAY, MAX_COUNTED * DAY) }
     }
 
-    /// Counts a submission that is to be delivered, both for its network and against the form's quota.
-    /// `received_at` is in milliseconds.
+    /// Counts a deliverable submission for its network and against the form's quota. `received_at` is in
+    /// milliseconds.
     pub(crate) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
         let network = self.count_for_network(form, network, received_at);
         let now = self.microseconds_by_database_clock(received_at);
@@ -145,8 +129,7 @@ impl Rates {
         Load { is_flood: is_over && network.before >= A_FEW, network }
     }
 
-    /// The time at which a submission counts as received, in microseconds; never later than
-    /// [`Rates::latest`].
+    /// Converts milliseconds to microseconds, capped at [`Rates::latest`].
     fn microseconds_by_database_clock(&self, received_at: i64) -> i64 {
         received_at.min(self.latest).saturating_mul(1000)
     }

@@ -1,7 +1,7 @@
 //! The thread that processes the intake.
 //!
 //! Each batch is processed in one of the writer's transactions, possibly together with other changes. While
-//! submissions are being accepted, the thread pauses for [`MAX_PAUSE`] at most.
+//! submissions are being accepted, the thread pauses, for at most [`MAX_PAUSE`].
 
 #![expect(clippy::disallowed_methods, reason = "the processor is a thread that paces itself")]
 
@@ -20,15 +20,13 @@ use super::batch::{self, BatchConfig, Processed, Screener};
 use crate::screening::Repeats;
 use crate::store::{Store, StoreError};
 
-/// The maximum number of rows in one transaction. Visitors may be waiting for the transaction.
+/// The maximum number of rows in one transaction. Visitors may be waiting for it.
 const BATCH: usize = 128;
 /// The longest pause while submissions are being accepted.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// How often to check whether submissions are still being accepted.
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
-/// The delay between the arrival of a submission and the transaction that processes it, so that the visitor's
-/// next submission does not have to wait for that transaction. Shorter in unit tests, because they wait for
-/// each submission.
+/// The delay before a submission is processed, so that the visitor's next one does not have to wait for that
+/// transaction. Shorter in unit tests, because they wait for each submission.
 const BATCH_DELAY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 10 });
 /// The delay before a retry after a database failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -38,25 +36,20 @@ const REPLICA_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The delay before the next try while another replica is processing a batch.
 const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
-/// The maximum number of submissions that one transaction releases after a flood. Visitors may be waiting for
-/// the transaction.
+/// The maximum number of submissions that one transaction releases. Visitors may be waiting for it.
 const MAX_RELEASED: usize = 16;
-/// How often to check whether a flood has ended.
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// The minimum time between two notifications to other replicas. Their rate is limited because PostgreSQL
-/// commits transactions with a NOTIFY one at a time.
+/// The minimum time between notifications to other replicas: PostgreSQL serializes commits with a NOTIFY.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Counts since the process started.
+/// Counts of submissions since the process started.
 #[derive(Default)]
 pub struct Counts {
-    /// Submissions that repeated an earlier one.
     pub repeats: AtomicU64,
-    /// Submissions that are held.
     pub held: AtomicU64,
-    /// Submissions that are held because of a flood.
     pub in_flood: AtomicU64,
 }
+
 pub(super) struct Processor {
     store: Store,
     pub counts: Arc<Counts>,
@@ -71,7 +64,6 @@ impl Drop for Processor {
 }
 
 impl Processor {
-    /// Starts the thread, which begins with the rows that an earlier process left in the intake.
     pub fn start(
         options: Arc<ArcSwap<IntakeOptions>>,
         store: Store,
@@ -96,8 +88,7 @@ impl Processor {
         Ok(Processor { store, counts, is_stopping, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Processes accepted submissions for at most [`MAX_PAUSE`], and ends the thread. The next start
-    /// processes the rest.
+    /// Processes submissions for at most [`MAX_PAUSE`], then ends the thread. The rest stay in the intake.
     pub fn stop(&self) {
         self.is_stopping.store(true, Relaxed);
         self.store.events().accepted.notify_one();
@@ -107,13 +98,14 @@ impl Processor {
         }
     }
 }
+
 struct ProcessorThread {
     is_stopping: Arc<AtomicBool>,
     options: Arc<ArcSwap<IntakeOptions>>,
     store: Store,
     /// Whether submissions may still be held because of a flood.
     is_flooded: bool,
-    /// How many submissions have been released since a flood ended. Logged when all are released.
+    /// Submissions released after a flood. Logged once all of them are.
     released: usize,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
@@ -122,8 +114,6 @@ struct ProcessorThread {
 }
 
 impl ProcessorThread {
-    /// Processes submissions as they are accepted, and releases submissions after floods, until the store is
-    /// closed or [`Processor::stop`] is called.
     fn run_until_stopped(mut self) {
         let look_every = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
         loop {
@@ -147,7 +137,6 @@ impl ProcessorThread {
         }
     }
 
-    /// Processes batches until the intake is empty.
     fn process_all(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
@@ -165,7 +154,6 @@ impl ProcessorThread {
         }
     }
 
-    /// Releases submissions that were held because of a flood that has ended.
     fn release_ended_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
             let (quiet, channels) = (self.options.load().flood_ends_after, self.store.channels.load_full());
@@ -177,13 +165,11 @@ impl ProcessorThread {
                 }
                 Ok((released, tx.is_any_held_in_flood()?))
             })?;
-            // With a shared database, keep checking: another replica may hold submissions and stop before the
-            // flood ends.
+            // With a shared database, another replica may hold submissions and stop before the flood ends.
             self.is_flooded = is_flooded || released > 0 || self.store.is_shared();
             self.released += released;
             if is_flooded {
-                // Signal this on every replica: the one that sends the notification may not be the one that
-                // held the submissions.
+                // Signal this on every replica: the one that notifies the team may have held none of them.
                 self.store.events().flooded.notify_one();
             }
             if released > 0 {
@@ -218,15 +204,14 @@ impl ProcessorThread {
             }
             outcome => outcome?,
         };
-        // Continue with the remaining rows. If another process has locked this row, return `None`, so that
+        // Continue with the remaining rows. If another process has locked this one, return `None`, so that
         // the caller waits first.
         Ok(processed
             .filter(|processed| processed.rows > 0)
             .map(|processed| Processed { has_more: true, ..processed }))
     }
 
-    /// Processes one batch of up to `most` rows with ids in the range `ids`, and updates the counts. Returns
-    /// `None` while another replica is processing one.
+    /// Like [`batch::process`]. Also updates the counts, and notifies other threads and replicas.
     fn process_up_to(
         &mut self,
         most: usize,

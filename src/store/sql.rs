@@ -53,8 +53,7 @@ impl Dialect {
         if self == Dialect::Postgres { "FOR UPDATE SKIP LOCKED" } else { "" }
     }
 
-    /// A table for a `FROM` clause. Makes SQLite use the given index; PostgreSQL always chooses an index
-    /// itself.
+    /// A table for a `FROM` clause, with the index that SQLite must use. PostgreSQL chooses its own.
     pub(super) fn table_with_index(self, table: &str, index: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{table} INDEXED BY {index}"),
@@ -104,9 +103,8 @@ impl dyn Sql + '_ {
         Ok(found)
     }
 
-    /// Executes a statement on the rows where a column equals one of `keys`, and returns the number of
-    /// affected rows. `statement` must end with the column's name. `values` are the statement's other
-    /// parameters, numbered from 1.
+    /// Executes a statement on the rows where a column equals one of `keys`, and returns their number.
+    /// `statement` must end with the column's name. `values` are its other parameters, numbered from 1.
     pub(super) fn execute_in(
         &self,
         statement: &str,
@@ -126,16 +124,15 @@ impl dyn Sql + '_ {
         change: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let begin = match self.dialect() {
-            // Take the write lock at once; an upgrade from a read lock may fail.
+            // Take the write lock at once: a later upgrade from a read lock may fail.
             Dialect::Sqlite => "BEGIN IMMEDIATE",
             Dialect::Postgres => "BEGIN",
         };
         self.execute(begin, &[])?;
         let done = change().and_then(|found| self.execute("COMMIT", &[]).map(|_| found));
-        // Do not roll back if the server did not reply in time: it would not reply to the rollback either,
-        // and the caller has waited long enough.
+        // A server that did not reply in time would not reply to a rollback either.
         if done.as_ref().is_err_and(|error| !matches!(error, StoreError::Unreachable { .. })) {
-            // If this fails, the connection is unusable, and the database rolls back on its own.
+            // If this fails, the database rolls back on its own, because the connection is unusable.
             let _ = self.execute("ROLLBACK", &[]);
         }
         done
@@ -154,18 +151,15 @@ impl dyn Sql + '_ {
     }
 }
 
-/// The numbers of rows or keys that a statement may be prepared for. There are only a few, so that prepared
-/// statements are reused.
+/// The numbers of rows or keys for which statements are prepared: only a few, so that statements are reused.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
-/// Splits keys into `IN` lists, each with all parameters of its statement: `values`, then the keys. Pads each
-/// list to one of a few sizes by repeating its last key, so that few statements are prepared.
+/// Splits keys into `IN` lists, each with all parameters of its statement: `values`, then the padded keys.
 fn parameter_lists<'a>(
     keys: &'a [[u8; 16]],
     values: &'a [Value<'a>],
 ) -> impl Iterator<Item = (String, Vec<Value<'a>>)> {
-    let most = ROWS_AT_A_TIME[0];
-    keys.chunks(most).map(move |keys| {
+    keys.chunks(ROWS_AT_A_TIME[0]).map(move |keys| {
         let keys = pad_keys(keys);
         let numbers = values.len() + 1..=values.len() + keys.len();
         let list: Vec<String> = numbers.map(|number| format!("?{number}")).collect();
@@ -203,7 +197,6 @@ pub(crate) enum Value<'a> {
     Null,
     Integer(i64),
     Text(&'a str),
-    /// Bytes, or the 16 bytes of an id.
     Blob(&'a [u8]),
 }
 
@@ -220,12 +213,10 @@ macro_rules! values {
 }
 pub(super) use values;
 
-/// Converts values to parameters for a statement that was composed at run time.
 pub(super) fn bind_all(values: &[Cell]) -> Vec<Value<'_>> {
     values.iter().map(Bind::bind).collect()
 }
 
-/// Used for values that are copied from another row, or collected for a composed statement.
 impl Bind for Cell {
     fn bind(&self) -> Value<'_> {
         match self {
@@ -291,7 +282,6 @@ impl Row {
         self.0.get(column).and_then(T::read).ok_or(StoreError::Damaged("a row has the wrong shape"))
     }
 
-    /// The text in a column, counted from 0.
     pub(super) fn text(&self, column: usize) -> Result<&str, StoreError> {
         match self.0.get(column) {
             Some(Cell::Text(text)) => Ok(text),
@@ -299,7 +289,7 @@ impl Row {
         }
     }
 
-    /// The count in a column. Reads a negative number as zero.
+    /// Reads a count; a negative number is read as zero.
     pub(super) fn count(&self, column: usize) -> Result<usize, StoreError> {
         Ok(usize::try_from(self.get::<i64>(column)?).unwrap_or_default())
     }

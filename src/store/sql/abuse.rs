@@ -7,16 +7,14 @@ use uuid::Uuid;
 use super::read::InboxReader;
 use super::rows::{self, first_id_at};
 use super::transaction::Transaction;
-use super::{Sql, values};
+use super::values;
 use crate::forms::source::RefusedRequests;
 use crate::store::error::StoreError;
 
-/// The maximum number of rows per day. There is one row for each source and form; once the maximum is
-/// reached, requests from new sources are counted by form only.
+/// The maximum number of rows per day, one per source and form. Beyond it, new sources share one per form.
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {
-    /// Adds to the counts of refused requests for the UTC day of `now`.
     pub(crate) fn record_refusals(
         &self,
         refused: &[RefusedRequests],
@@ -47,8 +45,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Removes up to `most` counts of refused requests for days before that of `before`, and returns the
-    /// number of removed counts.
+    /// Removes up to `most` counts of refused requests from before the day of `before`.
     pub fn forget_refusals(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.sql.execute(
             "DELETE FROM pressure WHERE (day, source, form) IN
@@ -58,35 +55,19 @@ impl Transaction<'_> {
     }
 }
 
-/// The days that have recorded refusals.
-pub(super) fn days_with_refusals(sql: &dyn Sql) -> Result<Vec<i64>, StoreError> {
-    sql.query("SELECT DISTINCT day FROM pressure", &[])?.iter().map(|row| row.get(0)).collect()
-}
-
-/// Removes the counts of these sources' refused requests. Looks up each day separately, because the table's
-/// key begins with the day.
-pub(super) fn forget_refusals_of(tx: &dyn Sql, days: &[i64], sources: &[[u8; 16]]) -> Result<(), StoreError> {
-    for day in days {
-        tx.execute_in("DELETE FROM pressure WHERE day = ?1 AND source", values![day], sources)?;
-    }
-    Ok(())
-}
-
 /// The UTC day of a time, in days since 1970-01-01.
-pub(super) fn day_of(time: Timestamp) -> i64 {
+fn day_of(time: Timestamp) -> i64 {
     rows::day(time.as_millisecond())
 }
 
-/// Submissions, holds by screening and refused requests over a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abuse {
     pub submissions: usize,
     pub held: usize,
-    /// How many of the held submissions were released, that is, the false positives.
+    /// The number of false positives: held submissions that were released.
     pub released: usize,
-    /// The number of requests that the limits refused.
     pub refused: usize,
-    /// How many of the refused requests came from sources that are not counted individually.
+    /// Refused requests from sources that are not counted individually.
     pub refused_others: usize,
     pub source_count: usize,
     /// The sources with the most requests, in descending order.
@@ -98,17 +79,16 @@ pub struct Abuse {
     pub agents: Vec<AgentCount>,
 }
 
-/// The submissions and refused requests of one source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedSource {
-    /// The hash of the source, as in [`Submission::source`](crate::submission::Submission::source).
+    /// See [`Submission::source`](crate::submission::Submission::source).
     pub source: String,
     pub submissions: usize,
     pub held: usize,
     pub refused: usize,
 }
 
-/// How often screening held submissions because of a signal.
+/// How many submissions screening held because of a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalCount {
     pub signal: String,
@@ -116,9 +96,9 @@ pub struct SignalCount {
     pub released: usize,
 }
 
-/// The submissions of one agent, named by the host that vouches for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentCount {
+    /// The host that vouches for the agent.
     pub agent: String,
     pub submissions: usize,
     pub held: usize,

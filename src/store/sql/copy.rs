@@ -1,8 +1,7 @@
 //! Copies an inbox to another database, and verifies the copy.
 //!
-//! Both databases are locked until the copy ends. Rows are read from one snapshot of the source and written
-//! in one transaction. Before that transaction is committed, all rows are read back and their checksums are
-//! compared.
+//! Both databases are locked until the copy ends. Rows are read from one snapshot and written in one
+//! transaction. Before its commit, all rows are read back and their checksums are compared.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,19 +13,16 @@ use crate::store::sqlite::files::create_folder;
 use crate::store::url::DatabaseUrl;
 use crate::store::{postgres, sqlite};
 
-/// How many rows are read and written at a time.
 const AT_A_TIME: usize = 200;
 /// How long a statement waits for locks on a SQLite file.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The size of a copied inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     pub submissions: usize,
     pub rows: usize,
 }
 
-/// Why an inbox was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error(transparent)]
@@ -37,18 +33,18 @@ pub enum CopyError {
     Occupied(DatabaseUrl),
     #[error("source and target are the same inbox: {0}")]
     Same(DatabaseUrl),
-    /// The copy differs from the source; it was not committed.
     #[error("the copy of the table `{0}` differs from the source; nothing was changed")]
     Differs(&'static str),
 }
 
-/// A table with its key columns and its other columns. In [`TABLES`], tables that others refer to come first.
+/// A table, its key columns and its other columns.
 pub(crate) struct Table {
     pub name: &'static str,
     pub key: &'static str,
     pub rest: &'static str,
 }
 
+/// Tables that others refer to come first.
 pub(crate) const TABLES: [Table; 10] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table {
@@ -79,13 +75,11 @@ pub(crate) const TABLES: [Table; 10] = [
     Table { name: "network_rate", key: "network, form", rest: "rested" },
 ];
 
-/// Copies the inbox at `from` to `to`, where there must be no inbox or an empty one. The source is not
-/// changed.
+/// Copies the inbox at `from` to `to`, where there must be no inbox or an empty one.
 pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyError> {
     if from == to {
         return Err(CopyError::Same(from.clone()));
     }
-    // Keep the locks until the end.
     let (source, _source_lock) = open_and_lock(from, false)?;
     let (target, _target_lock) = open_and_lock(to, true)?;
     let (source, target) = (&*source, &*target);
@@ -96,7 +90,7 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
     let mut different = None;
     let outcome = source.snapshot(|| {
         target.transaction(|| {
-            // The target contains no submissions, so its other rows are not needed.
+            // Without submissions, the target's other rows are not needed.
             for table in TABLES.iter().rev() {
                 target.execute(&format!("DELETE FROM {}", table.name), &[])?;
             }
@@ -161,7 +155,6 @@ pub(crate) fn open_and_lock(
 }
 
 impl Table {
-    /// All columns, separated by commas.
     fn columns(&self) -> String {
         format!("{}, {}", self.key, self.rest)
     }
@@ -174,7 +167,7 @@ impl Table {
     ) -> Result<(), StoreError> {
         let key = self.key;
         let keys = key.split(", ").count();
-        // Skip the digest of a backup: it does not apply to an inbox that is restored from the backup.
+        // Skip the digest of a backup: it does not apply to a copy.
         let which = if self.name == "meta" { "name <> 'backup-digest'" } else { "TRUE" };
         let select = |after: &str| {
             format!(
@@ -196,7 +189,6 @@ impl Table {
         Ok(())
     }
 
-    /// Inserts rows that [`Table::for_each_page`] has read.
     fn insert_rows(&self, sql: &dyn Sql, rows: &[Row]) -> Result<(), StoreError> {
         let values: Vec<Value<'_>> = rows.iter().flat_map(|row| &row.0).map(Bind::bind).collect();
         let columns = self.columns();
@@ -212,7 +204,6 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Adds rows to the checksum, in any order.
     pub(crate) fn add(&mut self, rows: &[Row]) {
         for row in rows {
             let mut hasher = blake3::Hasher::new();

@@ -1,6 +1,5 @@
-//! Claims deliveries under a lease, records their outcomes, and stores the state of channels.
-//!
-//! The functions run in the caller's transaction.
+//! Claims deliveries under a lease, records their outcomes, and stores the state of channels, in the caller's
+//! transaction.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -22,9 +21,8 @@ use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
 
 /// All times in parameters and results follow this process's clock.
 impl Transaction<'_> {
-    /// Requeues the attempts that an earlier process left unfinished, and returns their number. Call this
-    /// only while no other process is sending. With PostgreSQL, attempts are left alone, because other
-    /// replicas may be sending them.
+    /// Requeues the attempts that an earlier process left unfinished, as [`Transaction::requeue_orphans`]
+    /// does, and returns their number. Call this only while no other process is sending.
     pub fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
         let count = self.requeue_orphans(&[], now)?;
         if self.sql.dialect() == Dialect::Sqlite {
@@ -42,10 +40,9 @@ impl Transaction<'_> {
         Ok(count)
     }
 
-    /// Requeues attempts that are recorded as begun but are not in `under_way`, because they were recorded by
-    /// a commit that was reported as failed. Returns their number. Only the process that sends deliveries may
-    /// call this. With PostgreSQL, nothing is requeued: another replica may be sending the attempts, so their
-    /// leases have to expire first.
+    /// Requeues attempts that are recorded as begun but are not in `under_way`: the commit that recorded them
+    /// was reported as failed. Returns their number. Only the process that sends deliveries may call this.
+    /// With PostgreSQL, nothing is requeued, because other replicas may be sending the attempts.
     pub fn requeue_orphans(&self, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
             return Ok(0);
@@ -62,15 +59,15 @@ impl Transaction<'_> {
         Ok(count)
     }
 
-    /// If deliveries are scheduled for later than the retry schedule allows, makes them due now. This happens
-    /// if the clock was set back after they were scheduled. `clamp_far_due_times` alone is not enough: after
-    /// the clock is set back by a day, it would leave deliveries delayed by a day.
+    /// Makes deliveries due now if they are scheduled for later than the retry schedule allows, because the
+    /// clock was set back in the meantime. `clamp_far_due_times` alone is not enough: after the clock is set
+    /// back by a day, it would leave deliveries delayed by a day.
     pub fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let mut far = Vec::new();
         // First attempts and retries have separate partial indexes, so they need separate queries.
         for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
-            // A loose index scan: look up each channel, then its rows.
+            // A loose index scan: find each channel, then its rows.
             let next = format!(
                 "SELECT channel FROM delivery WHERE channel > ?1 AND due_at IS NOT NULL AND {} ORDER BY channel LIMIT 1",
                 failures_condition(again)
@@ -100,9 +97,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Claims deliveries that are due, up to the capacity of each channel. `channels` are the configured
-    /// channels; on those with a daily quota, `HighVolumePace` limits first attempts for high-volume
-    /// networks.
+    /// Claims due deliveries, up to the capacity of each channel. `channels` are the configured channels; on
+    /// those with a daily quota, `HighVolumePace` limits first attempts for high-volume networks.
     pub fn claim(
         &self,
         wants: &[ClaimRequest],
@@ -147,12 +143,10 @@ impl Transaction<'_> {
 
     /// Records that a channel is paused and being probed, and stores the receiver's reply.
     pub fn pause(&self, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
-        self.sql.execute(
-            "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
-             ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(channel.paused_at, ?2), answer = ?3",
-            values![channel, self.to_database_time(now).as_millisecond(), answer],
-        )?;
-        Ok(())
+        let pause = "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
+             ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(channel.paused_at, ?2), answer = ?3";
+        let now = self.to_database_time(now).as_millisecond();
+        self.sql.execute(pause, values![channel, now, answer]).map(drop)
     }
 
     /// Records that a channel works again.
@@ -161,14 +155,13 @@ impl Transaction<'_> {
         self.sql.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
     }
 
-    /// After a channel's outage, makes up to 200 deliveries due: those that are waiting because of the outage
+    /// After a channel's outage, makes up to 200 of the deliveries due that are waiting because of the outage
     /// and are scheduled for `from` or later. Forgives each delivery's latest failure, unless it is the only
     /// one: otherwise, deliveries to a mail server that accepts few messages would use up all their attempts
     /// within an hour. Failures that the content may have caused are forgiven only until the submission
     /// reaches `FORGIVENESS_AGE`, so a delivery that the receiver never accepts is eventually parked.
     ///
-    /// Returns the number of deliveries that were made due, and the `from` to pass to the next call; `None`
-    /// if there are no more.
+    /// Returns the number of deliveries, and the `from` for the next call; `None` if there are no more.
     pub fn bring_forward(
         &self,
         channel: &str,
@@ -192,8 +185,8 @@ impl Transaction<'_> {
     }
 
     /// Makes up to `NEXT_DEFERRED` of a channel's deferred deliveries due, lowest ranks first. Call this
-    /// after the receiver has accepted a message: it accepts messages at its own rate, so these deliveries
-    /// need not wait for their scheduled times. Retries for high-volume networks keep their due times.
+    /// after the receiver has accepted a message, because it may accept another one now. Retries for
+    /// high-volume networks keep their due times.
     pub fn bring_deferred_forward(&self, channel: &str, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let deferred = format!(
@@ -214,20 +207,18 @@ impl Transaction<'_> {
 
     /// Switches a channel off until its target changes or the operator retries one of its deliveries.
     pub fn switch_off(&self, target: &ChannelTarget, answer: &str, now: Timestamp) -> Result<(), StoreError> {
+        let switch_off = "INSERT INTO channel (name, target, off_at, answer) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET target = ?2, off_at = ?3, answer = ?4";
         let destination = self.secret.target(&target.destination);
-        self.sql.execute(
-            "INSERT INTO channel (name, target, off_at, answer) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (name) DO UPDATE SET target = ?2, off_at = ?3, answer = ?4",
-            values![target.name, destination, self.to_database_time(now).as_millisecond(), answer],
-        )?;
-        Ok(())
+        let now = self.to_database_time(now).as_millisecond();
+        self.sql.execute(switch_off, values![target.name, destination, now, answer]).map(drop)
     }
 
     /// Replaces a submission's fields with the encrypted ones, unless a channel still has to deliver the
     /// submission. Returns whether the fields were replaced.
     pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
         let tx = self.sql;
-        // With PostgreSQL, lock the row, so that the submission is not released between the two statements.
+        // With PostgreSQL, prevent a release between the two statements.
         tx.query(
             &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().row_lock_clause()),
             values![id],
@@ -255,26 +246,24 @@ impl Transaction<'_> {
         Ok(is_sealed)
     }
 
-    /// The time that [`Transaction::store_time`] stored under a name; `None` if there is none.
+    /// The time that [`Transaction::store_time`] stored under a name.
     pub fn stored_time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
         let row = self.sql.row("SELECT value FROM meta WHERE name = ?1", values![name])?;
         row.map(|row| rows::to_timestamp(i64::from_be_bytes(row.get(0)?))).transpose()
     }
+
     pub fn store_time(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
-        self.sql.execute(
-            "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
-            values![name, at.as_millisecond().to_be_bytes()],
-        )?;
-        Ok(())
+        let store =
+            "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
+        self.sql.execute(store, values![name, at.as_millisecond().to_be_bytes()]).map(drop)
     }
 }
 
 /// The number of deferred deliveries that become due when a receiver accepts a message.
 const NEXT_DEFERRED: usize = 2;
 
-/// Makes the waiting retries in `rows` due at `now`, and forgives the latest failure of each as
-/// [`Transaction::bring_forward`] describes. The first column of `rows` is the submission's id. Returns the
-/// number of retries.
+/// Makes the waiting retries in `rows` due at `now`, forgives failures like [`Transaction::bring_forward`],
+/// and returns the number of retries. The first column of `rows` is the submission's id.
 fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result<usize, StoreError> {
     let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();
@@ -293,7 +282,6 @@ pub const SUSPICIOUS_RANK: i64 = 64;
 /// allowance have lower ranks: at most 72 of a network's submissions count, so the rank is at most 7.
 pub const HIGH_VOLUME_RANK: i64 = 8;
 
-/// Claims deliveries that are due on one channel.
 fn claim_for_channel(
     transaction: &Transaction<'_>,
     want: &ClaimRequest,
@@ -325,8 +313,8 @@ fn claim_for_channel(
     let retries = if most_retries > 0 { due_retries(tx, want, now, most)? } else { Vec::new() };
     let mut first = first.into_iter().filter(is_free).peekable();
     let mut retries = retries.into_iter().filter(is_free).take(most_retries).peekable();
-    // First attempts precede retries, unless a retry has a lower class. Sometimes one slot is reserved for a
-    // retry, so that first attempts cannot block retries.
+    // First attempts precede retries of the same or a higher class. Sometimes a slot is reserved for a retry,
+    // so that first attempts cannot block retries.
     let mut is_reserved = count_turns(want, AGAIN_EVERY) > 0;
     for _ in 0..places {
         let again = match (first.peek(), retries.peek()) {
@@ -348,9 +336,11 @@ fn claim_for_channel(
     let mut next = NextDue { first: next_due(tx, channel, false)?, retry: next_due(tx, channel, true)? };
     let mut is_paced = false;
     if let Some(pace) = pace {
-        pace.save_if_changed(transaction)?;
+        if pace.is_changed {
+            transaction.store_time(&pace.name, pace.rested)?;
+        }
         if pace.may_begin() == 0 && next.first.is_some_and(|at| at <= now) {
-            // Deliveries for high-volume networks cannot be claimed before their pace allows it.
+            // Deliveries for high-volume networks have to wait until their pace allows them.
             next.first =
                 next_of_quiet_network(tx, channel)?.into_iter().chain([pace.next_allowed_at()]).min();
             is_paced = true;
@@ -361,12 +351,10 @@ fn claim_for_channel(
     Ok(Claims { claimed, is_off: false, is_paused, is_paced, next })
 }
 
-/// If deliveries are scheduled for later than any schedule allows, makes them due now. This happens if the
-/// clock was set back after they were scheduled. Changes up to 200 retries and 200 other deliveries per call.
+/// Makes deliveries due now if they are scheduled for later than any schedule allows, because the clock was
+/// set back in the meantime. Changes up to 200 retries and 200 other deliveries per call.
 fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     for again in [false, true] {
-        // A delivery without failures is due, at the latest, after the backoff for an interruption or at the
-        // end of a lease.
         let furthest = if again { schedule::LONGEST_DELAY } else { LONGEST_WITHOUT_FAILURE };
         let far = now.as_millisecond().saturating_add(to_millis(furthest));
         let mend = format!(
@@ -380,13 +368,12 @@ fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<()
     Ok(())
 }
 
-/// The maximum time until a delivery without failures is due. It exceeds any lease and any backoff after an
-/// interruption.
+/// The maximum time until a delivery without failures is due: longer than any lease, and than any backoff
+/// after an interruption.
 const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
 const DELIVERY: &str = "submission, channel, state, attempts, failures, interrupted, rank";
 
-/// The columns of a delivery that a claim needs.
 struct DueDelivery {
     submission: Uuid,
     channel: String,
@@ -416,13 +403,12 @@ impl DueDelivery {
         self.rank % SUSPICIOUS_RANK >= HIGH_VOLUME_RANK
     }
 
-    /// The delivery's class. Lower classes are claimed first: low-volume networks before high-volume
-    /// networks, and within each group, suspicious submissions last.
+    /// The lower classes are claimed first: low-volume networks before high-volume networks, and within each
+    /// group, suspicious submissions last.
     fn class(&self) -> usize {
         2 * usize::from(self.is_high_volume()) + usize::from(self.rank >= SUSPICIOUS_RANK)
     }
 
-    /// Whether one of these leases is for this delivery.
     fn has_lease_in(&self, under_way: &[Lease]) -> bool {
         under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
     }
@@ -464,8 +450,7 @@ fn due_first_attempts(
         for ranks in &ranks {
             let mut oldest = read(&due, form, ranks, most)?;
             // In a backlog, about one attempt in two is for the newest delivery with the lowest rank, so that
-            // a visitor who sends a message while a receiver is slow does not have to wait for the whole
-            // backlog.
+            // a visitor who writes while a receiver is slow does not have to wait for the whole backlog.
             if oldest.len() == most && count_turns(want, NEWEST_EVERY) > 0 {
                 let rank = oldest[0].rank;
                 for found in read(&newest, form, &(rank..rank + 1), 1)? {
@@ -492,8 +477,7 @@ fn due_first_attempts(
     found.sort_by_key(|(class, place, turn, _)| (*class, *place, *turn));
     let by_rank = found.into_iter().map(|(_, _, _, due)| due);
     let oldest = count_turns(want, OLDEST_EVERY);
-    let mut found =
-        if oldest > 0 { longest_due(tx, channel, false, now, oldest, "ASC")? } else { Vec::new() };
+    let mut found = if oldest > 0 { longest_due(tx, channel, false, now, oldest)? } else { Vec::new() };
     let is_oldest = |other: &DueDelivery| found.iter().any(|oldest| oldest.submission == other.submission);
     let rest: Vec<DueDelivery> = by_rank.filter(|other| !is_oldest(other)).collect();
     found.extend(rest);
@@ -507,8 +491,7 @@ fn due_first_attempts(
     Ok(found)
 }
 
-/// The table of deliveries, with a hint to use the index on form and rank. Without the hint, SQLite would
-/// choose the index on due time.
+/// The table of deliveries, with the index on form and rank. SQLite would choose the one on due time.
 fn delivery_by_turn(tx: &dyn Sql) -> String {
     tx.dialect().table_with_index("delivery", "delivery_turn")
 }
@@ -520,7 +503,7 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
          ORDER BY form LIMIT 1",
         delivery_by_turn(tx)
     );
-    // Include the empty form: an older version that shares this database leaves the column empty.
+    // Include the empty form: older versions that share this database leave the column empty.
     let mut forms = vec![String::new()];
     while let Some(row) = tx.row(&next_form, values![channel, forms.last().map_or("", String::as_str)])? {
         forms.push(row.get(0)?);
@@ -528,7 +511,7 @@ fn waiting_forms(tx: &dyn Sql, channel: &str) -> Result<Vec<String>, StoreError>
     Ok(forms)
 }
 
-/// When the next first attempt for a low-volume network is due; `None` if there is none.
+/// When the next first attempt for a low-volume network is due.
 fn next_of_quiet_network(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
     let due = format!(
         "SELECT due_at FROM {} WHERE channel = ?1 AND form = ?2 AND rank = ?3 AND due_at IS NOT NULL AND failures = 0
@@ -545,7 +528,7 @@ fn next_of_quiet_network(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp
     next.map(rows::to_timestamp).transpose()
 }
 
-/// The ranks of submissions from low-volume networks, which are within their daily allowance.
+/// The ranks of submissions from low-volume networks: those within their daily allowance.
 const QUIET_RANKS: [Range<i64>; 2] =
     [0..HIGH_VOLUME_RANK, SUSPICIOUS_RANK..SUSPICIOUS_RANK + HIGH_VOLUME_RANK];
 
@@ -557,10 +540,8 @@ const QUIET_RANKS: [Range<i64>; 2] =
 /// recipient, and 400 + 244 if two channels or two recipients share the account. Mail providers usually allow
 /// at least 500 a day.
 ///
-/// This is the generic cell rate algorithm. Its state is in the database, so that all replicas share it and
-/// it survives restarts.
+/// This is the generic cell rate algorithm. Its state is in the database, so all replicas share it.
 struct HighVolumePace {
-    /// The name under which the state is stored in the database.
     name: String,
     now: Timestamp,
     /// When all messages sent so far stop counting.
@@ -570,7 +551,7 @@ struct HighVolumePace {
     is_changed: bool,
 }
 
-/// The maximum burst, in recipients.
+/// In recipients.
 const HIGH_VOLUME_BURST: u32 = 100;
 /// How long each recipient counts towards the burst.
 const HIGH_VOLUME_STEP: Duration = Duration::from_mins(10);
@@ -584,8 +565,7 @@ impl HighVolumePace {
     ) -> Result<HighVolumePace, StoreError> {
         let name = format!("pace of {}", quota.account);
         if tx.sql.dialect() == Dialect::Postgres {
-            // Create the row if it is missing, then lock it. A replica that claims at the same time waits for
-            // the lock.
+            // Create the row if it is missing, then lock it: other replicas wait to claim.
             tx.sql.execute(
                 "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
                 values![name, now.as_millisecond().to_be_bytes()],
@@ -593,9 +573,9 @@ impl HighVolumePace {
             tx.sql.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
         }
         let latest = schedule::add_delay(now, HIGH_VOLUME_STEP * (HIGH_VOLUME_BURST + 1));
-        // Ignore a time that is further ahead: it was written before the clock was set back.
+        // Ignore a later time: it was written before the clock was set back.
         let rested = tx.stored_time(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
-        // A message to more recipients than the burst uses up the whole burst, but can still be sent.
+        // A message to more recipients than the burst allows uses up the whole burst, but can still be sent.
         let step = HIGH_VOLUME_STEP * quota.recipients.clamp(1, HIGH_VOLUME_BURST);
         Ok(HighVolumePace { name, now, rested, step, is_changed: false })
     }
@@ -606,20 +586,15 @@ impl HighVolumePace {
         let left = (HIGH_VOLUME_STEP * HIGH_VOLUME_BURST).saturating_sub(debt);
         usize::try_from(left.as_millis() / self.step.as_millis()).unwrap_or(usize::MAX)
     }
+
     fn count_message(&mut self) {
         self.rested = schedule::add_delay(self.rested, self.step);
         self.is_changed = true;
     }
 
-    /// When the next message may be sent.
     fn next_allowed_at(&self) -> Timestamp {
         let room = (HIGH_VOLUME_STEP * HIGH_VOLUME_BURST).saturating_sub(self.step);
         self.rested.checked_sub(room).unwrap_or(self.now)
-    }
-
-    /// Stores the account's state if a message has been counted.
-    fn save_if_changed(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
-        if self.is_changed { tx.store_time(&self.name, self.rested) } else { Ok(()) }
     }
 }
 
@@ -632,7 +607,6 @@ const NEWEST_EVERY: usize = 2;
 const AGAIN_EVERY: usize = 4;
 
 /// Chooses, on average, one in `every` of the attempts that may begin now, and returns how many were chosen.
-///
 /// The choice is pseudorandom rather than periodic. Otherwise, if attempts begin one at a time, retries,
 /// forms and the receiver's refusals could alternate in step, and some deliveries would never be sent.
 fn count_turns(want: &ClaimRequest, every: usize) -> usize {
@@ -647,8 +621,7 @@ fn pseudorandom_below(attempt: usize, salt: u64, below: usize) -> usize {
     usize::try_from(mixed % below as u64).unwrap_or_default()
 }
 
-/// The salt for choosing the form that comes first. The other salts are `OLDEST_EVERY`, `NEWEST_EVERY` and
-/// `AGAIN_EVERY`.
+/// The salt for choosing the first form. The others are `OLDEST_EVERY`, `NEWEST_EVERY` and `AGAIN_EVERY`.
 const FORM_TURN: u64 = 1;
 
 /// Due retries, sorted by [`DueDelivery::class`], rank and due time.
@@ -676,10 +649,10 @@ fn due_retries(
             break;
         }
         let mut of_class = Vec::new();
-        // Retries for high-volume networks could block each other, so sometimes begin with those that have
-        // been due the longest. Low-volume networks have too few retries to need this.
+        // Retries for high-volume networks could block each other, so sometimes those that have been due the
+        // longest come first. Low-volume networks have too few retries to need this.
         if ranks.start == HIGH_VOLUME_RANK {
-            of_class = longest_due(tx, channel, true, now, count_turns(want, OLDEST_EVERY), "ASC")?;
+            of_class = longest_due(tx, channel, true, now, count_turns(want, OLDEST_EVERY))?;
         }
         for row in tx.query(&due, values![channel, now.as_millisecond(), most, ranks.start, ranks.end])? {
             of_class.push(DueDelivery::from_row(&row)?);
@@ -693,24 +666,23 @@ fn due_retries(
     Ok(found)
 }
 
-/// Up to `most` due deliveries, sorted by due time: ascending (`ASC`) or descending (`DESC`).
+/// Up to `most` due deliveries, longest due first.
 fn longest_due(
     tx: &dyn Sql,
     channel: &str,
     again: bool,
     now: Timestamp,
     most: usize,
-    order: &str,
 ) -> Result<Vec<DueDelivery>, StoreError> {
     let lock = tx.dialect().skip_locked_clause();
     let due = format!(
-        "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at {order} LIMIT ?3 {lock}",
+        "SELECT {DELIVERY} FROM delivery WHERE channel = ?1 AND due_at <= ?2 AND {} ORDER BY due_at LIMIT ?3 {lock}",
         failures_condition(again)
     );
     tx.query(&due, values![channel, now.as_millisecond(), most])?.iter().map(DueDelivery::from_row).collect()
 }
 
-/// When the next first attempt or, with `again`, the next retry is due; `None` if there is none.
+/// When the next first attempt or, with `again`, the next retry is due.
 fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp>, StoreError> {
     let next = format!(
         "SELECT due_at FROM delivery WHERE channel = ?1 AND due_at IS NOT NULL AND {} ORDER BY due_at LIMIT 1",
@@ -719,13 +691,12 @@ fn next_due(tx: &dyn Sql, channel: &str, again: bool) -> Result<Option<Timestamp
     tx.row(&next, values![channel])?.map(|row| rows::to_timestamp(row.get(0)?)).transpose()
 }
 
-/// The condition for retries or, if `again` is false, for first attempts. It is part of the statement, not a
-/// parameter, so that SQLite can use the partial index.
+/// The condition for retries or, if `again` is false, for first attempts. Not a parameter, so that SQLite can
+/// use the partial index.
 const fn failures_condition(again: bool) -> &'static str {
     if again { "failures > 0" } else { "failures = 0" }
 }
 
-/// Begins an attempt under a lease.
 fn begin_attempt(
     tx: &dyn Sql,
     found: DueDelivery,
@@ -750,15 +721,15 @@ fn begin_attempt(
         Ok(_) => {
             Outcome::failed(Cause::Refused, "the submission is sealed, so only its recipient can read it")
         }
-        // A row that cannot be read must not block the other deliveries.
+        // An unreadable row must not block other deliveries.
         Err(error) => Outcome::failed(Cause::Refused, error.to_string()),
     };
     record_outcome(tx, &lease, &outcome, NextStep::Parked, now)?;
     Ok(None)
 }
 
-/// Records an attempt as interrupted, and requeues the delivery. Returns the delivery's new due time; `None`
-/// if the delivery is now held or parked.
+/// Records an interrupted attempt, and requeues its delivery. Returns the new due time; `None` if the
+/// delivery is now held or parked.
 fn requeue(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     lock_against_hold_or_release(tx, found.submission)?;
     let interrupted = found.interrupted.saturating_add(1);
@@ -778,18 +749,15 @@ fn requeue(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<T
     Ok(again.filter(|_| waits))
 }
 
-/// SQL assignments that make a delivery due at `?4`, or park it if `?4` is null. `?1` is the submission's id.
-/// If the submission was held in the meantime, the delivery is held instead.
+/// SQL assignments that make a delivery due at `?4`, or park it if `?4` is null. If the submission (`?1`) was
+/// held in the meantime, the delivery is held instead.
 const REQUEUED: &str = "
     due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
     state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
                  WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END";
 
-/// Records the outcome of an attempt and the next step of its delivery. Returns whether all channels have now
-/// delivered the submission.
-///
-/// An outcome that is reported after the lease was lost is recorded, but changes the delivery only if the
-/// attempt succeeded.
+/// See [`Transaction::record`]. An outcome that is reported after the lease has expired is recorded, but
+/// changes the delivery only if the attempt succeeded.
 fn record_outcome(
     tx: &dyn Sql,
     lease: &Lease,
@@ -843,9 +811,8 @@ fn record_outcome(
     )
 }
 
-/// Locks a submission, so that it is neither held nor released before the end of this transaction. Without
-/// the lock, the operator's decision and the recording of an outcome could each miss the other's change.
-/// SQLite needs no lock, because a file has only one writer.
+/// Locks a submission, so that the operator's decision to hold or release it and the recording of an outcome
+/// cannot miss each other's changes. SQLite needs no lock, because a file has only one writer.
 fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     if tx.dialect() == Dialect::Postgres {
         tx.query("SELECT 1 FROM submission WHERE id = ?1 FOR SHARE", values![id])?;
@@ -854,11 +821,10 @@ fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError
 }
 
 /// When an outage ends, a failure that the content may have caused is forgiven only if the submission is
-/// younger than this. An outage may affect only part of the receiver, but content that always fails must
-/// eventually be parked.
+/// younger than this, because a delivery that always fails must eventually be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
-/// Whether a channel is switched off. Switches it on again if its target has changed.
+/// Whether a channel is switched off. If its target has changed, switches it on again.
 fn is_switched_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool, StoreError> {
     let off = "SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL";
     let off = tx.sql.row(off, values![target.name])?;
@@ -876,9 +842,8 @@ fn is_switched_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool,
 }
 
 /// A condition on `submission s`: true if no channel still has to deliver the submission. Appends the
-/// condition's parameters to `values`. `channels` are the configured channels. A held submission must stay
-/// readable for every configured channel that would deliver it after a release: channels that it has
-/// deliveries for, and channels that accept its form (see [`edit::release`](super::edit::release)).
+/// condition's parameters to `values`. A held submission must stay readable for every configured channel that
+/// would deliver it after a release: those that it has deliveries for, and those that accept its form.
 pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>) -> String {
     let mut bind = |text: &str| {
         values.push(Cell::Text(text.to_owned()));
@@ -904,8 +869,7 @@ pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>)
     )
 }
 
-/// Removes the details of a submission's screening reasons, because they could identify a person. Keeps the
-/// signals and points.
+/// Removes the details of a submission's screening reasons, because they could identify a person.
 fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let row = tx.one(
         "SELECT reasons, score, CASE WHEN withheld = 1 AND released_at IS NULL THEN held_because END
@@ -913,28 +877,22 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
         values![id],
     )?;
     let Some(reasons) = row.get::<Option<String>>(0)? else { return Ok(()) };
-    // Reasons that cannot be parsed may contain details, so remove them entirely.
+    // Remove reasons that cannot be parsed: they may contain details.
     let reasons: Vec<ScreeningReason> = rows::parse_reasons(&reasons)
         .unwrap_or_default()
         .into_iter()
         .map(ScreeningReason::without_detail)
         .collect();
     tx.execute("UPDATE submission SET reasons = ?2 WHERE id = ?1", values![id, json!(reasons).to_string()])?;
-    // While screening holds the submission, the reason for the hold contains the details too. The operator's
-    // own reason is kept.
+    // The reason for a hold by screening contains the details too. It ends with the threshold, which is not
+    // stored anywhere else. An operator's reason is kept.
     let Some(because) = row.get::<Option<String>>(2)? else { return Ok(()) };
-    let score: Option<u32> = row.get(1)?;
-    let Some(threshold) = parse_threshold(&because) else { return Ok(()) };
-    let score = score.unwrap_or_default();
+    let threshold = because.strip_suffix(" points").and_then(|text| text.rsplit(' ').next()?.parse().ok());
+    let Some(threshold) = threshold else { return Ok(()) };
+    let score = row.get::<Option<u32>>(1)?.unwrap_or_default();
     let stripped = ScreeningVerdict { score, reasons, hold: true, suspicious: false, threshold };
     tx.execute("UPDATE submission SET held_because = ?2 WHERE id = ?1", values![id, stripped.because()])
         .map(drop)
-}
-
-/// Parses the threshold at the end of a string from [`ScreeningVerdict::because`]. The threshold is not
-/// stored anywhere else. `None` if the string does not end with a threshold.
-fn parse_threshold(because: &str) -> Option<u32> {
-    because.strip_suffix(" points")?.rsplit(' ').next()?.parse().ok()
 }
 
 /// The duration in milliseconds, capped at `i64::MAX`.

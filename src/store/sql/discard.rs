@@ -13,14 +13,12 @@ use super::{Cell, Dialect, ROWS_AT_A_TIME, Sql, bind_all, edit, values};
 use crate::store::error::StoreError;
 use crate::submission::verdict::Signal;
 
-/// Selects held submissions. Submissions that only a flood holds are excluded, because they are released when
-/// the flood ends, unless `signal` is [`Signal::FormRate`].
+/// Selects held submissions. Excludes those that only a flood holds, because they are released when the flood
+/// ends, unless `signal` is [`Signal::FormRate`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldFilter {
-    /// Only submissions for which screening reported this signal.
     pub signal: Option<Signal>,
     pub before: Option<Timestamp>,
-    /// Only submissions from sources whose hash has this prefix.
     pub source: Option<SourcePrefix>,
 }
 
@@ -47,7 +45,6 @@ impl fmt::Display for SourcePrefix {
     }
 }
 
-/// A summary of the submissions that a [`HeldFilter`] selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldSummary {
     pub submissions: usize,
@@ -59,7 +56,7 @@ pub struct HeldSummary {
 }
 
 impl InboxReader {
-    /// Summarizes the held submissions that a filter selects. Reads only held submissions.
+    /// Summarizes the submissions that a filter selects.
     pub fn held(&self, filter: &HeldFilter) -> Result<HeldSummary, StoreError> {
         let (held, condition, values) = table_and_condition(self.sql.dialect(), filter);
         let is_selected = format!("FILTER (WHERE {})", is_selected_by_hold(filter));
@@ -81,26 +78,23 @@ impl InboxReader {
     }
 }
 
-/// The table of submissions, with a hint to use the partial index on held submissions.
+/// The table of submissions, with the partial index on held ones.
 fn held_table(dialect: Dialect) -> String {
     dialect.table_with_index("submission AS s", "submission_held")
 }
 
-/// A condition on `submission s` that excludes submissions that only a flood holds, unless the filter asks
-/// for them.
+/// A condition that excludes submissions that only a flood holds, unless the filter asks for them.
 fn is_selected_by_hold(filter: &HeldFilter) -> &'static str {
     if filter.signal == Some(Signal::FormRate) { "TRUE" } else { "s.flood = 0" }
 }
 
-/// The table, the filter's condition and the values of its parameters. The condition of
-/// [`is_selected_by_hold`] is not included.
+/// The table, the filter's condition without [`is_selected_by_hold`], and the values of its parameters.
 fn table_and_condition(dialect: Dialect, filter: &HeldFilter) -> (String, String, Vec<Cell>) {
     let mut values = Vec::new();
     let mut condition = "s.held_at IS NOT NULL".to_owned();
     if let Some(signal) = filter.signal {
         let reasons = dialect.reasons_table("s");
-        // A flood may hold a submission whose reasons lack this signal, because screening held it before the
-        // flood.
+        // A flood may hold a submission without this signal, because screening held it before the flood.
         let in_flood = if signal == Signal::FormRate { "s.flood = 1 OR " } else { "" };
         values.push(Cell::Text(signal.name().to_owned()));
         condition.push_str(&format!(
@@ -122,7 +116,6 @@ fn table_and_condition(dialect: Dialect, filter: &HeldFilter) -> (String, String
 /// A position in the index of held submissions: the start of the hold in milliseconds, and the id.
 pub(crate) type Position = (i64, [u8; 16]);
 
-/// The position before the first held submission.
 pub(crate) const START: Position = (i64::MIN, [0; 16]);
 
 /// The query that [`read_page`] executes, and the values of its parameters.
@@ -141,8 +134,7 @@ pub(crate) fn page_statement(dialect: Dialect, filter: &HeldFilter, after: Posit
     (sql, values)
 }
 
-/// The next page of held submissions that a filter selects, in index order, and the position of the last one.
-/// `None` if there are none after the position `after`.
+/// The next page of held submissions in index order, and the position of the last one; `None` at the end.
 pub(super) fn read_page(
     sql: &dyn Sql,
     filter: &HeldFilter,
@@ -156,8 +148,7 @@ pub(super) fn read_page(
     Ok(Some((page, position)))
 }
 
-/// Returns the ids from `ids` whose submissions are held. The ids must be sorted. `lock` is the locking
-/// clause for the queries.
+/// Selects the ids of held submissions. The ids must be sorted. `lock` is the locking clause for the queries.
 pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<Vec<[u8; 16]>, StoreError> {
     let held = sql.query_in("SELECT id FROM submission WHERE held_at IS NOT NULL AND id", ids, lock)?;
     held.iter().map(|row| row.get(0)).collect()
@@ -169,14 +160,12 @@ struct ExpiryStep {
     rows: usize,
     /// The maximum size in bytes of the removed fields. A single submission may exceed it.
     bytes: i64,
-    /// The number of submissions whose sizes one statement reads. Each size may require a page that is not in
-    /// memory.
+    /// How many sizes one statement reads. Each may require a page that is not in memory.
     sizes: usize,
 }
 
 impl ExpiryStep {
-    /// Steps are small with SQLite, because visitors wait for the writer during a step. With PostgreSQL, they
-    /// do not wait.
+    /// Steps are small with SQLite, where visitors wait for them.
     fn for_dialect(dialect: Dialect) -> ExpiryStep {
         match dialect {
             Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },
@@ -184,13 +173,11 @@ impl ExpiryStep {
         }
     }
 
-    /// Whether the step may examine more submissions.
     fn has_room(&self, found: &[Removable]) -> bool {
         found.len() < self.rows && rows::count_fitting(found, self.bytes) == found.len()
     }
 }
 
-/// The outcome of one expiry step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
     pub removed: usize,
@@ -200,8 +187,7 @@ pub struct Expired {
 
 impl Transaction<'_> {
     /// Removes a few of the submissions that have been held since before `before`, starting with those held
-    /// the longest. It removes only a few, because visitors wait for the transaction. Returns the number of
-    /// removed submissions; call this again until it returns zero.
+    /// the longest, and returns their number. Call this until it returns zero.
     pub fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let (held, lock, step) = (
@@ -234,8 +220,7 @@ impl Transaction<'_> {
     }
 
     /// Runs one step of retention: removes submissions received before `before`, except held ones and those
-    /// with unfinished deliveries. A step is small, because visitors wait for it. Start with [`Uuid::nil`],
-    /// then pass [`Expired::after`].
+    /// with unfinished deliveries. Start with [`Uuid::nil`], then pass [`Expired::after`].
     pub fn expire(&self, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
         let (tx, before) = (self.sql, before.as_millisecond());
         let step = ExpiryStep::for_dialect(tx.dialect());
@@ -279,7 +264,7 @@ impl Transaction<'_> {
             &[],
             &ids,
         )?;
-        // If the step was full, the next one continues after the last removed submission.
+        // After a full step, the next one continues after the last submission of this one.
         if !step.has_room(&found) {
             last = ids.last();
         }

@@ -1,6 +1,4 @@
-//! Releases and removes submissions.
-//!
-//! The functions run in the caller's transaction.
+//! Releases and removes submissions, in the caller's transaction.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +10,6 @@ use super::{Sql, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::Route;
 
-/// How many rows were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
     pub submissions: usize,
@@ -34,11 +31,9 @@ impl Erased {
     }
 }
 
-/// Releases a held submission: queues its held deliveries, and adds deliveries for the other `channels` that
-/// accept its form. Keeps the screening verdict, so that false positives can be counted. Returns whether the
-/// submission exists and was held.
-///
-/// Deliveries are added because channels may have been added or renamed since the submission was held.
+/// Releases a held submission: queues its held deliveries, and inserts missing ones, because channels may
+/// have been added or renamed in the meantime. Keeps the screening verdict, so that false positives can be
+/// counted. Returns whether the submission exists and was held.
 pub(super) fn release(
     tx: &dyn Sql,
     id: Uuid,
@@ -88,8 +83,7 @@ pub(super) fn add_deliveries(
     Ok(())
 }
 
-/// Returns the ids from `ids` whose submissions exist, in ascending order. `lock` is the locking clause for
-/// the queries.
+/// Selects the ids of existing submissions, in ascending order. `lock` is the locking clause for the queries.
 pub(super) fn accepted_among(
     sql: &dyn Sql,
     ids: &[[u8; 16]],
@@ -103,8 +97,7 @@ pub(super) fn accepted_among(
     Ok(ids)
 }
 
-/// Removes these submissions with their deliveries and attempts. Also clears the last answer of each channel
-/// that has attempted to deliver one of them. The ids must be sorted.
+/// Removes these submissions with their deliveries and attempts. The ids must be sorted.
 pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
     for row in tx.query_in("SELECT state, submission FROM delivery WHERE submission", ids, "")? {
@@ -116,12 +109,12 @@ pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erase
         erased.attempts += 1;
         tried.insert(row.get::<String>(0)?);
     }
-    // A channel's last answer may quote any of the submissions.
+    // A channel's last answer may quote one of the submissions.
     for channel in tried {
         tx.execute("UPDATE channel SET answer = NULL WHERE name = ?1", values![channel])?;
     }
     // Delete from the intake first: this waits for a row that is being processed, and the second statement
-    // then finds it in the other table. Deliveries and attempts are removed with their submission.
+    // then finds it in the other table.
     erased.submissions = tx.execute_in("DELETE FROM intake WHERE id", &[], ids)?
         + tx.execute_in("DELETE FROM submission WHERE id", &[], ids)?;
     Ok(erased)

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::discard::{self, HeldFilter};
 use super::edit::Erased;
 use super::rows::{self, Filter, Removable, filter_condition};
-use super::{Cell, Sql, abuse, bind_all, edit, transaction, values};
+use super::{Cell, Sql, bind_all, edit, transaction, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::url::DatabaseUrl;
@@ -20,16 +20,16 @@ use crate::submission::delivery::Route;
 
 /// How long to wait for locks that the server holds.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The pause before another try if rows are locked or readers are using the write-ahead log.
+/// The pause before another try while rows are locked or readers block the truncation of the log.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Selects deliveries to be retried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retry {
-    /// Selects the submissions. The filter's limit is ignored.
+    /// The filter's limit is ignored.
     pub which: Filter,
     pub channel: Option<String>,
-    /// Whether to leave out deliveries that are waiting for their next attempt.
+    /// Whether to leave out waiting deliveries.
     pub parked_only: bool,
 }
 
@@ -57,17 +57,15 @@ impl Editor {
         })
     }
 
-    /// Makes deliveries due at once and restarts their schedules, clears the errors of submissions that were
-    /// set aside so that they are processed again, and switches channels on. Returns the number of deliveries
-    /// and submissions that it changed. Affects only those that are parked, waiting or set aside at the time
-    /// of the call, and skips a delivery if an attempt begins in the meantime. Uses transactions of bounded
-    /// size; after an error, earlier ones stay committed.
+    /// Makes parked and waiting deliveries due at once and restarts their schedules, clears the errors of
+    /// submissions that were set aside so that they are processed again, and switches channels on. Returns
+    /// the number of deliveries and submissions. Skips a delivery if an attempt begins during the call. Uses
+    /// transactions of bounded size; after an error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
         self.retry_selected(&selected, now)
     }
 
-    /// Retries everything that was selected, and returns the number of deliveries and submissions.
     pub(crate) fn retry_selected(&self, selected: &Selected, now: Timestamp) -> Result<usize, StoreError> {
         let mut count = 0;
         let mut commit = |change: &dyn Fn(&dyn Sql) -> Result<usize, StoreError>| {
@@ -95,11 +93,11 @@ impl Editor {
         Ok(count)
     }
 
-    /// Holds a submission's unfinished deliveries. Returns false if the submission does not exist, is already
-    /// held for a reason other than a flood, or has been delivered by every channel.
+    /// Holds a submission. Returns false if it does not exist, is already held for a reason other than a
+    /// flood, or has been delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.commit_and_notify(|tx| {
-            // The end of a flood must not release submissions that the operator holds.
+            // The end of the flood must not release a submission that the operator holds.
             let was_in_flood = tx.execute(
                 "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2 WHERE id = ?1 AND flood = 1",
                 values![id, because],
@@ -124,8 +122,7 @@ impl Editor {
         })
     }
 
-    /// Releases a held submission to the `channels` that accept its form, ahead of other waiting submissions.
-    /// Returns whether the submission exists and was held.
+    /// Releases a submission to `channels`, ahead of waiting ones. Returns whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         self.commit_and_notify(|tx| {
             let is_released = edit::release(tx, id, to_database_time(tx, now)?, channels)?;
@@ -144,15 +141,15 @@ impl Editor {
 
     /// Removes all submissions from an e-mail address, ignoring case. With SQLite, also overwrites the
     /// removed data and truncates the write-ahead log; [`Erased::is_wiped`] is false if a reader blocks the
-    /// truncation for too long. With PostgreSQL, [`Erased::is_wiped`] is always false, because PostgreSQL
-    /// overwrites removed rows later.
+    /// truncation for too long, and always with PostgreSQL, which overwrites removed rows later.
     ///
     /// Uses transactions of bounded size. Submissions that are accepted after the call begins are kept,
     /// unless they are counted as repeats of a removed one. After an error, earlier transactions stay
     /// committed, and the next call removes the rest.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
         let mut erased = Erased::default();
-        let days = abuse::days_with_refusals(&*self.sql)?;
+        let days = self.sql.query("SELECT DISTINCT day FROM pressure", &[])?;
+        let days = days.iter().map(|row| row.get(0)).collect::<Result<Vec<i64>, _>>()?;
         let mut forgotten = BTreeSet::new();
         let newest = self.sql.row("SELECT id FROM accepted ORDER BY id DESC LIMIT 1", &[])?;
         let last: [u8; 16] = newest.map(|row| row.get(0)).transpose()?.unwrap_or_default();
@@ -164,14 +161,18 @@ impl Editor {
         );
         let mut after = [0; 16];
         loop {
-            // Search outside the transactions: with SQLite, a search inside one would block all writers.
+            // Search outside the transactions, which block all other writers with SQLite.
             let found = self.sql.query(&page, values![self.secret.sender(email), after, last])?;
             let Some(row) = found.last() else { break };
             after = row.get(0)?;
             let page = found.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
             let sources = found.iter().map(|row| row.get(2)).collect::<Result<BTreeSet<_>, _>>()?;
             let sources: Vec<_> = sources.difference(&forgotten).copied().collect();
-            self.commit_step(|tx| abuse::forget_refusals_of(tx, &days, &sources))?;
+            self.commit_step(|tx| {
+                // The table's key begins with the day, so delete by day.
+                let forget = "DELETE FROM pressure WHERE day = ?1 AND source";
+                days.iter().try_for_each(|day| tx.execute_in(forget, values![day], &sources).map(drop))
+            })?;
             forgotten.extend(sources);
             for ids in rows::split_into_groups(&page) {
                 self.remove(ids, edit::accepted_among, &mut erased)?;
@@ -181,7 +182,6 @@ impl Editor {
         self.wipe_log(erased)
     }
 
-    /// Removes the records of repeats whose original was removed.
     fn remove_orphaned_repeats(&self) -> Result<(), StoreError> {
         let orphaned = format!(
             "SELECT r.id FROM repeat r WHERE r.id > ?1 AND NOT EXISTS (SELECT 1 FROM submission s WHERE s.id = r.submission)
@@ -224,9 +224,9 @@ impl Editor {
         self.wipe_log(erased)
     }
 
-    /// Removes the submissions that `among` selects from `ids`, in one transaction unless some are locked.
-    /// Locked ones are skipped and tried again in another transaction, because waiting for the locks could
-    /// cause a deadlock with the replica that processes the intake. The ids must be sorted.
+    /// Removes the submissions that `among` selects from `ids`, which must be sorted, in one transaction.
+    /// Skips locked ones and tries again in another transaction: waiting for the locks could cause a deadlock
+    /// with the replica that processes the intake.
     fn remove(
         &self,
         mut ids: Vec<[u8; 16]>,
@@ -250,7 +250,7 @@ impl Editor {
         }
     }
 
-    /// Commits one of many changes, then pauses so that other writers can get the lock.
+    /// Commits one of many changes, then pauses so that other processes can write.
     fn commit_step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut has_lock_since = Instant::now();
         let done = self.commit_with_retries(|tx| {
@@ -258,24 +258,18 @@ impl Editor {
             change(tx)
         })?;
         if let DatabaseUrl::Sqlite(_) = self.place {
-            // The server polls the file's lock for two seconds, with pauses of up to 100 ms. It gets the lock
-            // if we leave it free for longer than we held it.
+            // The server tries to get the lock for two seconds, with pauses of up to 100 ms. It succeeds if
+            // the lock is free for longer than we held it.
             std::thread::sleep(has_lock_since.elapsed() * 2);
         }
         Ok(done)
     }
 
-    /// Truncates the write-ahead log, and records whether all files are now free of removed data.
+    /// Truncates SQLite's write-ahead log, and records whether all files are now free of removed data.
     fn wipe_log(&self, erased: Erased) -> Result<Erased, StoreError> {
-        let is_wiped = match &self.place {
-            DatabaseUrl::Sqlite(_) => self.truncate_wal()?,
-            DatabaseUrl::Postgres(_) => false,
-        };
-        Ok(Erased { is_wiped, ..erased })
-    }
-
-    /// Copies the write-ahead log into the database and truncates the log. Returns whether it was truncated.
-    fn truncate_wal(&self) -> Result<bool, StoreError> {
+        if let DatabaseUrl::Postgres(_) = self.place {
+            return Ok(erased);
+        }
         // Copy most of a long log while others can write, because the checkpoint that truncates it blocks all
         // writers. If this copy fails, that checkpoint returns the error.
         let _ = self.sql.query("PRAGMA wal_checkpoint(PASSIVE)", &[]);
@@ -290,10 +284,9 @@ impl Editor {
             }
         };
         sqlite::set_lock_timeout(&*self.sql, PATIENCE)?;
-        emptied
+        Ok(Erased { is_wiped: emptied?, ..erased })
     }
 
-    /// Commits a change and notifies the server.
     fn commit_and_notify<T>(
         &self,
         change: impl Fn(&dyn Sql) -> Result<T, StoreError>,
@@ -307,8 +300,7 @@ impl Editor {
         Ok(found)
     }
 
-    /// Notifies the server of a commit to a SQLite file. With PostgreSQL, the transaction itself sends the
-    /// notification.
+    /// Notifies the server of a commit. With PostgreSQL, the transaction has done that.
     fn notify_file_listeners(&self) {
         if let DatabaseUrl::Sqlite(path) = &self.place {
             notifier::notify(path);
@@ -323,7 +315,7 @@ impl Editor {
         let (sql, began) = (&*self.sql, Instant::now());
         loop {
             match sql.transaction(|| change(sql)) {
-                // Try again: another replica has locked the same rows in a different order.
+                // Another replica had locked the same rows in a different order.
                 Err(StoreError::Locked) if began.elapsed() < PATIENCE => {}
                 changed => return changed,
             }
@@ -334,21 +326,17 @@ impl Editor {
 /// The deliveries, submissions and channels that a [`Retry`] selects when it begins.
 #[derive(Debug, Default)]
 pub(crate) struct Selected {
-    /// The deliveries of each channel, sorted by submission.
+    /// By channel, sorted by submission.
     deliveries: BTreeMap<String, Vec<Untried>>,
-    /// Submissions that could not be processed.
     set_aside: Vec<[u8; 16]>,
-    /// Channels to switch on again.
     channels: Vec<String>,
 }
 
-/// A delivery to be retried unless an attempt has begun since it was selected: the submission's id, and the
-/// number of attempts so far.
+/// A delivery to be retried: the submission's id, and the number of attempts when it was selected.
 type Untried = ([u8; 16], u32);
 
 impl Selected {
-    /// Selects everything that a retry affects: parked and waiting deliveries, submissions that could not be
-    /// processed, the channels of these deliveries, and the channel that `retry` names. Call this outside a
+    /// Selects everything that a retry affects, including the channel that `retry` names. Call this outside a
     /// transaction, so that visitors do not wait for it.
     pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Selected, StoreError> {
         let (chosen, mut values) = filter_condition(&retry.which);
@@ -377,7 +365,6 @@ impl Selected {
     }
 }
 
-/// The states of deliveries that can be retried.
 const RETRIED: &str = "'parked', 'waiting'";
 
 /// Makes a channel's deliveries due, except those that have been attempted since they were selected.

@@ -1,4 +1,4 @@
-//! Stores the rates from which floods are detected, and releases the submissions held once a flood ends.
+//! Stores the rates that floods are detected from, and releases the held submissions once a flood ends.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -7,10 +7,17 @@ use jiff::Timestamp;
 
 use super::deliver::to_millis;
 use super::transaction::Transaction;
-use super::{Sql, Value, edit, values};
+use super::{Value, edit, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::submission::delivery::Route;
+
+/// A flood of a form, and the number of submissions that it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flood {
+    pub form: String,
+    pub held: usize,
+}
 
 /// How much of its quota a form has used up. Times are Unix time in microseconds unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,9 +30,8 @@ pub struct FormRate {
     pub over_at: Option<i64>,
 }
 
-/// The rates of forms, by name.
 pub type FormRates = HashMap<String, FormRate>;
-/// The Unix time in microseconds at which each network's submissions stop counting, by form and network.
+/// When each network's submissions to a form stop counting, as Unix time in microseconds.
 pub type NetworkRates = HashMap<(String, Hash), i64>;
 
 impl Transaction<'_> {
@@ -76,8 +82,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// For each form whose flood has ended, releases up to `most` submissions to `channels`. Returns the
-    /// number of released submissions. Does nothing while another replica is processing submissions.
+    /// For each form whose flood has ended, releases up to `most` submissions to `channels`. Returns their
+    /// number. Does nothing while another replica is processing submissions.
     pub fn release_ended_floods(
         &self,
         now: Timestamp,
@@ -91,7 +97,7 @@ impl Transaction<'_> {
             return Ok(0);
         }
         let ended = tx.query(
-            // A time in the future was written before a clock was set back: treat that flood as ended, too.
+            // A time in the future was written before a clock was set back: that flood has ended, too.
             "SELECT form FROM form_rate WHERE over_at < ?1 OR over_at > ?2",
             values![now.as_millisecond().saturating_sub(quiet), now.as_millisecond().saturating_add(quiet)],
         )?;
@@ -116,19 +122,4 @@ impl Transaction<'_> {
     pub fn is_any_held_in_flood(&self) -> Result<bool, StoreError> {
         self.sql.exists("SELECT 1 FROM submission WHERE flood = 1 LIMIT 1", &[])
     }
-}
-
-/// Removes up to `most` rows for networks whose submissions no longer count. `now` is in milliseconds.
-pub(super) fn remove_rested_networks(tx: &dyn Sql, now: i64, most: i64) -> Result<(), StoreError> {
-    let lock = tx.dialect().skip_locked_clause();
-    let rested = format!(
-        "DELETE FROM network_rate WHERE (network, form) IN
-             (SELECT network, form FROM network_rate WHERE rested < ?1 ORDER BY rested LIMIT ?2 {lock})"
-    );
-    tx.execute(&rested, values![now.saturating_mul(1000), most]).map(drop)
-}
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flood {
-    pub form: String,
-    pub held: usize,
 }

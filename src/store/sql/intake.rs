@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::deliver::to_millis;
 use super::rows::Removable;
 use super::transaction::Transaction;
-use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, edit, flood, pad_keys, rows, values};
+use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, edit, pad_keys, rows, values};
 use crate::forms::parse::Entry;
 use crate::forms::source::Source;
 use crate::store::error::StoreError;
@@ -27,7 +27,6 @@ const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
      channels, content, idempotency_key, network)";
 
-/// A submission to be appended to the intake.
 pub struct Accepting {
     pub entry: Entry,
     pub idempotency_key: Option<String>,
@@ -43,7 +42,7 @@ pub struct Accepting {
     pub sealed: Option<Vec<u8>>,
     /// The evidence for screening, as JSON.
     pub evidence: String,
-    /// How many channels accept the form.
+    /// The number of channels that accept the form.
     pub channels: usize,
 }
 
@@ -98,12 +97,7 @@ pub(crate) fn append(
 
 /// The columns that are copied unchanged from the intake to a submission.
 const TAKEN_OVER: &str = "id, form, received_at, fields, sealed, source, sender, agent, idempotency_key";
-/// The positions of some columns in [`TAKEN_OVER`].
-const FORM: usize = 1;
-const FIELDS: usize = 3;
-const AGENT: usize = 7;
-/// The number of columns in [`TAKEN_OVER`]; `content`, `evidence` and `network` follow them in a
-/// [`PendingRow`].
+/// The number of these columns. In a [`PendingRow`], `content`, `evidence` and `network` follow.
 const TAKEN: usize = 9;
 
 /// A row of the intake.
@@ -118,6 +112,7 @@ pub struct PendingRow {
     /// Hash of the idempotency key.
     pub key: Option<Hash>,
     pub content: Hash,
+    pub agent: Option<String>,
 }
 
 impl PendingRow {
@@ -128,29 +123,26 @@ impl PendingRow {
             received_at: row.get(2)?,
             is_sealed: row.get::<Option<Vec<u8>>>(4)?.is_some(),
             source,
-            // Fall back to the source: an older version that shares this database leaves the column empty.
+            // Older versions that share this database leave this column empty.
             network: row.get::<Option<Hash>>(TAKEN + 2)?.unwrap_or(source),
             key: row.get(8)?,
             content: row.get(TAKEN)?,
+            agent: row.get(7)?,
             row,
         })
     }
 
     pub fn form(&self) -> Result<&str, StoreError> {
-        self.row.text(FORM)
+        self.row.text(1)
     }
 
     pub fn fields(&self) -> Result<Vec<(String, String)>, StoreError> {
-        parse_fields(self.row.text(FIELDS)?.as_bytes()).map_err(StoreError::Damaged)
+        parse_fields(self.row.text(3)?.as_bytes()).map_err(StoreError::Damaged)
     }
 
     /// The evidence for screening, as JSON.
     pub fn evidence(&self) -> Result<&str, StoreError> {
         self.row.text(TAKEN + 1)
-    }
-
-    pub fn agent(&self) -> Result<Option<String>, StoreError> {
-        self.row.get(AGENT)
     }
 }
 
@@ -167,7 +159,7 @@ pub enum HoldCause {
 /// A processed row of the intake that becomes a submission.
 pub struct NewSubmission<'a> {
     pub row: &'a PendingRow,
-    /// The content hash that [`Transaction::find_originals`] looks up.
+    /// The hash that [`Transaction::find_originals`] looks up.
     pub content: Hash,
     /// Never [`HoldCause::Operator`].
     pub hold: HoldCause,
@@ -187,22 +179,21 @@ pub struct Original {
     pub hold: HoldCause,
     pub is_suspicious: bool,
     pub source: Hash,
-    /// Whether the submission has been delivered, or will be, either soon or after its hold ends. Also true
-    /// if no configured channel accepts its form.
+    /// Whether the submission has been delivered, or will be soon or once it is released. Also true if no
+    /// configured channel accepts its form.
     pub is_deliverable: bool,
 }
 
 /// The outcome of an accepted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// A new submission, with this id.
     New(Uuid),
-    /// A repeat of this submission.
+    /// Contains the id of the original.
     Duplicate(Uuid),
 }
 
 impl Accepted {
-    /// The id of the new submission, or of the one that the request repeats.
+    /// The id of the new submission or of the original.
     pub fn id(self) -> Uuid {
         match self {
             Accepted::New(id) | Accepted::Duplicate(id) => id,
@@ -216,9 +207,9 @@ pub fn is_taken(channels: &[Route], form: &str) -> bool {
 }
 
 impl Transaction<'_> {
-    /// Tries to acquire the lock that lets this transaction process the intake, and returns whether it
-    /// succeeded. If this replica hangs or is cut off, the server releases the lock after five seconds. With
-    /// SQLite, this always succeeds, because a file has only one processor.
+    /// Tries to acquire the lock that lets this transaction process the intake. If this replica hangs or is
+    /// cut off, the server releases the lock after five seconds. With SQLite, this always succeeds, because a
+    /// file has only one processor.
     pub fn try_intake_turn(&self) -> Result<bool, StoreError> {
         let lock =
             "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
@@ -226,8 +217,8 @@ impl Transaction<'_> {
         if self.sql.dialect() == Dialect::Sqlite { Ok(true) } else { self.sql.one(lock, &[])?.get(0) }
     }
 
-    /// Reads up to `most` rows of the intake with ids in the range `ids`, oldest first. Skips rows that are
-    /// set aside or locked. Also returns whether there may be more.
+    /// Reads up to `most` rows of the intake with ids in this range, oldest first, and returns whether there
+    /// may be more. Skips rows that are set aside or locked.
     pub fn read_pending(
         &self,
         most: usize,
@@ -245,9 +236,9 @@ impl Transaction<'_> {
         Ok((rows.into_iter().map(PendingRow::from_row).collect::<Result<_, _>>()?, has_more))
     }
 
-    /// Inserts submissions and their deliveries for `channels`. A delivery is due at once unless its
-    /// submission is held. `latest` is the current time by the database's clock, in milliseconds; no due time
-    /// is later. Returns the number of deliveries.
+    /// Inserts submissions and their deliveries for `channels`, and returns the number of deliveries. They
+    /// are due at once unless the submission is held. `latest` is the current time by the database's clock,
+    /// in milliseconds; no due time is later.
     pub fn insert_submissions(
         &self,
         new: &[NewSubmission<'_>],
@@ -300,16 +291,16 @@ impl Transaction<'_> {
         Ok(deliveries.len() / 6)
     }
 
-    /// Records repeats: pairs of a request's id and the id of the submission that the request repeated.
+    /// Records repeats, as pairs of the request's id and the original's id.
     pub fn insert_repeats(&self, repeats: &[(Uuid, Uuid)]) -> Result<(), StoreError> {
         let values: Vec<Value<'_>> =
             repeats.iter().flat_map(|(id, original)| [id.bind(), original.bind()]).collect();
         self.sql.insert("repeat (id, submission)", 2, &values)
     }
 
-    /// Removes processed rows from the intake. Also removes expired rows from the tables `repeat` and
-    /// `network_rate`, at most about twice as many from each. `newest` is the time when the newest row was
-    /// received, and `latest` is the current time by the database's clock, both in milliseconds.
+    /// Removes processed rows from the intake, and at most about twice as many expired rows from each of the
+    /// tables `repeat` and `network_rate`. `newest` is when the newest row was received, and `latest` is the
+    /// current time by the database's clock, both in milliseconds.
     pub fn finish_pending(&self, ids: &[[u8; 16]], newest: i64, latest: i64) -> Result<(), StoreError> {
         let tx = self.sql;
         tx.execute_in("DELETE FROM intake WHERE id", &[], ids)?;
@@ -320,12 +311,16 @@ impl Transaction<'_> {
             "DELETE FROM repeat WHERE id IN (SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock})"
         );
         tx.execute(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
-        flood::remove_rested_networks(tx, newest.min(latest), most)
+        let rested = format!(
+            "DELETE FROM network_rate WHERE (network, form) IN
+             (SELECT network, form FROM network_rate WHERE rested < ?1 ORDER BY rested LIMIT ?2 {lock})"
+        );
+        tx.execute(&rested, values![newest.min(latest).saturating_mul(1000), most]).map(drop)
     }
 
     /// Finds the newest submission for each content hash. `contents` maps stored hashes, which may have a day
-    /// prefix, to content hashes; `now` is in milliseconds. With PostgreSQL, locks the rows so that they do
-    /// not change, in the order of their hashes so that replicas cannot deadlock.
+    /// prefix, to content hashes; `now` is in milliseconds. With PostgreSQL, locks the rows in the order of
+    /// their hashes, so that replicas cannot deadlock.
     pub fn find_originals(
         &self,
         contents: &BTreeMap<Hash, Hash>,
@@ -355,8 +350,7 @@ impl Transaction<'_> {
                 source: row.get(7)?,
                 is_deliverable: !is_taken(channels, row.text(8)?)
                     || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
-                    // A held submission can be delivered even without deliveries, because its release inserts
-                    // the missing ones.
+                    // The release of a held submission inserts missing deliveries.
                     || !row.get::<bool>(9)?
                         && (hold != HoldCause::None
                             || !reach.stuck.contains(&id) && reach.pending.contains(&id)),
@@ -370,20 +364,18 @@ impl Transaction<'_> {
         Ok(originals)
     }
 
-    /// When the newest submission with each idempotency key was received, in milliseconds. `keys` contains
-    /// the hashes of the keys, and must be sorted.
+    /// When the newest submission with each idempotency key was received, in milliseconds. `keys` are hashes,
+    /// and must be sorted.
     pub fn key_uses(&self, keys: &[Hash]) -> Result<HashMap<Hash, i64>, StoreError> {
         let rows = newest_with_hashes(self.sql, "received_at", "idempotency_key", keys, "")?;
         rows.iter().map(|row| Ok((row.get(1)?, row.get(0)?))).collect()
     }
 
-    /// Adds `times` to a submission's number of repeats.
     pub fn count_repeats(&self, id: Uuid, times: i64) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1", times)
     }
 
-    /// Makes a flood the cause of a submission's existing hold, and sets the start of the hold to `at`, in
-    /// milliseconds.
+    /// Makes a flood the cause of a submission's hold. The hold then begins at `at`, in milliseconds.
     pub fn hold_in_flood(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
         self.sql.execute(
             "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
@@ -397,7 +389,6 @@ impl Transaction<'_> {
         edit::release(self.sql, id, rows::to_timestamp(at)?, channels).map(drop)
     }
 
-    /// Sets whether a submission is marked as suspicious.
     pub fn set_suspicious(&self, id: Uuid, is_suspicious: bool) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET suspicious = ?2 WHERE id = ?1", is_suspicious)
     }
@@ -416,7 +407,6 @@ impl Transaction<'_> {
         )
     }
 
-    /// Sets the rank of a submission's unfinished deliveries.
     pub fn set_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,
@@ -430,7 +420,7 @@ impl Transaction<'_> {
         self.execute_for(id, "UPDATE intake SET error = ?2 WHERE id = ?1", error)
     }
 
-    /// Executes a statement with the id as its first parameter and the value as its second.
+    /// Executes a statement with the parameters `id` and `value`.
     fn execute_for(&self, id: Uuid, statement: &str, value: impl Bind) -> Result<(), StoreError> {
         self.sql.execute(statement, values![id, value]).map(drop)
     }
@@ -443,8 +433,8 @@ impl Transaction<'_> {
 
     /// The outcome of an accepted request; `None` until it is processed.
     pub(crate) fn find_outcome(&self, id: Uuid) -> Result<Option<Accepted>, StoreError> {
-        // Query the intake first: a row that another replica processes between the two queries would
-        // otherwise be found in neither table, and a repeat would be mistaken for a new submission.
+        // Query the intake first: otherwise, a row that another replica processes between the two queries
+        // would be found in neither table, and a repeat would be mistaken for a new submission.
         if self.sql.exists("SELECT 1 FROM intake WHERE id = ?1", values![id])? {
             return Ok(None);
         }
@@ -456,12 +446,11 @@ impl Transaction<'_> {
     }
 }
 
-/// The maximum total size, in bytes, of the fields that one transaction processes. The limit is low, because
-/// visitors wait for the transaction. A single row may exceed it.
+/// The maximum total size, in bytes, of the fields that one transaction processes, unless a single row is
+/// larger. The limit is low, because visitors wait for the transaction.
 const BATCH_BYTES: i64 = 512 * 1024;
 
-/// How many rows the next transaction processes, at most `most`. With PostgreSQL, the result is always
-/// `most`, because visitors do not wait for the transaction.
+/// How many rows to process. With PostgreSQL, always `most`, because visitors do not wait for that.
 fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Result<usize, StoreError> {
     if tx.dialect() == Dialect::Postgres {
         return Ok(most);
@@ -487,15 +476,14 @@ struct Reach {
     stuck: BTreeSet<[u8; 16]>,
 }
 
-/// A repeat cannot rely on a delivery that is due later than this, because a new submission would be sent at
-/// once.
+/// A repeat cannot rely on a delivery that is due later than this: a new submission would be sent at once.
 const SOON: Duration = Duration::from_mins(5);
 /// A repeat cannot rely on a delivery that has failed more often than this: after one more failure, the
 /// delivery would wait for longer than [`SOON`].
 const MAX_RELIABLE_FAILURES: u32 = 1;
 
 impl Reach {
-    /// Reads the deliveries of submissions whose ids are in the first column of `submissions`.
+    /// The first column of `submissions` is the id.
     fn read(tx: &dyn Sql, submissions: &[Row], channels: &[Route], now: i64) -> Result<Reach, StoreError> {
         let mut reach = Reach::default();
         // Without channels, no submission needs a delivery.
@@ -523,9 +511,9 @@ impl Reach {
     }
 }
 
-/// For each of these hashes, reads `columns`, followed by the hash, from the newest submission that has the
-/// hash in `column`. Many submissions may have the same hash; only the newest is read. The hashes must be
-/// sorted. With PostgreSQL, the clause `lock` locks the rows in the order of their hashes.
+/// For each hash, reads `columns`, followed by the hash, from the newest submission that has it in `column`.
+/// Does not read the others, because there may be many. The hashes must be sorted. With PostgreSQL, the
+/// clause `lock` locks the rows in the order of their hashes.
 fn newest_with_hashes(
     tx: &dyn Sql,
     columns: &str,
@@ -555,7 +543,7 @@ fn newest_with_hashes(
     Ok(found)
 }
 
-/// Whether a submission with this id was stored, even if it has not been processed yet.
+/// Whether a request with this id was stored, processed or not.
 pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     tx.exists(
         "SELECT 1 FROM accepted WHERE id = ?1 UNION ALL SELECT 1 FROM repeat WHERE id = ?1",
@@ -563,8 +551,8 @@ pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     )
 }
 
-/// Removes submissions whose commit was reported as failed but succeeded. A submission that has been repeated
-/// since is kept, because a visitor has received a 200 for the repeat.
+/// Removes submissions whose commit was reported as failed but succeeded. Keeps those that have been repeated
+/// since, because a visitor has received a 200 for the repeat.
 pub(crate) fn remove_unresolved(tx: &dyn Sql, unresolved: &[UnresolvedCommit]) -> Result<(), StoreError> {
     let ids: Vec<[u8; 16]> = unresolved.iter().map(|commit| commit.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE id", &[], &ids)?;

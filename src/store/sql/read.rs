@@ -18,8 +18,7 @@ use crate::store::{postgres, sqlite};
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, AttemptEnd, Delivery, DeliveryState, Obstacle, Route};
 
-/// How many submissions one query reads. The number is limited so that readers do not block the writer's
-/// checkpoints.
+/// How many submissions one query reads: a long query would block the writer's checkpoints.
 const PAGE: usize = 256;
 /// The maximum number of ids that are returned for an ambiguous prefix.
 const MAX_CANDIDATES: i64 = 5;
@@ -34,9 +33,10 @@ pub struct InboxReader {
 pub enum IdMatch {
     None,
     One(Box<Submission>),
-    /// Several submissions match. Contains the ids of the newest ones, newest first.
+    /// Contains the ids of the newest matches, newest first.
     Several(Vec<Uuid>),
 }
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelState {
     pub name: String,
@@ -46,7 +46,6 @@ pub struct ChannelState {
 }
 
 impl ChannelState {
-    /// The number of the channel's deliveries in this state.
     pub fn count(&self, state: DeliveryState) -> usize {
         self.deliveries.iter().filter(|(other, _)| *other == state).map(|(_, count)| count).sum()
     }
@@ -62,9 +61,8 @@ impl InboxReader {
         Ok(InboxReader { sql })
     }
 
-    /// Waits, for at most `patience`, until all submissions that were accepted before this call are
-    /// processed, so that repeats are no longer listed. Returns whether all of them were processed in time.
-    /// Submissions are processed only while a server is running.
+    /// Waits, for at most `patience`, until a running server has processed all submissions that were accepted
+    /// before this call, so that repeats are no longer listed. Returns whether that succeeded.
     pub fn catch_up(&self, patience: Duration) -> Result<bool, StoreError> {
         let began = Instant::now();
         let newest =
@@ -92,7 +90,6 @@ impl InboxReader {
         Ok(listing)
     }
 
-    /// Reads one accepted submission.
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
         let row = self.sql.row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id])?;
         row.as_ref().map(read_submission).transpose()
@@ -125,23 +122,20 @@ impl InboxReader {
 
     /// The channels that have deliveries or are paused or switched off, sorted by name.
     pub fn channels(&self) -> Result<Vec<ChannelState>, StoreError> {
-        let mut states = BTreeMap::new();
-        let state_of = |name: &String| ChannelState { name: name.clone(), ..ChannelState::default() };
+        let mut states = BTreeMap::<String, ChannelState>::new();
         let counts =
             "SELECT channel, state, count(*) FROM delivery GROUP BY channel, state ORDER BY channel, state";
         for row in self.sql.query(counts, &[])? {
-            let (name, count) = (row.get::<String>(0)?, row.count(2)?);
-            let channel = states.entry(name.clone()).or_insert_with(|| state_of(&name));
-            channel.deliveries.push((parse_delivery_state(row.text(1)?)?, count));
+            let deliveries = (parse_delivery_state(row.text(1)?)?, row.count(2)?);
+            states.entry(row.get(0)?).or_default().deliveries.push(deliveries);
         }
         for row in self.sql.query("SELECT name, off_at, paused_at, answer FROM channel", &[])? {
-            let (name, obstacle) =
-                (row.get::<String>(0)?, read_obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?);
+            let obstacle = read_obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?;
             if obstacle.is_some() {
-                states.entry(name.clone()).or_insert_with(|| state_of(&name)).obstacle = obstacle;
+                states.entry(row.get(0)?).or_default().obstacle = obstacle;
             }
         }
-        Ok(states.into_values().collect())
+        Ok(states.into_iter().map(|(name, state)| ChannelState { name, ..state }).collect())
     }
 
     /// The number of waiting deliveries that were due before `before`, by channel.
@@ -161,7 +155,7 @@ impl InboxReader {
         self.sql.query(floods, &[])?.iter().map(read).collect()
     }
 
-    /// The number of deliveries that match a condition with one parameter, by channel.
+    /// Counts deliveries that meet a condition with one parameter.
     fn count_by_channel(
         &self,
         condition: &str,
@@ -184,11 +178,11 @@ impl InboxReader {
              AND {nothing_to_deliver} ORDER BY s.id LIMIT ?1"
         );
         let rows = self.sql.query(&settled, &bind_all(&values))?;
-        // Skip rows that cannot be read, so that they do not block the others.
+        // Skip unreadable rows, so that they do not block the others.
         Ok(rows.iter().flat_map(read_submission).collect())
     }
 
-    /// Finds submissions by a prefix of their id: hexadecimal digits, and hyphens at any position.
+    /// Finds submissions by a prefix of their id: hexadecimal digits, with hyphens at any position.
     pub fn find(&self, prefix: &str) -> Result<IdMatch, StoreError> {
         let Some((first, last)) = id_range(prefix) else { return Ok(IdMatch::None) };
         let rows = self.sql.query(
@@ -217,15 +211,13 @@ pub(super) fn id_range(prefix: &str) -> Option<(Uuid, Uuid)> {
 /// Submissions, newest first, read in pages.
 pub struct Listing<'a> {
     reader: &'a InboxReader,
-    /// Selects the submissions that are still to be read: after each page, `before` is the last id on that
-    /// page.
+    /// Selects the remaining submissions: after each page, `before` is the last id on that page.
     filter: Filter,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,
 }
 
 impl Listing<'_> {
-    /// Reads the next page.
     fn read_page(&mut self) -> Result<(), StoreError> {
         let size = PAGE.min(self.left);
         if size == 0 {

@@ -21,7 +21,6 @@ macro_rules! status {
     };
 }
 
-/// The status of `accepted s`, as an SQL expression; see [`Status`].
 pub(super) const STATUS: &str = status!();
 
 /// The columns of `accepted s` that [`read_submission`] reads.
@@ -38,17 +37,16 @@ pub struct Filter {
     pub form: Option<String>,
     pub status: Option<Status>,
     pub channel: Option<String>,
-    /// Only submissions that were received at this time or later.
+    /// The earliest time of arrival, inclusive.
     pub from: Option<Timestamp>,
-    /// Only submissions that were received before this time.
+    /// The latest time of arrival, exclusive.
     pub until: Option<Timestamp>,
     pub before: Option<Uuid>,
     pub after: Option<Uuid>,
     pub limit: Option<usize>,
 }
 
-/// The SQL condition on `accepted s` for a filter, and the values of its parameters. Ignores the filter's
-/// limit.
+/// A filter's SQL condition on `accepted s`, and the values of its parameters. Ignores the filter's limit.
 pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
@@ -82,8 +80,7 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
                 Status::Parked => {
                     "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked'))"
                 }
-                // Use a correlated subquery: a set of all waiting submissions would be rebuilt for each page
-                // of a listing.
+                // A correlated subquery, because each page would rebuild a set of all waiting submissions.
                 Status::Waiting => {
                     "s.held_at IS NULL AND s.error IS NULL
                      AND (s.channels > 0 OR EXISTS (SELECT 1 FROM delivery WHERE submission = s.id \
@@ -105,7 +102,6 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     (parts.join(" AND "), values)
 }
 
-/// Reads the columns of [`SUBMISSION`].
 pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
     let fields = row.text(3).map_err(|_| StoreError::Damaged("fields are not text"))?;
     let source: [u8; 16] = row.get(4)?;
@@ -156,7 +152,6 @@ pub fn day(millisecond: i64) -> i64 {
     millisecond.div_euclid(DAY_IN_MILLISECONDS)
 }
 
-/// Converts Unix time in milliseconds.
 pub(crate) fn to_timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
 }
@@ -170,8 +165,8 @@ pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
 
 /// The maximum number of rows that a command changes in one transaction.
 pub(super) const MAX_ROWS: usize = 200;
-/// The maximum total size, in bytes, of the fields that a command removes in one transaction. The limit is
-/// needed because each 4 KiB page that a row occupies is read, overwritten and logged.
+/// The maximum total size, in bytes, of the fields that a command removes in one transaction: each 4 KiB page
+/// of a removed row is read, overwritten and logged.
 pub(super) const MAX_BYTES: i64 = 1024 * 1024;
 
 /// A submission that may be removed.
@@ -183,7 +178,7 @@ pub(super) struct Removable {
 }
 
 impl Removable {
-    /// Reads the id and the size from these columns.
+    /// `id` and `bytes` are column numbers.
     pub fn read(row: &Row, id: usize, bytes: usize) -> Result<Removable, StoreError> {
         Ok(Removable { id: row.get(id)?, bytes: row.get(bytes)? })
     }
@@ -198,8 +193,7 @@ pub(super) fn size_expression(dialect: Dialect, table: &str) -> String {
     format!("{size}({table}.fields) + coalesce({size}({table}.sealed), 0)")
 }
 
-/// How many submissions from the start of `removables` fit into `most` bytes in total. The first one always
-/// counts, even if it is larger.
+/// How many of the first submissions fit into `most` bytes in total. At least one, even if it is larger.
 pub(super) fn count_fitting(removables: &[Removable], most: i64) -> usize {
     let mut bytes = 0_i64;
     let fits = |removable: &&Removable| {
@@ -209,7 +203,7 @@ pub(super) fn count_fitting(removables: &[Removable], most: i64) -> usize {
     removables.iter().take_while(fits).count().max(1).min(removables.len())
 }
 
-/// Splits submissions into groups, one for each transaction. The ids in a group are in ascending order.
+/// Splits submissions into groups, one for each transaction. Each group's ids are sorted.
 pub(super) fn split_into_groups(mut rest: &[Removable]) -> Vec<Vec<[u8; 16]>> {
     let mut groups = Vec::new();
     while !rest.is_empty() {

@@ -13,12 +13,12 @@ use super::{Dialect, Row};
 use crate::store::error::StoreError;
 use crate::submission::Status;
 
-/// The queries that count the backlog: unfinished deliveries without failures, unfinished deliveries with
-/// failures, parked deliveries, and held submissions. Each uses an index that contains only unfinished rows.
+/// The queries that count the backlog: unfinished deliveries without and with failures, parked deliveries,
+/// and held submissions. Each uses an index that contains only unfinished rows.
 pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",
-        // PostgreSQL has no `min` for UUIDs, so use their text form, which sorts in the same order.
+        // PostgreSQL has no `min` for UUIDs; their text form sorts in the same order.
         Dialect::Postgres => "min(CAST(submission AS text))",
     };
     let unfinished = |failures| {
@@ -35,10 +35,9 @@ pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
     ]
 }
 
-/// The backlog of an inbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Submissions that have been accepted but not processed yet.
+    /// Accepted submissions that have not been processed yet.
     pub pending: usize,
     /// When the oldest pending submission was received.
     pub pending_since: Option<Timestamp>,
@@ -48,6 +47,7 @@ pub struct Queue {
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,
 }
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelQueue {
     pub name: String,
@@ -64,20 +64,17 @@ pub struct ChannelQueue {
 impl InboxReader {
     pub fn queue(&self) -> Result<Queue, StoreError> {
         let [first, again, parked, held] = backlog_queries(self.sql.dialect());
-        let mut queue = Queue::default();
         let mut channels = BTreeMap::<String, ChannelQueue>::new();
         for sql in [first, again] {
             for row in self.sql.query(&sql, &[])? {
                 let channel = channels.entry(row.get(0)?).or_default();
                 channel.waiting += row.count(1)?;
-                let received_at = time_of_id(read_id(&row, 2)?)?;
-                channel.oldest = channel.oldest.into_iter().chain([received_at]).min();
+                channel.oldest = channel.oldest.into_iter().chain([time_of_id(&row, 2)?]).min();
             }
         }
         for row in self.sql.query(&parked, &[])? {
             channels.entry(row.get(0)?).or_default().parked = row.count(1)?;
         }
-        // No index is needed, because there are few channels.
         let obstacles =
             "SELECT name, off_at IS NOT NULL FROM channel WHERE off_at IS NOT NULL OR paused_at IS NOT NULL";
         for row in self.sql.query(obstacles, &[])? {
@@ -85,39 +82,31 @@ impl InboxReader {
             channel.is_off = row.get(1)?;
             channel.is_paused = !channel.is_off;
         }
-        queue.channels =
-            channels.into_iter().map(|(name, channel)| ChannelQueue { name, ..channel }).collect();
-        queue.held = self.sql.one(&held, &[])?.count(0)?;
+        let held = self.sql.one(&held, &[])?.count(0)?;
         let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL), min(received_at) FILTER (WHERE error IS NULL), count(error) FROM intake", &[])?;
-        queue.set_aside = intake.count(2)?;
-        queue.pending = intake.count(0)?;
-        queue.pending_since = intake.get::<Option<i64>>(1)?.map(to_timestamp).transpose()?;
-        Ok(queue)
+        Ok(Queue {
+            pending: intake.count(0)?,
+            pending_since: intake.get::<Option<i64>>(1)?.map(to_timestamp).transpose()?,
+            set_aside: intake.count(2)?,
+            held,
+            channels: channels.into_iter().map(|(name, channel)| ChannelQueue { name, ..channel }).collect(),
+        })
     }
 }
 
-/// Reads an id, either as bytes or in its text form.
-fn read_id(row: &Row, column: usize) -> Result<Uuid, StoreError> {
-    row.get(column)
-        .map(Uuid::from_bytes)
-        .or_else(|error| Uuid::parse_str(&row.get::<String>(column)?).map_err(|_| error))
+/// Reads the time from an id, stored as bytes or text: its first 48 bits are milliseconds (RFC 9562 §5.7).
+fn time_of_id(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
+    let id = row.get(column).or_else(|error| Uuid::parse_str(row.text(column)?).map_err(|_| error))?;
+    to_timestamp((id.as_u64_pair().0 >> 16).cast_signed())
 }
 
-/// When a submission was received: its id begins with the time in milliseconds (RFC 9562 §5.7).
-fn time_of_id(id: Uuid) -> Result<Timestamp, StoreError> {
-    let mut millisecond = [0; 8];
-    millisecond[2..].copy_from_slice(&id.as_bytes()[..6]);
-    to_timestamp(i64::from_be_bytes(millisecond))
-}
-
-/// The number of submissions for one day, form and status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DailyCount {
     /// The day of arrival in UTC.
     pub day: Date,
     pub form: String,
     pub status: Status,
-    /// The number of submissions; at least one.
+    /// At least one.
     pub count: usize,
 }
 

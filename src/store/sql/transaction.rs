@@ -11,8 +11,7 @@ use super::{Dialect, Sql, rows};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 
-/// A change that the writer applies with its next batch. It may be applied more than once if the database has
-/// to be reopened; the last application counts.
+/// A change that the writer applies with its next batch. See [`Store::change`](crate::store::Store::change).
 pub(crate) trait Change: Send {
     /// Applies the change in a transaction that is committed later.
     fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError>;
@@ -20,8 +19,7 @@ pub(crate) trait Change: Send {
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// Applies all changes. If damaged or unprocessable data makes one of them fail, the others are still
-/// applied.
+/// Applies all changes except those that fail because of damaged or unprocessable data.
 pub(crate) fn apply_changes(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>]) -> Result<(), StoreError> {
     for change in changes {
         tx.sql.execute("SAVEPOINT change", &[])?;
@@ -38,10 +36,7 @@ pub(crate) fn apply_changes(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>
     Ok(())
 }
 
-/// Notifies other processes when the transaction is committed. With SQLite, [`notifier::notify`] does that
-/// after the commit.
-///
-/// [`notifier::notify`]: super::super::notifier::notify
+/// Notifies other processes when the transaction is committed. With SQLite, the writer or editor does that.
 pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
     match sql.dialect() {
         Dialect::Sqlite => Ok(()),
@@ -49,7 +44,7 @@ pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
     }
 }
 
-/// Smaller clock differences are ignored, because leases are far longer.
+/// Smaller clock differences are ignored: leases are far longer.
 const NEGLIGIBLE: SignedDuration = SignedDuration::from_secs(1);
 
 /// The time by the database server's clock; `None` if the database is a file.
@@ -78,7 +73,6 @@ pub struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// The time by the database server's clock; `None` if the database is a file.
     pub fn server_time(&self) -> Result<Option<Timestamp>, StoreError> {
         server_time(self.sql)
     }
