@@ -81,19 +81,16 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the database and starts the writer. Creates the database if it is missing, and migrates it to
-    /// the current layout.
+    /// Opens the database and starts the writer. Creates the database if it is missing, or migrates it.
     ///
     /// A temporary problem (a full disk, a lock, a folder without write permission) is not an error: the
-    /// writer retries, and until it succeeds, [`Store::append`] fails and [`Store::health`] returns the
-    /// cause.
+    /// writer retries. Until it succeeds, [`Store::append`] fails and [`Store::health`] returns the cause.
     pub fn open(options: &StoreOptions) -> Result<Store, StoreError> {
         let channels = Arc::new(ArcSwap::from_pointee(options.channels.clone()));
         Ok(Store { writer: Arc::new(Writer::start(&options.url)?), channels })
     }
 
-    /// Appends a submission to the intake and returns its id. [`Store::settle`] waits until the submission is
-    /// processed.
+    /// Appends a submission to the intake and returns its id. [`Store::settle`] waits for its processing.
     ///
     /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the future
     /// is dropped before it completes, the submission may have been stored.
@@ -139,29 +136,28 @@ impl Store {
         !Arc::ptr_eq(&self.writer.submissions, &self.writer.changes)
     }
 
-    /// Waits, without a timeout, until an accepted submission has been processed, and returns the outcome. If
-    /// the submission could not be processed, the caller waits until the operator retries it.
+    /// Waits until an accepted submission has been processed, and returns the outcome. There is no timeout:
+    /// if processing fails, the caller waits until the operator retries the submission.
     pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
         let mut processed = self.events().processed.subscribe();
         loop {
             if let Some(accepted) = self.change(move |tx| tx.find_outcome(id)).await? {
                 return Ok(accepted);
             }
-            // Another replica may have processed the submission. This replica's processor wakes the loop each
-            // time it has checked the intake.
+            // The processor wakes this loop whenever it has checked the intake: another replica may have
+            // processed the submission.
             processed.changed().await.map_err(|_| StoreError::Closed)?;
         }
     }
 
-    /// Returns the outcome of the last write without trying another one, or an error if a write is taking
-    /// longer than five seconds. After a failure, the writer retries every second, so the result is current
-    /// even without submissions.
+    /// Returns the outcome of the last write, or an error if a write is taking longer than five seconds.
+    /// After a failure, the writer retries every second, so the result is current even without submissions.
     pub fn health(&self) -> Result<(), StoreError> {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
 
-    /// Claims deliveries that are due, up to the capacity in `wants`, but skips those in `under_way`. If the
-    /// outcome of an attempt is not recorded within its lease, the delivery is attempted again.
+    /// Claims due deliveries, up to the capacity in `wants`, but skips those in `under_way`. If the outcome
+    /// of an attempt is not recorded before its lease expires, the delivery is attempted again.
     pub async fn claim(
         &self,
         wants: Vec<ClaimRequest>,
@@ -176,9 +172,9 @@ impl Store {
         self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease)).await
     }
 
-    /// Records that a channel works again. After an outage, makes the delayed deliveries due, and returns
-    /// their number. Uses several transactions, so that submissions can be accepted in between. After a
-    /// shorter pause, makes only the next deferred deliveries due, and returns zero.
+    /// Records that a channel works again. After an outage, makes all delayed deliveries due, and returns
+    /// their number; this takes several transactions, so that submissions can be accepted in between.
+    /// Otherwise makes only the next deferred deliveries due, and returns zero.
     pub async fn resume(
         &self,
         channel: String,
@@ -193,10 +189,9 @@ impl Store {
         }
         let (mut count, mut from) = (0, Some(Timestamp::MIN));
         while let Some(later) = from {
-            let (name, more);
-            name = channel.clone();
-            (more, from) = self.change(move |tx| tx.bring_forward(&name, later, now)).await?;
-            count += more;
+            let name = channel.clone();
+            let (more, next) = self.change(move |tx| tx.bring_forward(&name, later, now)).await?;
+            (count, from) = (count + more, next);
         }
         Ok(count)
     }
@@ -207,7 +202,7 @@ impl Store {
         self.writer.changes.truncate_wal().await
     }
 
-    /// Adds to the counts of refused requests for the UTC day of `now`. A failure is not retried, because the
+    /// Adds to the counts of refused requests for the UTC day of `now`. Failures need no retry, because the
     /// counts only inform the operator.
     pub async fn record_refusals(
         &self,

@@ -19,10 +19,6 @@ pub const SMALL_BODY_BYTES: usize = 4 * 1024;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The automatic reserve is the file system's size divided by `AUTO_SHARE`, but at most `AUTO_MOST` bytes.
-const AUTO_SHARE: u64 = 20;
-const AUTO_MOST: u64 = 1 << 30;
-
 /// The free space below which large submissions are refused (setting `store.min_free`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinFree {
@@ -37,7 +33,7 @@ impl MinFree {
     /// The reserve for a file system of `size` bytes, in bytes.
     pub fn bytes(self, size: u64) -> u64 {
         match self {
-            MinFree::Auto => AUTO_MOST.min(size / AUTO_SHARE),
+            MinFree::Auto => (size / 20).min(1 << 30),
             MinFree::Off => 0,
             MinFree::Bytes(bytes) => bytes,
         }
@@ -77,14 +73,12 @@ impl Shortage {
         Shortage::from_space(space, min_free)
     }
 
-    /// The shortage that a sample shows, if any.
     fn from_space(space: Space, min_free: MinFree) -> Option<Shortage> {
         let reserve = min_free.bytes(space.size);
         (space.free < reserve.saturating_mul(2)).then_some(Shortage { space, reserve })
     }
 }
 
-/// A message for the operator.
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shortage { space, reserve } = *self;
@@ -128,7 +122,6 @@ pub struct DiskMonitor {
 #[derive(Debug)]
 struct MonitorState {
     min_free: MinFree,
-    /// The last sample, and the reserve in bytes.
     last: Option<(Space, u64)>,
 }
 
@@ -143,8 +136,7 @@ impl DiskMonitor {
         DiskMonitor { folder, state, is_low: AtomicBool::new(false) }
     }
 
-    /// Samples the file system of `folder` now, and then once a second on a thread that ends when the monitor
-    /// is dropped.
+    /// Samples the file system of `folder` now, and then once a second until the monitor is dropped.
     pub fn start(folder: PathBuf, min_free: MinFree) -> io::Result<Arc<DiskMonitor>> {
         let monitor = Arc::new(DiskMonitor::new(folder, min_free));
         monitor.sample();
@@ -175,16 +167,15 @@ impl DiskMonitor {
         self.lock_state().last
     }
 
-    /// Samples the file system once, and stores the result.
     fn sample(&self) {
         match Space::sample(&self.folder) {
             Ok(space) => self.record_sample(space),
-            // If the folder was removed, for example, the writer logs that and refuses submissions.
+            // The folder may have been removed. The writer then logs that and refuses submissions.
             Err(_) => self.lock_state().last = None,
         }
     }
 
-    /// Stores a sample, and logs when free space falls below the reserve or recovers.
+    /// Stores a sample. Logs when free space falls below the reserve or recovers.
     fn record_sample(&self, space: Space) {
         let reserve = {
             let mut state = self.lock_state();

@@ -14,7 +14,7 @@ pub enum StoreError {
     Overloaded,
     #[error("the inbox is closed")]
     Closed,
-    /// There is no database, or the database is empty.
+    /// There is no database, or it is empty.
     #[error("there is no inbox at {0}")]
     Missing(DatabaseUrl),
     #[error("{0} is not a frontdesk inbox")]
@@ -25,8 +25,7 @@ pub enum StoreError {
     TooNew { url: DatabaseUrl, found: i64, known: i64 },
     #[error("{0} has an older layout; starting the server migrates it")]
     TooOld(DatabaseUrl),
-    /// The database does not guarantee that its commits are synced, for instance because its file system does
-    /// not support shared memory.
+    /// Commits may not be synced, for instance because the file system does not support shared memory.
     #[error("the database does not guarantee that commits are durable ({setting} is {found})")]
     NotDurable { setting: &'static str, found: String },
     #[error("the database file was removed or replaced")]
@@ -42,7 +41,7 @@ pub enum StoreError {
     ReadOnly,
     #[error("a submission could not be encrypted")]
     NotSealed,
-    /// A row in the intake is faulty, so a retry would not help. Contains the cause.
+    /// A row in the intake is faulty. Contains the cause.
     #[error("a submission cannot be processed: {0}")]
     Unprocessable(String),
     #[error("the inbox is damaged: {0}")]
@@ -69,8 +68,7 @@ impl StoreError {
         !matches!(self, StoreError::NotAnInbox(_) | StoreError::TooNew { .. } | StoreError::NotDurable { .. })
     }
 
-    /// Whether the error is caused by stored data rather than by the database or the machine, so a retry
-    /// would not help.
+    /// Whether stored data caused the error, not the database or the machine, so a retry would not help.
     pub fn is_caused_by_row(&self) -> bool {
         match self {
             StoreError::Damaged(_) | StoreError::Unprocessable(_) => true,

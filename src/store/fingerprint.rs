@@ -1,7 +1,7 @@
 //! Keyed hashes of contents, senders, sources and networks.
 //!
 //! The key is a secret in the database. Without it, a hash reveals nothing. With it, trying all IPv4
-//! addresses finds the address behind a hash.
+//! addresses reveals the one behind a hash.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -16,8 +16,7 @@ use crate::forms::source::Source;
 pub type Hash = [u8; 16];
 
 /// Replaces the first two bytes of a hash with the lowest 16 bits of `day`, a number of days since 1970. The
-/// hashes of one day are then adjacent in their index, and the pages of earlier days are no longer touched.
-/// 14 bytes of the hash remain.
+/// hashes of one day are then adjacent in the index, and index pages of earlier days are no longer touched.
 pub fn with_day_prefix(mut hash: Hash, day: i64) -> Hash {
     hash[..2].copy_from_slice(&day.to_be_bytes()[6..]);
     hash
@@ -36,14 +35,12 @@ impl Secret {
         Ok(Secret(secret))
     }
 
-    /// Reads the secret of a database.
     pub(super) fn read(sql: &dyn Sql) -> Result<Secret, StoreError> {
         let row = sql.row("SELECT value FROM meta WHERE name = 'secret'", &[])?;
         let secret = row.and_then(|row| row.get(0).ok());
         secret.map(Secret).ok_or(StoreError::Damaged("its secret is missing"))
     }
 
-    /// Hashes the source's address.
     pub(super) fn source(&self, source: Source) -> Hash {
         self.hash("source", [source.as_bytes()])
     }
@@ -58,7 +55,6 @@ impl Secret {
         self.hash("sender", [email.to_lowercase().as_bytes()])
     }
 
-    /// Hashes a channel's destination.
     pub(super) fn target(&self, destination: &str) -> Hash {
         self.hash("target", [destination.as_bytes()])
     }
@@ -78,8 +74,7 @@ impl Secret {
         }
     }
 
-    /// Hashes the sender's idempotency key together with the form and the source, so that equal keys from
-    /// different senders never match.
+    /// Also hashes the form and the source, so that equal keys from different senders never match.
     pub(super) fn idempotency_key(&self, form: &str, source: Source, key: &str) -> Hash {
         self.hash("idempotency key", [form.as_bytes(), source.as_bytes(), key.as_bytes()])
     }

@@ -1,7 +1,7 @@
-//! Locks an inbox for the one process that delivers (SQLite), or for the one that maintains it (PostgreSQL).
+//! The lock that allows only one process to deliver from an inbox (SQLite) or to maintain it (PostgreSQL).
 //!
-//! With SQLite, this is an advisory lock (`flock`) on a separate file beside the database,
-//! `inbox.sqlite-lock`: SQLite takes and releases its own locks on the database all the time, and a lock on a
+//! With SQLite, this is an advisory lock (`flock`) on `inbox.sqlite-lock`, a file beside the database. The
+//! database itself cannot be used: SQLite constantly takes and releases its own locks on it, and a lock on a
 //! replaced file would have no effect. The lock file is never removed; the lock ends with the process.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,13 +20,12 @@ use super::url::DatabaseUrl;
 pub(crate) enum Lock {
     /// Closing the file releases the lock.
     File { _file: File },
-    /// The lock belongs to the session of this connection.
+    /// A session-level advisory lock.
     Server(Box<PgConnection>),
 }
 
 impl Lock {
-    /// Tries to take an inbox's lock; `None` if another process holds it. With PostgreSQL, the lock is a
-    /// session-level advisory lock.
+    /// Tries to take an inbox's lock; `None` if another process holds it.
     pub fn try_acquire(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
         match place {
             DatabaseUrl::Sqlite(path) => {
@@ -50,10 +49,7 @@ impl Lock {
         }
     }
 
-    /// Tries to take the lock of the inbox at `database`, which need not exist; `None` if another process
-    /// holds the lock.
-    ///
-    /// Creates the lock file with access for this user only. Its folder must exist.
+    /// Like [`Lock::try_acquire`], for a SQLite file. Its folder must exist, but the file need not.
     pub fn try_lock_file(database: &Path) -> io::Result<Option<Lock>> {
         let file = open_locked(&with_suffix(&std::path::absolute(database)?, "-lock"))?;
         Ok(file.map(|file| Lock::File { _file: file }))

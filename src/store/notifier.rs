@@ -58,9 +58,9 @@ impl ChangeListener {
         }
     }
 
-    /// Waits until there has been a commit since the last call, or until the timeout. Returns whether there
-    /// may have been a commit. With PostgreSQL, this also returns true at intervals, because not every commit
-    /// is announced.
+    /// Waits for a commit, or until the timeout. Returns at once if there was a commit since the last call.
+    /// Returns whether there may have been one: with PostgreSQL, not every commit is announced, so this also
+    /// returns true at intervals.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
             ChangeListener::File(listener) => listener.wait(timeout),
@@ -69,15 +69,14 @@ impl ChangeListener {
     }
 }
 
-/// Listens for notifications from a PostgreSQL server.
 pub(crate) struct ServerListener {
     server: Server,
-    /// `None` while there is no connection.
+    /// `None` while disconnected.
     heard: Option<(Receiver<()>, PgConnection)>,
 }
 
-/// How often to return true without a notification: replicas announce at most ten commits per second, and a
-/// replica that stops may leave its last commits unannounced.
+/// How often to assume a commit without a notification: replicas announce at most ten commits per second, and
+/// a replica that stops may leave its last commits unannounced.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 impl ServerListener {
@@ -87,7 +86,7 @@ impl ServerListener {
         listener
     }
 
-    /// Connects if there is no connection.
+    /// Connects unless there is a connection.
     fn connect(&mut self) {
         if self.heard.as_ref().is_some_and(|(_, link)| !link.is_lost()) {
             return;
@@ -118,13 +117,11 @@ impl ServerListener {
     }
 }
 
-/// Watches the timestamps of a file.
 pub(crate) struct FileListener {
     database: PathBuf,
     /// `None` if the user has no inotify instance left; by default, the kernel allows 128.
     inotify: Option<OwnedFd>,
     watch: Option<i32>,
-    /// The inode and the modification time at the last check.
     seen: Option<(u64, i64, i64)>,
 }
 
@@ -141,13 +138,13 @@ impl FileListener {
         listener
     }
 
-    /// Inode and modification time (seconds, nanoseconds) of the database file; `None` if it cannot be read.
+    /// The inode and modification time (seconds, nanoseconds) of the file; `None` if they cannot be read.
     fn read_stamp(&self) -> Option<(u64, i64, i64)> {
         let metadata = std::fs::metadata(&self.database).ok()?;
         Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec()))
     }
 
-    /// Watches the file that is currently at the path: it may have replaced the file watched so far.
+    /// Watches the file that is now at the path. It may have replaced the one that was watched before.
     fn watch_file(&mut self) {
         let Some(inotify) = &self.inotify else { return };
         let flags =
@@ -176,7 +173,7 @@ impl FileListener {
                         Err(_) => self.check_stamp(left),
                     }
                 }
-                // There is no inotify instance, or the file cannot be watched: it may not exist yet.
+                // There is no inotify instance, or no file to watch yet.
                 _ => self.check_stamp(left),
             };
             if heard || Instant::now() >= deadline {
@@ -186,8 +183,7 @@ impl FileListener {
         }
     }
 
-    /// Returns whether the timestamp has changed since the last check. Otherwise waits up to `left` and
-    /// checks again.
+    /// Whether the timestamp has changed since the last check. If not, waits up to `left` and checks again.
     fn check_stamp(&self, left: Duration) -> bool {
         if self.read_stamp() != self.seen {
             return true;
@@ -197,7 +193,7 @@ impl FileListener {
     }
 }
 
-/// Reads the pending inotify events, and returns whether there were any.
+/// Discards the pending inotify events, and returns whether there were any.
 fn drain_events(inotify: &OwnedFd) -> bool {
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut reader = inotify::Reader::new(inotify, &mut buffer);
@@ -208,7 +204,7 @@ fn drain_events(inotify: &OwnedFd) -> bool {
     heard
 }
 
-/// Starts a thread that notifies `told` of commits until all other references to `told` are dropped.
+/// Starts a thread that signals commits to `told` until all other references to `told` are dropped.
 pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<()> {
     /// How long the thread may outlive its receiver.
     const RECEIVER_CHECK_INTERVAL: Duration = Duration::from_mins(1);

@@ -4,17 +4,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::postgres::server::Server;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// A SQLite file. If the file or its folder is missing, frontdesk creates both with permissions for its
-    /// own user only.
+    /// A SQLite file. If it is missing, it is created with access for this user only.
     Sqlite(PathBuf),
     /// A database on a PostgreSQL server, which several machines can share.
     Postgres(Server),
 }
 
 impl DatabaseUrl {
-    /// The path of a SQLite file; `None` for a PostgreSQL database.
     pub fn file(&self) -> Option<&Path> {
         match self {
             DatabaseUrl::Sqlite(path) => Some(path),

@@ -1,4 +1,4 @@
-//! The queue of a writer: submissions and other changes.
+//! The queue in front of a writer: submissions and other changes.
 
 use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,6 @@ const MAX_WAITING: usize = 4096;
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 /// The delay before the writer tries again after a failure, unless a request arrives earlier.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the writer checks an idle PostgreSQL server.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 /// The delay before the writer looks for unresolved commits after a successful write.
 const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
@@ -26,6 +25,7 @@ const CROWD: usize = 8;
 const CROWD_DURATION: Duration = Duration::from_millis(10);
 /// A write that takes longer than this makes the store unhealthy.
 const MAX_WRITE_TIME: Duration = Duration::from_secs(5);
+
 pub(super) type ResultSender<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) type ResultReceiver<T> = oneshot::Receiver<Result<T, StoreError>>;
 
@@ -34,9 +34,8 @@ pub(super) type ResultReceiver<T> = oneshot::Receiver<Result<T, StoreError>>;
 pub(super) struct WriteQueue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// How often the writer checks an idle database; `None` for a SQLite file, which needs no check. A
-    /// PostgreSQL server may be down, and the store's health should show that before a visitor's submission
-    /// fails.
+    /// How often the writer checks an idle database; `None` for SQLite. A PostgreSQL server may be down, and
+    /// the store's health should show that before a visitor's submission fails.
     probe_interval: Option<Duration>,
 }
 
@@ -60,7 +59,7 @@ pub(super) struct Batch {
     pub answers: Vec<ResultSender<Uuid>>,
     pub changes: Vec<Box<dyn Change>>,
     pub wal_truncations: Vec<ResultSender<bool>>,
-    /// Whether this is only a check of an idle, healthy database.
+    /// Whether to check an idle, healthy database.
     pub is_idle_check: bool,
 }
 
@@ -90,7 +89,7 @@ impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change
 }
 
 impl WriteQueue {
-    /// A queue whose writer checks an idle PostgreSQL server.
+    /// A queue for PostgreSQL.
     pub fn probed() -> WriteQueue {
         WriteQueue { probe_interval: Some(SERVER_CHECK_INTERVAL), ..WriteQueue::default() }
     }
@@ -132,8 +131,7 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Commits a change with the next batch. The number of changes needs no limit: there are only a few more
-    /// than delivery attempts under way.
+    /// Commits a change with the next batch. Changes need no limit: the one on delivery attempts is enough.
     pub fn change<T: Send + 'static>(
         &self,
         apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -145,7 +143,6 @@ impl WriteQueue {
         })
     }
 
-    /// See [`Store::truncate_wal`](super::Store::truncate_wal).
     pub async fn truncate_wal(&self) -> Result<bool, StoreError> {
         let answered = self.push(|waiting, answer| {
             waiting.batch.wal_truncations.push(answer);
@@ -154,13 +151,11 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Whether submissions are waiting, or have recently arrived in a burst.
     pub fn is_busy(&self) -> bool {
         let waiting = self.lock();
         !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_DURATION)
     }
 
-    /// The outcome of the last write; see [`Store::health`](super::Store::health).
     pub fn health(&self) -> Result<(), StoreError> {
         let waiting = self.lock();
         match &waiting.failure {
@@ -173,7 +168,7 @@ impl WriteQueue {
         }
     }
 
-    /// Refuses further requests. The writer still commits those in the queue.
+    /// Refuses further requests; the writer still commits those in the queue.
     pub fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();

@@ -20,7 +20,6 @@ use super::{postgres, sqlite};
 /// Wakes threads and tasks of this process after commits.
 #[derive(Default)]
 pub struct Events {
-    /// Submissions were accepted.
     pub accepted: Notify,
     /// A batch from the intake was processed.
     pub processed: watch::Sender<()>,
@@ -32,7 +31,6 @@ pub struct Events {
 
 /// The writer threads and their queues.
 pub(super) struct Writer {
-    /// Submissions to be appended.
     pub submissions: Arc<WriteQueue>,
     /// Other changes. With SQLite, this is the same queue, because one transaction commits both. With
     /// PostgreSQL, it is a separate queue, so that a change with several statements does not delay
@@ -64,19 +62,18 @@ impl Writer {
     pub(super) fn close(&self) {
         self.submissions.close();
         self.changes.close();
-        // Callers that are waiting for a submission to be processed check again, and find the store closed.
+        // Wake the callers of `Store::settle`, which then find the store closed.
         self.events.processed.send_replace(());
         let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
-                tracing::error!("the inbox writer had panicked before it was closed");
+                tracing::error!("the inbox writer panicked before it was closed");
             }
         }
     }
 }
 
-/// Opens the database and starts a writer thread. Creates the data folder if it is missing; the thread does
-/// not create it later.
+/// Creates the data folder if it is missing, opens the database, and starts a writer thread.
 fn start_thread(
     place: &DatabaseUrl,
     queue: &Arc<WriteQueue>,
@@ -85,7 +82,7 @@ fn start_thread(
     let created = place.file().map_or(Ok(()), create_folder);
     let database = match created.and_then(|()| DatabaseWriter::open(place)) {
         Ok(database) => Some(database),
-        // Pages need no inbox: a server that is restarted with a full disk still serves them.
+        // A server with a full disk must still start, because pages need no inbox.
         Err(error) if error.is_temporary() => {
             queue.record_outcome(Some(error));
             None
@@ -120,7 +117,11 @@ impl DatabaseWriter {
         }
     }
 
-    /// Commits all requests or none, in one transaction. See the `commit` method of each database.
+    /// Commits all requests or none, in one transaction, with ids from `ids`. Without any requests, commits a
+    /// trivial change to test whether writes succeed.
+    ///
+    /// `unresolved` holds submissions whose commit was reported as failed but may have succeeded. They were
+    /// not confirmed, so a later transaction removes them.
     fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -134,7 +135,7 @@ impl DatabaseWriter {
         }
     }
 
-    /// See [`super::Store::truncate_wal`]. PostgreSQL manages its own log.
+    /// Does nothing with PostgreSQL, which manages its own log.
     fn truncate_wal(&self) -> Result<bool, StoreError> {
         match self {
             DatabaseWriter::Sqlite(database) => database.truncate_wal(),
@@ -149,7 +150,7 @@ impl Drop for Writer {
     }
 }
 
-/// Releases all waiting callers when the writer ends, even if it panics.
+/// Fails the requests of all waiting callers when the writer ends, even if it panics.
 struct AbandonOnDrop<'a>(&'a WriteQueue);
 
 impl Drop for AbandonOnDrop<'_> {
@@ -157,15 +158,14 @@ impl Drop for AbandonOnDrop<'_> {
         self.0.abandon();
     }
 }
+
 struct WriterThread {
     url: DatabaseUrl,
     events: Arc<Events>,
     /// Outlives the open database, so that ids keep ascending after the database is reopened.
     ids: Ids,
-    /// Commits that were reported as failed but may have succeeded.
     unresolved: Vec<UnresolvedCommit>,
-    /// Declared before the database, because the copier must close its connection first. `None` for
-    /// PostgreSQL.
+    /// Declared before the database, because it must be dropped first. `None` for PostgreSQL.
     copier: Option<Copier>,
     database: Option<DatabaseWriter>,
 }
@@ -184,8 +184,7 @@ impl WriterThread {
                 && !batch.jobs.is_empty()
                 && !batch.changes.is_empty()
             {
-                // A change may be the cause, for instance if the disk has no room for it. Retry the
-                // submissions without the changes.
+                // Retry without the changes: one may be the cause, for instance if the disk has no room.
                 for change in batch.changes.drain(..) {
                     change.answer(Err(error.clone()));
                 }
@@ -193,10 +192,7 @@ impl WriterThread {
             }
             queue.record_outcome(outcome.as_ref().err().cloned());
             for truncation in batch.wal_truncations {
-                let emptied = match &self.database {
-                    Some(database) => database.truncate_wal(),
-                    None => Ok(false),
-                };
+                let emptied = self.database.as_ref().map_or(Ok(false), DatabaseWriter::truncate_wal);
                 let _ = truncation.send(emptied);
             }
             for change in batch.changes {
