@@ -274,7 +274,7 @@ fn a_reader_sees_accepted_submissions_at_once_and_blocks_no_writer() {
 fn an_inbox_can_be_read_and_written_after_a_crash() {
     let fixture = Fixture::in_file();
     let id = fixture.keep_new(&contact("one"));
-    // A copy of the files while they are open is what a killed process leaves behind.
+    // Copies of the open files are like those that a killed process leaves behind.
     let after = TempDir::new().unwrap();
     for name in ["inbox.db", "inbox.db-wal"] {
         fs::copy(fixture.fresh.folder.path().join("data").join(name), after.path().join(name)).unwrap();
@@ -505,7 +505,7 @@ fn channels(names: &[&str], forms: &[&str]) -> Vec<Route> {
 }
 
 impl Fixture {
-    /// Uses the database with which the tests are run.
+    /// Uses the database that the tests run with.
     fn new() -> Fixture {
         Fixture::with_options(|_| {})
     }
@@ -548,7 +548,7 @@ impl Fixture {
         self.runtime.block_on(self.store.change(|tx| tx.sql.execute(sql::TOUCH, &[]).map(drop)))
     }
 
-    /// Keeps all of them at the same time.
+    /// Accepts all of these concurrently.
     fn keep_all(&self, arrivals: &[Arrival]) -> Vec<Result<Accepted, StoreError>> {
         self.runtime.block_on(async {
             let tasks: Vec<_> = arrivals

@@ -36,7 +36,7 @@ fn suspicious(candidate: &Candidate) -> Candidate {
     Candidate { is_suspicious: true, ..candidate.clone() }
 }
 
-/// The same candidate from a different source than [`arrival`]'s.
+/// The same candidate from a different source.
 fn elsewhere(candidate: &Candidate) -> Candidate {
     Candidate { source: [9; 16], ..candidate.clone() }
 }

@@ -320,7 +320,7 @@ fn an_erased_submission_is_gone_from_every_file() {
     assert!(!fixture.files_hold("sesame") && !fixture.files_hold("ada@"));
     assert!(fixture.files_hold("else@example.com"), "the search works");
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 0);
-    // A sender who sends again is new.
+    // The same submission is new again.
     fixture.keep_new(&keyed);
 }
 
@@ -347,7 +347,7 @@ fn old_submissions_expire_unless_a_delivery_is_pending() {
     assert_eq!(expire(Uuid::nil()), Expired { removed: 2, after: Some(waiting) });
     assert_eq!(expire(waiting), Expired { removed: 0, after: None });
     assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting, held]);
-    // The address is no longer on the list.
+    // The original has expired, so this is not a repeat.
     fixture.keep_new(&waitlist("kept@example.com"));
 }
 
@@ -358,7 +358,7 @@ fn submissions_without_a_channel_are_sealed_before_writing() {
     let submission = fixture.reader().get(id).unwrap().unwrap();
     assert!(submission.fields.is_empty() && submission.sealed.is_some());
     assert!(!fixture.files_hold("sesame") && !fixture.files_hold("ada@example.com"));
-    // It is still recognised and erased.
+    // A repeat is still recognised, and the submission can be erased.
     fixture.keep_again(&contact("sesame"), id);
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
 }

@@ -1,4 +1,4 @@
-//! A new inbox for a test, in the database with which the tests are run.
+//! A new inbox for a test, in the database that the tests run with.
 //!
 //! That is SQLite, or the PostgreSQL server whose URL is in `FRONTDESK_TEST_POSTGRES`. `scripts/test` starts
 //! a server and runs the tests of the inbox with both databases.
@@ -29,7 +29,7 @@ impl Fresh {
         Fresh { url: DatabaseUrl::Sqlite(folder.path().join("data/inbox.db")), folder, schema: None }
     }
 
-    /// An empty database of the kind with which the tests are run.
+    /// An empty database of the kind that the tests run with.
     pub fn place() -> Fresh {
         let Ok(url) = std::env::var("FRONTDESK_TEST_POSTGRES") else { return Fresh::file() };
         let server = Server::parse(&url).unwrap();

@@ -1,6 +1,6 @@
 //! Measures how long visitors wait in an inbox with many held submissions, and while many are changed:
-//! `scripts/bench held` runs this. `FRONTDESK_BENCH_HELD` and `FRONTDESK_BENCH_BYTES` set their number and
-//! the size of each.
+//! `scripts/bench held` runs this. `FRONTDESK_BENCH_HELD` and `FRONTDESK_BENCH_BYTES` set the number and size
+//! of submissions.
 
 use std::time::Instant;
 

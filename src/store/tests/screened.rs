@@ -291,8 +291,8 @@ impl Fixture {
         self.reader().abuse(from.parse().unwrap(), 100).unwrap()
     }
 
-    /// Records refused requests: the number of a source, or `None` for other sources; the form; and their
-    /// number.
+    /// Records refused requests, each entry with a source's number (`None` for all others), the form, and the
+    /// count.
     fn record_refusals(&self, refused: &[(Option<u8>, &'static str, u64)], at: &str) {
         let refused = refused.iter().map(|(n, form, count)| RefusedRequests {
             source: n.map(source),

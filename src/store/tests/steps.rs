@@ -63,7 +63,7 @@ fn an_erase_leaves_nothing_of_repeats() {
     }
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
     assert_eq!(fixture.count("repeat"), 1);
-    // As if an erasure had been interrupted before it reached the repeats.
+    // As if an erasure had been interrupted before it removed the repeats.
     fixture.sql("DELETE FROM submission");
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 0);
     assert_eq!(fixture.count("repeat"), 0);
@@ -289,7 +289,7 @@ fn now(seconds: u64) -> Timestamp {
 }
 
 impl Fixture {
-    /// Keeps this many submissions from ada@example.com.
+    /// Stores this many submissions from ada@example.com.
     fn keep_many(&self, count: u64) {
         let arrivals: Vec<_> = (0..count)
             .map(|n| later(&contact(&n.to_string()), MILLISECOND * u32::try_from(n).unwrap()))

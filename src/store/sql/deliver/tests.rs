@@ -211,9 +211,9 @@ struct World {
     options: Options,
     screener: Screener,
     secret: Secret,
-    /// Milliseconds since the beginning of the simulation, which no simulated clock shows.
+    /// Milliseconds since the simulation began; clock changes do not affect it.
     now: u64,
-    /// The wall clock minus `now`.
+    /// The difference between the wall clock and `now`.
     offset: i64,
     events: BTreeMap<(u64, u64), Event>,
     next_event: u64,
@@ -326,7 +326,7 @@ impl World {
             for _ in 0..=self.dice.roll(2) {
                 let by =
                     i64::try_from(self.dice.roll(400 * DAY)).unwrap() - i64::try_from(200 * DAY).unwrap();
-                // Preferably while something is under way.
+                // Preferably during an attempt.
                 let at = match self.dice.roll(3) {
                     0 => self.dice.roll(3 * DAY),
                     _ => {
@@ -350,7 +350,7 @@ impl World {
         Timestamp::from_millisecond(shown).unwrap()
     }
 
-    /// Runs the simulation. Also returns the database, as it is at the end.
+    /// Runs the simulation. Also returns the database in its final state.
     fn run(mut self) -> (Totals, Connection) {
         while let Some(((moment, _), event)) = self.events.pop_first() {
             self.now = moment;
@@ -471,7 +471,7 @@ impl World {
         self.at(self.now + away, Event::Start(worker));
     }
 
-    /// Makes a worker look for work at `moment`, unless it does so earlier.
+    /// Schedules a worker to look for work at `moment`, unless it is scheduled to do so earlier.
     fn wake_at(&mut self, worker: usize, moment: u64) {
         let planned = &mut self.workers[worker].wakes_at;
         if planned.is_none_or(|planned| planned > moment) {

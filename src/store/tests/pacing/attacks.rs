@@ -212,7 +212,7 @@ fn a_webhook_that_fails_beyond_its_rate_has_nothing_parked() {
     }
 }
 
-/// Content on which a receiver always fails must not be retried forever.
+/// Content that always makes a receiver fail must not be retried forever.
 #[test]
 fn content_that_always_fails_is_parked_in_spite_of_outages() {
     let mut channel = Channel::new();
