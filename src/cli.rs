@@ -17,7 +17,7 @@ mod store;
 mod theme;
 
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -27,8 +27,7 @@ use clap_complete::Shell;
 use self::output::{ERROR, write_error};
 use self::site::{ConfigOverrides, InboxLocation};
 
-/// A company's front desk on the web: serves the website to people and agents, and keeps every form
-/// submission.
+/// A company's front desk on the web: serves the website to people and agents, and keeps submissions
 #[derive(Debug, Parser)]
 #[command(
     name = "frontdesk",
@@ -48,7 +47,7 @@ enum Command {
     Init {
         /// Folder to write to; created if missing
         dir: PathBuf,
-        /// Write only a configuration, to publish a site generator's output from this folder
+        /// Folder with the output of a site generator: write only a configuration that publishes it
         #[arg(long, value_name = "BUILD")]
         prebuilt: Option<PathBuf>,
     },
@@ -74,8 +73,7 @@ enum Command {
     },
     /// Print the Markdown of an HTML page, as agents receive it
     Convert(convert::ConvertOptions),
-    /// Export the site as static files, with its headers and redirects as rules for nginx, static hosts and
-    /// other programs
+    /// Export the site as static files, with its headers and redirects as rules for nginx and static hosts
     Export(export::ExportOptions),
     /// Read, export and manage submissions
     Inbox {
@@ -96,7 +94,7 @@ enum Command {
     },
     /// Restore the inbox from a backup, while no server is running
     Restore {
-        /// File written by `frontdesk backup`; it is verified first, and not changed
+        /// File written by `frontdesk backup`; verified first, and left unchanged
         file: PathBuf,
         /// Replace an existing inbox, and keep it under another name beside the new one
         #[arg(long)]
@@ -145,15 +143,14 @@ enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Write the manual pages, for packages and for `man`
+    /// Write the manual pages
     Man {
         /// Folder to write to
         dir: PathBuf,
     },
 }
 
-/// Parses this process's arguments and runs the command. Returns the exit code, and prints an error if there
-/// is one.
+/// Runs this process's command line, and prints the error if it fails.
 pub fn main() -> ExitCode {
     match run_command(Arguments::parse().command) {
         Ok(code) => code,
@@ -187,30 +184,24 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Config { site, json, overrides } => check::show_settings(&site, &overrides.flags(), json),
         Command::Theme { site, files } => theme::run(&site, &files),
-        Command::Completions { shell } => print_completions(shell),
-        Command::Man { dir } => write_manual(&dir),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "frontdesk", &mut script);
+            io::stdout().lock().write_all(&script)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man { dir } => {
+            std::fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+            clap_mangen::generate_to(Arguments::command(), &dir)
+                .with_context(|| format!("cannot write to {}", dir.display()))?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
-/// Whether the error or one of its causes is a broken pipe.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-fn print_completions(shell: Shell) -> anyhow::Result<ExitCode> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "frontdesk", &mut script);
-    io::stdout().lock().write_all(&script)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Writes the manual pages of all commands into a folder: `frontdesk.1`, `frontdesk-serve.1` and so on.
-fn write_manual(folder: &Path) -> anyhow::Result<ExitCode> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    clap_mangen::generate_to(Arguments::command(), folder)
-        .with_context(|| format!("cannot write to {}", folder.display()))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub enum Severity {
     Error,
 }
 
-/// A fault in the configuration or the site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     pub severity: Severity,
@@ -42,7 +41,6 @@ impl Fault {
         Self { severity: Severity::Warning, ..Self::error(place, line, message) }
     }
 
-    /// Adds advice on how to correct the fault.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -64,21 +62,18 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The known word that `word` is probably a typo of; `None` if none is close enough. A typo may differ by one
-/// edit, plus one for every four characters of the known word.
+/// The known word that `word` is probably a typo of: at most one edit away, plus one for every four letters
+/// of the known word. A swap of neighbouring letters counts as one edit.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
-    known
-        .into_iter()
-        .map(|candidate| (candidate, candidate.chars().count()))
-        .map(|(candidate, its)| (candidate, its, 1 + its.max(3) / 4))
+    let close = known.into_iter().filter_map(|candidate| {
+        let its = candidate.chars().count();
+        let most = 1 + its / 4;
         // The distance is at least the difference in length, which is cheap to compare.
-        .filter(|(_, its, most)| its.abs_diff(length) <= *most)
-        // Swapped neighbouring letters count as one edit.
-        .map(|(candidate, _, most)| (osa_distance(word, candidate), candidate, most))
-        .filter(|(distance, _, most)| distance <= most)
-        .min_by_key(|(distance, ..)| *distance)
-        .map(|(_, candidate, _)| candidate)
+        let distance = (its.abs_diff(length) <= most).then(|| osa_distance(word, candidate))?;
+        (distance <= most).then_some((distance, candidate))
+    });
+    close.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

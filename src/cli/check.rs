@@ -11,7 +11,7 @@ use super::site;
 use crate::config::{Config, Flag};
 use crate::pages::{LoadCache, Site};
 
-/// Maximum width, in columns, of a `key = value` whose origin is aligned with the others.
+/// Maximum width of the column of `key = value`. A longer setting moves its origin to the right.
 const MAX_ALIGNED: usize = 72;
 
 /// Prints every fault in a site as `file:line: message`, or as JSON. Returns failure if there are any.

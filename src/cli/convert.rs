@@ -16,7 +16,7 @@ pub(super) struct ConvertOptions {
     /// File with the HTML, or `-` for standard input
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// Address of the page, which makes its links absolute
+    /// Address of the page, to make its links absolute
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     url: Option<Url>,
     /// Selector of the main content, as for `convert.main`; default: detect the content
@@ -27,7 +27,6 @@ pub(super) struct ConvertOptions {
     exclude: Option<Selector>,
 }
 
-/// Converts a page and prints the result with its front matter.
 pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
     let mut bytes = Vec::new();
     let read = if options.file == Path::new("-") {

@@ -1,5 +1,4 @@
-//! `frontdesk doctor`: sends a test message through each channel, checks the DNS records of the sender's
-//! domain, and reports problems.
+//! `frontdesk doctor`: tests each channel, the DNS records of the senders' domains, and the inbox.
 
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 
@@ -25,8 +24,7 @@ use crate::forms::text::visible;
 use crate::limits::rate_limiter;
 use crate::store::{InboxReader, StoreError};
 use crate::submission::delivery::DeliveryState;
-use crate::submission::outcome::LONGEST_ATTEMPT;
-use crate::submission::outcome::{Cause, Outcome};
+use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use dns::Resolver;
 use mail_domain::CheckResult;
 
@@ -35,10 +33,10 @@ pub(super) struct DoctorOptions {
     /// Test only this channel
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// Name under which your mail provider publishes its DKIM key
+    /// DKIM selector: the name under which your mail provider publishes its key
     #[arg(long, value_name = "NAME")]
     dkim_selector: Option<String>,
-    /// Name server to ask, instead of this machine's
+    /// Name server to query, instead of this machine's own
     #[arg(long, value_name = "ADDR:PORT")]
     resolver: Option<SocketAddr>,
 }
@@ -67,7 +65,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
         let finding = describe_outcome(&channel.kind, &outcome, began.elapsed());
         report.print_result(&format!("channel {}", channel.name), finding)?;
     }
-    // Check the SPF, DKIM and DMARC records of each sender's domain, because receiving mail servers do.
+    // Receiving mail servers check these records of each sender's domain.
     let senders = channels.iter().filter_map(|channel| match &channel.kind {
         TransportOptions::Smtp(smtp) => Some(smtp.addresses.domain()),
         _ => None,
@@ -93,7 +91,16 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
         }
     }
     if let Some(shared) = &config.limits.shared {
-        report.print_result("limits.shared_url", check_shared_limits(shared))?;
+        let finding = match rate_limiter::test_connection(shared) {
+            Ok(took) => {
+                let ms = took.as_secs_f64() * 1000.0;
+                CheckResult::Good(format!("{shared} responds in {ms:.1} ms"))
+            }
+            Err(why) => {
+                CheckResult::Bad(format!("{shared}: {why}. While this lasts, each server counts on its own."))
+            }
+        };
+        report.print_result("limits.shared_url", finding)?;
         // This secret protects the hashed addresses on the Redis server.
         let secret = shared.describe_hash_secret();
         let finding =
@@ -105,7 +112,6 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     Ok(exit_code(report.bad == 0))
 }
 
-/// Sends a test message through a channel.
 async fn send_test(channel: &ChannelOptions) -> Outcome {
     let now = Timestamp::now();
     let notice = Notification {
@@ -125,19 +131,6 @@ async fn send_test(channel: &ChannelOptions) -> Outcome {
     let channel = Channel::open(&channel.kind);
     let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;
     sent.unwrap_or_else(|_| Outcome::failed(Cause::Channel, "it timed out"))
-}
-
-/// Checks that the Redis server for shared limits responds, and reports how long it took.
-fn check_shared_limits(shared: &rate_limiter::RedisOptions) -> CheckResult {
-    match rate_limiter::test_connection(shared) {
-        Ok(took) => {
-            let ms = took.as_secs_f64() * 1000.0;
-            CheckResult::Good(format!("{shared} responds in {ms:.1} ms"))
-        }
-        Err(why) => {
-            CheckResult::Bad(format!("{shared}: {why}. While this lasts, each server counts on its own."))
-        }
-    }
 }
 
 /// Reports problems with the inbox that need the operator's attention.
@@ -196,7 +189,14 @@ impl<W: Write> DoctorReport<W> {
 fn describe_outcome(kind: &TransportOptions, outcome: &Outcome, took: Duration) -> CheckResult {
     match outcome {
         Outcome::Delivered(answer) => {
-            let (ms, place) = (took.as_millis(), destination(kind));
+            let place = match kind {
+                TransportOptions::Smtp(smtp) => {
+                    format!("in the mailbox of {}", smtp.addresses.to.join(", "))
+                }
+                TransportOptions::Webhook(_) => "at the receiver of the webhook".to_owned(),
+                TransportOptions::Maildir(maildir) => format!("in {}", maildir.path.join("new").display()),
+            };
+            let ms = took.as_millis();
             CheckResult::Good(format!(
                 "a test message was accepted in {ms} ms ({answer}); look for it {place}"
             ))
@@ -208,16 +208,7 @@ fn describe_outcome(kind: &TransportOptions, outcome: &Outcome, took: Duration) 
     }
 }
 
-/// Describes where the operator can find a test message.
-fn destination(kind: &TransportOptions) -> String {
-    match kind {
-        TransportOptions::Smtp(smtp) => format!("in the mailbox of {}", smtp.addresses.to.join(", ")),
-        TransportOptions::Webhook(_) => "at the receiver of the webhook".to_owned(),
-        TransportOptions::Maildir(maildir) => format!("in {}", maildir.path.join("new").display()),
-    }
-}
-
-/// Returns advice on what to check first after a test message has failed.
+/// Advice on what to check first after a test message has failed.
 fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
     match (kind, cause) {
         (_, Cause::Deferred) => {

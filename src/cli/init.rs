@@ -47,7 +47,7 @@ prebuilt = BUILD
 /// configuration for that build and a `.gitignore`.
 pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
     if let Some(name) = find_obstacle(folder) {
-        bail!("{} is not empty (it has `{name}`); name an empty folder, or a new one", folder.display());
+        bail!("{} is not empty (it contains `{name}`); name an empty folder, or a new one", folder.display());
     }
     let (configuration, others) = match prebuilt {
         Some(build) => (prebuilt_configuration(folder, build)?, &[GIT_IGNORE][..]),
@@ -60,16 +60,11 @@ pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<Exit
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let mut stderr = anstream::stderr().lock();
+    let (files, shown) = (others.len() + 1, folder.display());
+    writeln!(stderr, "{GOOD}written:{GOOD:#} a site with {files} files in {shown}")?;
     writeln!(
         stderr,
-        "{GOOD}written:{GOOD:#} a site with {} files in {}",
-        others.len() + 1,
-        folder.display()
-    )?;
-    writeln!(
-        stderr,
-        "\nNext:\n  frontdesk serve {0}    serves it\n  frontdesk check {0}    checks it",
-        folder.display()
+        "\nNext:\n  frontdesk serve {shown}    serves it\n  frontdesk check {shown}    checks it"
     )?;
     if prebuilt.is_none() {
         writeln!(stderr, "\nBegin with frontdesk.toml (name, e-mail) and pages/index.md.")?;
@@ -91,13 +86,11 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     Ok(PREBUILT.replace("BUILD", &serde_json::Value::from(path.display().to_string()).to_string()))
 }
 
-/// Returns the name of a file that prevents writing a site to `folder`, if there is one. The `.git`, README
-/// and license of a new repository are allowed.
+/// A file that prevents writing a site to `folder`. A new repository's `.git`, README and license do not.
 fn find_obstacle(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
-    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let harmless = |name: &str| name == ".git" || name.starts_with("README") || name.starts_with("LICENSE");
-    names.into_iter().find(|name| !harmless(name))
+    let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.find(|name| name != ".git" && !name.starts_with("README") && !name.starts_with("LICENSE"))
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
 
-/// An error with advice on how to correct it.
 #[derive(Debug)]
 struct HintedError {
     error: anyhow::Error,

@@ -1,5 +1,4 @@
-//! Loads the configuration and the site for the commands, and declares the options that several commands
-//! share.
+//! Loads the configuration and the site for commands, and declares options that several of them share.
 
 use std::path::{Path, PathBuf};
 
@@ -64,7 +63,6 @@ pub(super) struct InboxLocation {
 }
 
 impl InboxLocation {
-    /// Reads the site's configuration with the data folder from the command line.
     pub(super) fn load_configuration(self) -> anyhow::Result<Config> {
         load_configuration(&self.site, self.data_dir)
     }
@@ -79,8 +77,7 @@ pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> an
     Ok(config)
 }
 
-/// Reads the configuration, and returns the warnings that the command should print. Prints errors, and fails
-/// if there are any.
+/// Reads the configuration and returns warnings to print. Prints errors, and fails if there are any.
 pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
     let (config, mut faults) = Config::load(folder, environment(), flags, None);
     if faults.iter().any(|fault| fault.severity == Severity::Error) {
@@ -89,8 +86,8 @@ pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Resul
         print_faults(&faults);
         bail!("the configuration cannot be used ({count})");
     }
-    // Only `frontdesk check` reports warnings about the file. An unknown variable is reported by every
-    // command, because the operator expects it to have an effect.
+    // Only `frontdesk check` reports warnings about the file. Every command reports an unknown variable,
+    // because the operator expects it to have an effect.
     faults.retain(|fault| fault.place != FILE_NAME);
     Ok((config, faults))
 }
@@ -101,8 +98,8 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Loads the site with its resources, and returns every fault. The site is `None` if one of the faults is an
-/// error. For unchanged files, reuses the results of earlier loads in `previous`.
+/// Loads the site with its resources, and returns every fault; no site if one of them is an error. For
+/// unchanged files, reuses the results of earlier loads in `previous`.
 pub(super) fn load_site(
     folder: &Path,
     config: &Config,
@@ -117,10 +114,9 @@ pub(super) fn load_site(
     (site, loaded.faults)
 }
 
-/// The name of the folder that caches the strongest compressed form of each file.
+/// The folder beside the inbox that caches the strongest compressed form of each file.
 pub(super) const ENCODINGS: &str = "encodings";
 
-/// The folder beside the inbox that caches the strongest compressed form of each file.
 pub(super) fn encodings_folder(config: &Config) -> PathBuf {
     config.inbox_folder().join(ENCODINGS)
 }

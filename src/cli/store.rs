@@ -18,14 +18,12 @@ pub(super) enum StoreCommand {
     Migrate,
     /// Copy the whole inbox to another database and verify the copy, while no server is running
     Move {
-        /// New value of `store.url`, or `@FILE` to read it from a file and keep a password off the command
-        /// line
+        /// New `store.url`, or `@FILE` to read it from a file and keep a password off the command line
         #[arg(long, value_name = "URL")]
         to: String,
     },
 }
 
-/// Migrates the inbox's database, or copies the inbox to another one.
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stderr = anstream::stderr().lock();
     let place = &config.store.url;
@@ -57,7 +55,6 @@ fn read_url(typed: &str) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Adds advice to an error that occurred while copying the inbox.
 fn add_hint(error: CopyError) -> anyhow::Error {
     let hint = match &error {
         CopyError::InUse(_) => {

@@ -11,8 +11,7 @@ use crate::config::FILE_NAME;
 use crate::fault::closest;
 use crate::pages::BUILT_IN_THEME;
 
-/// Prints the names of the theme's files if `names` is empty, otherwise copies these files into the site.
-/// Never overwrites a file.
+/// Copies the named files into the site without overwriting any; lists all names if `names` is empty.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     if !site.join(FILE_NAME).exists() {
         bail!("{} is not a site folder: it has no {FILE_NAME}", site.display());

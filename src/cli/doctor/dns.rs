@@ -22,18 +22,16 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// Creates a resolver that queries the name servers in `/etc/resolv.conf`. `None` if the file is
-    /// unreadable or lists none.
+    /// A resolver for the name servers in `/etc/resolv.conf`; `None` if it is unreadable or lists none.
     pub(super) fn of_this_machine() -> Option<Resolver> {
         Resolver::from_resolv_conf(&fs::read_to_string("/etc/resolv.conf").ok()?)
     }
 
-    /// Creates a resolver that queries only this name server.
+    /// A resolver for this name server alone.
     pub(super) fn at(server: SocketAddr) -> Resolver {
         Resolver { servers: vec![server], timeout: TIMEOUT }
     }
 
-    /// Parses the content of `/etc/resolv.conf`. `None` if it lists no name servers.
     fn from_resolv_conf(text: &str) -> Option<Resolver> {
         let server = |line: &str| {
             let mut words = line.split_whitespace();
@@ -57,9 +55,10 @@ impl Resolver {
     }
 }
 
-/// Queries one name server for TXT records: over UDP, and over TCP if the answer was truncated.
 fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result<Vec<String>> {
-    let id = random_id();
+    // An unpredictable id makes it hard for other hosts to forge an answer.
+    let [.., high, low] = uuid::Uuid::now_v7().into_bytes();
+    let id = u16::from_be_bytes([high, low]);
     let wrong = |_| io::Error::new(io::ErrorKind::InvalidInput, "the name is not valid");
     let mut query = Packet::new_query(id);
     query.set_flags(PacketFlag::RECURSION_DESIRED);
@@ -98,16 +97,12 @@ fn query_over_udp(
         })?;
         let Ok(answer) = Packet::parse(&buffer[..length]) else { continue };
         if answer.id() == id && answer.has_flags(PacketFlag::RESPONSE) {
-            return if answer.has_flags(PacketFlag::TRUNCATION) {
-                Ok(None)
-            } else {
-                extract_texts(&answer).map(Some)
-            };
+            let is_complete = !answer.has_flags(PacketFlag::TRUNCATION);
+            return is_complete.then(|| extract_texts(&answer)).transpose();
         }
     }
 }
 
-/// Sends a query over TCP and returns the TXT records in the answer.
 fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Vec<String>> {
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
@@ -122,25 +117,18 @@ fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) 
     if answer.id() == id { extract_texts(&answer) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// Extracts the TXT records from an answer. Fails on any error code except `NXDOMAIN` (the name does not
-/// exist).
+/// Extracts the TXT records. Fails on any error code except `NXDOMAIN` (the name does not exist).
 fn extract_texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
     match answer.rcode() {
         RCODE::NoError => {}
         RCODE::NameError => return Ok(Vec::new()),
-        code => return Err(io::Error::other(format!("it answered {code:?}"))),
+        code => return Err(io::Error::other(format!("the server returned {code:?}"))),
     }
     let text = |data: &RData<'_>| match data {
         RData::TXT(text) => String::try_from(text.clone()).ok(),
         _ => None,
     };
     Ok(answer.answers.iter().filter_map(|record| text(&record.rdata)).collect())
-}
-
-/// An unpredictable query id, which makes it hard for other hosts to forge an answer.
-fn random_id() -> u16 {
-    let bytes = uuid::Uuid::now_v7().into_bytes();
-    u16::from_be_bytes([bytes[14], bytes[15]])
 }
 
 #[cfg(test)]

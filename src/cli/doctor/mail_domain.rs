@@ -16,8 +16,7 @@ pub(super) enum CheckResult {
     Unknown(String),
 }
 
-/// Checks a domain's SPF, DKIM and DMARC records. Without a selector, tries [`USUAL_SELECTORS`] to find the
-/// DKIM key.
+/// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`].
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,
@@ -64,7 +63,6 @@ fn find_record<'a>(
     }
 }
 
-/// Checks the SPF record among the domain's TXT records.
 fn check_spf(domain: &str, texts: &[String]) -> CheckResult {
     let record = find_record(texts, ("v=spf1", ' '), |count| format!("{domain} has {count} SPF records"));
     let allows_all = |record: &String| {
