@@ -1,5 +1,4 @@
-//! `frontdesk export`: writes the site as static files, with its headers and redirects as rules for other
-//! servers.
+//! `frontdesk export`: writes the site as static files, with rules for other servers.
 //!
 //! [`web::describe`](crate::web::describe) describes every response, [`layout`] assigns files to bodies, and
 //! [`manifest`], [`nginx`] and [`hosts`] write the rules in three formats. [`folder`] replaces an earlier
@@ -37,12 +36,10 @@ pub(super) struct ExportOptions {
     /// Folder to write to: new, empty, or an earlier export, which is replaced
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Addresses of the frontdesk servers to which nginx forwards form submissions; default: this site's
-    /// `server.listen`
+    /// Addresses to which nginx forwards form submissions; default: this site's `server.listen`
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = parse_replica)]
     replica: Vec<String>,
-    /// Folder in which nginx finds the pages, if the export is copied elsewhere; default: `public` in the
-    /// output
+    /// Folder in which nginx finds the pages, if it is not `public` in the output
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Data folder, as for `frontdesk serve`; the export uses the compressed files cached there
@@ -50,7 +47,6 @@ pub(super) struct ExportOptions {
     data_dir: Option<PathBuf>,
 }
 
-/// Exports a site into the output folder, and prints the size of the export.
 pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let config = site::load_configuration(&options.site, options.data_dir.clone())?.with_base_url(None);
     if config.base_url.is_none() {
@@ -71,16 +67,13 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let replicas = replicas(options, &config)?;
 
     let mut files = layout.files();
-    files.insert("public/_headers".to_owned(), hosts::headers(&layout).into());
-    files.insert("public/_redirects".to_owned(), hosts::redirects(&layout).into());
-    files.insert(
-        "nginx/http.conf".to_owned(),
-        nginx::render_http_conf(&layout, &replicas, &config.web).into(),
-    );
-    files.insert(
-        "nginx/server.conf".to_owned(),
-        nginx::render_server_conf(&layout, &root, &config.web).into(),
-    );
+    let rules = [
+        ("public/_headers", hosts::headers(&layout)),
+        ("public/_redirects", hosts::redirects(&layout)),
+        ("nginx/http.conf", nginx::render_http_conf(&layout, &replicas, &config.web)),
+        ("nginx/server.conf", nginx::render_server_conf(&layout, &root, &config.web)),
+    ];
+    files.extend(rules.map(|(name, text)| (name.to_owned(), text.into())));
     let manifest = manifest::compose(&layout, &site.base_url, &files);
     files.insert(folder::MANIFEST.to_owned(), manifest.into());
     let (count, bytes) = (files.len(), files.values().map(bytes::Bytes::len).sum::<usize>());
@@ -108,8 +101,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the absolute path at which nginx finds the pages. Fails if the path cannot be written in nginx's
-/// configuration.
+/// The absolute path at which nginx finds the pages. Fails if nginx's configuration cannot contain it.
 fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
     let root = match &options.root {
         Some(root) => std::path::absolute(root).with_context(|| format!("cannot find {}", root.display()))?,
@@ -123,7 +115,7 @@ fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<
     Ok(root.to_owned())
 }
 
-/// Returns the addresses of the frontdesk servers that handle the forms, in nginx's syntax.
+/// The addresses of the frontdesk servers that handle the forms, in nginx's syntax.
 fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<String>> {
     if !options.replica.is_empty() {
         return Ok(options.replica.clone());
@@ -144,22 +136,20 @@ fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<Stri
         .collect()
 }
 
-/// Parses the address of a server: an IP address or a host name, each with a port, or a Unix socket.
+/// Checks the address of a server: an IP address or a host name, each with a port, or a Unix socket.
 fn parse_replica(text: &str) -> Result<String, String> {
     let is_name = |host: &str| {
         !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
     };
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
-    let is_found = match text.parse::<Address>() {
+    let is_valid = match text.parse::<Address>() {
         Ok(Address::Unix(path)) => path.is_absolute() && !text.contains(char::is_control),
         Ok(Address::Tcp(address)) => address.port() > 0,
         Err(_) => text.rsplit_once(':').is_some_and(|(host, port)| is_name(host) && is_port(port)),
     };
-    if is_found {
-        Ok(text.to_owned())
-    } else {
-        Err("expected an address or a name with a port, such as `192.0.2.1:8080`, or `unix:/PATH`".to_owned())
-    }
+    is_valid.then(|| text.to_owned()).ok_or_else(|| {
+        "expected an address or a name with a port, such as `192.0.2.1:8080`, or `unix:/PATH`".to_owned()
+    })
 }
 
 #[cfg(test)]

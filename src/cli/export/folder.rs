@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::cli::output::with_hint;
@@ -18,7 +19,7 @@ use crate::pages::SITE_FOLDERS;
 use crate::pages::file::fingerprint;
 
 pub(super) const MANIFEST: &str = "manifest.json";
-/// Identifies a manifest that this command wrote.
+/// Marks a manifest as written by this command.
 pub(super) const GENERATOR: &str = "frontdesk export";
 pub(super) const FORMAT: u32 = 1;
 /// Names of members in the manifest.
@@ -47,10 +48,8 @@ impl ExportFolder {
         let is_within =
             |name: &&&str| site.join(name).canonicalize().is_ok_and(|part| path.starts_with(part));
         if let Some(name) = SITE_FOLDERS.iter().find(is_within) {
-            bail!(
-                "{} is within the site's own {name}/, so it would be part of the next export",
-                output.display()
-            );
+            let shown = output.display();
+            bail!("{shown} is within the site's own {name}/, so it would be part of the next export");
         }
         if site.canonicalize().is_ok_and(|site| site.starts_with(&path)) {
             bail!("{} is the site's own folder, or contains it", output.display());
@@ -63,13 +62,11 @@ impl ExportFolder {
     /// Determines what the folder contains. Fails if an export must not replace it.
     fn examine(&self) -> anyhow::Result<ExistingContent> {
         let shown = self.path.display();
-        let is_folder = match fs::symlink_metadata(&self.path) {
+        match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ExistingContent::Nothing),
-            found => found.with_context(|| format!("cannot read {shown}"))?.is_dir(),
+            Ok(found) if !found.is_dir() => bail!("{shown} is not a folder"),
+            found => found.with_context(|| format!("cannot read {shown}"))?,
         };
-        if !is_folder {
-            bail!("{shown} is not a folder");
-        }
         let files = files_below(&self.path).with_context(|| format!("cannot read {shown}"))?;
         if files.is_empty() {
             return Ok(ExistingContent::Empty);
@@ -95,14 +92,22 @@ impl ExportFolder {
         Ok(ExistingContent::Export(files))
     }
 
-    /// Replaces the existing content with `files`, keyed by name. Returns whether there was an earlier
-    /// export.
+    /// Replaces the content with `files`, by name. Returns whether there was an earlier export.
     pub fn fill(&self, files: &BTreeMap<String, Bytes>) -> anyhow::Result<bool> {
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("export");
         let parent = self.path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         let draft = parent.join(format!(".{name}.{}", std::process::id()));
-        let found = self.replace(&draft, files).inspect_err(|_| remove_files(&draft, files.keys()))?;
+        let replace = || -> anyhow::Result<ExistingContent> {
+            write_files(&draft, files).with_context(|| format!("cannot write {}", draft.display()))?;
+            // Checks again, because the folder may have changed during the write.
+            let found = self.examine()?;
+            exchange(&draft, &self.path, &found)
+                .with_context(|| format!("cannot replace {}", self.path.display()))?;
+            Ok(found)
+        };
+        // Afterwards, the draft contains what was found.
+        let found = replace().inspect_err(|_| remove_files(&draft, files.keys()))?;
         // Syncs the rename to disk before the old files are removed.
         if let Ok(parent) = fs::File::open(parent) {
             let _ = parent.sync_all();
@@ -116,25 +121,12 @@ impl ExportFolder {
             ExistingContent::Export(old) => {
                 remove_files(&draft, old.iter());
                 if draft.exists() {
-                    bail!(
-                        "the export is complete, but parts of the earlier one remain in {}",
-                        draft.display()
-                    );
+                    let shown = draft.display();
+                    bail!("the export is complete, but parts of the earlier one remain in {shown}");
                 }
                 Ok(true)
             }
         }
-    }
-
-    /// Writes the files to `draft` and exchanges it with the output folder. Returns what the output folder
-    /// contained before, which is now in `draft`.
-    fn replace(&self, draft: &Path, files: &BTreeMap<String, Bytes>) -> anyhow::Result<ExistingContent> {
-        write_files(draft, files).with_context(|| format!("cannot write {}", draft.display()))?;
-        // Checks again, because the folder may have changed during the write.
-        let found = self.examine()?;
-        exchange(draft, &self.path, &found)
-            .with_context(|| format!("cannot replace {}", self.path.display()))?;
-        Ok(found)
     }
 }
 
@@ -158,8 +150,7 @@ fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The names of all files in a folder and its subfolders. Names that are not UTF-8 are converted lossily; an
-/// export contains no such names.
+/// The names of all files in a folder and its subfolders. The names of an export's files are UTF-8.
 fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -178,8 +169,7 @@ fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     Ok(files)
 }
 
-/// The files that a folder's manifest lists, with their hashes. `None` if the folder does not contain the
-/// manifest of an export.
+/// The hashes of the files in a folder's manifest. `None` if the folder has no manifest of an export.
 fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     let manifest: Value = serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()?;
     if manifest["generator"] != GENERATOR {
@@ -189,7 +179,7 @@ fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     files.map(|(name, file)| Some((name.clone(), file[BLAKE3].as_str()?.to_owned()))).collect()
 }
 
-/// Creates a folder with these files and their subfolders, and waits until everything is on disk.
+/// Creates a folder with these files, and waits until everything is on disk.
 fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Result<()> {
     fs::create_dir(folder)?;
     for (name, bytes) in files {
@@ -197,23 +187,21 @@ fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Resul
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         fs::File::create_new(path)?.write_all(bytes)?;
     }
-    // Syncs the file system once. Syncing ten thousand files one by one would take minutes.
+    // One sync of the file system: syncing ten thousand files one by one would take minutes.
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 
-/// Exchanges two folders with one rename. If the file system cannot do that, moves the old folder away first,
-/// so the path does not exist for a moment.
+/// Exchanges two folders with one rename. If the file system does not support that, moves the old folder away
+/// first, so the path does not exist for a moment.
 fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Result<()> {
     if *found == ExistingContent::Nothing {
-        return Ok(renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE).or_else(
-            |error| match error {
-                rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS => rustix::fs::rename(draft, path),
-                error => Err(error),
-            },
-        )?);
+        return match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS) => fs::rename(draft, path),
+            done => Ok(done?),
+        };
     }
     match renameat_with(CWD, draft, CWD, path, RenameFlags::EXCHANGE) {
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+        Err(Errno::INVAL | Errno::NOSYS) => {
             let aside = draft.with_extension("old");
             fs::rename(path, &aside)?;
             fs::rename(draft, path)?;
@@ -233,7 +221,7 @@ fn remove_files<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
         folders.extend(above.map(Path::to_owned));
     }
     for folder in folders.iter().rev() {
-        // Fails for folders that are not empty.
+        // Fails if the folder is not empty.
         let _ = fs::remove_dir(folder);
     }
 }

@@ -1,5 +1,4 @@
-//! Writes `_headers` and `_redirects`, which several static hosts read. `docs/export.md` lists the limits of
-//! these hosts.
+//! Writes `_headers` and `_redirects`, which several static hosts read (`docs/export.md`).
 
 use super::layout::{ExportLayout, UrlContent};
 use crate::pages::path;
@@ -15,7 +14,9 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
             UrlContent::File(stored) => &stored.identity().reply,
             UrlContent::Moved(_) => continue,
         };
-        text.push_str(&format!("\n{}\n", url_pattern(path)));
+        // Unencoded, `*` and `:` would begin patterns.
+        let url = path::encode(path).replace('*', "%2A").replace(':', "%3A");
+        text.push_str(&format!("\n{url}\n"));
         // Hosts generate validators and encodings themselves.
         write_headers(&mut text, layout.own_headers(reply, &["etag", "vary"]));
     }
@@ -34,12 +35,6 @@ pub(super) fn redirects(layout: &ExportLayout) -> String {
     text
 }
 
-/// Encodes a path for `_headers`, including `*` and `:`, which would otherwise begin patterns.
-fn url_pattern(path: &str) -> String {
-    path::encode(path).replace('*', "%2A").replace(':', "%3A")
-}
-
-/// Adds one indented line for each header.
 fn write_headers<'a>(text: &mut String, headers: impl IntoIterator<Item = &'a (String, String)>) {
     for (name, value) in headers {
         text.push_str(&format!("  {name}: {value}\n"));

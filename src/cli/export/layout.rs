@@ -11,12 +11,12 @@ use crate::web::describe::{Description, EncodedResponses, RecordedResponse, UrlR
 
 /// Maximum length, in bytes, of a file or folder name on common file systems.
 const MAX_NAME: usize = 255;
-/// The folder for bodies whose URL cannot be used as a file name.
+/// The folder for bodies whose URL cannot serve as a file name.
 const ASIDE: &str = "frontdesk-files";
-/// Names with a special meaning for static hosts.
+/// Names that have a special meaning for static hosts.
 const RESERVED: [&str; 2] = ["_headers", "_redirects"];
 
-/// The files of a representation. The first one is not encoded (identity).
+/// The files of a representation. The first one is unencoded (identity).
 #[derive(Debug, Clone)]
 pub(super) struct StoredRepresentation(pub Vec<EncodedFile>);
 
@@ -30,7 +30,6 @@ pub(super) struct EncodedFile {
 }
 
 impl StoredRepresentation {
-    /// The unencoded file.
     pub fn identity(&self) -> &EncodedFile {
         &self.0[0]
     }
@@ -55,12 +54,11 @@ impl UrlContent {
     }
 }
 
-/// The path of a served file within the export: `public/` and its name.
 pub(super) fn public_path(name: &str) -> String {
     format!("public/{name}")
 }
 
-/// All responses of a site, with the files that contain their bodies.
+/// All responses of a site, and the files that contain their bodies.
 #[derive(Debug)]
 pub(super) struct ExportLayout {
     /// Sorted by decoded path.
@@ -75,7 +73,6 @@ pub(super) struct ExportLayout {
 }
 
 impl ExportLayout {
-    /// Assigns a file to each response body.
     pub fn of(description: Description) -> Self {
         let Description { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints } = description;
         let mut names = FileNames::default();
@@ -87,8 +84,7 @@ impl ExportLayout {
         }
         let missing = names.place(missing, "404.html", ["404.html", "404.md"]);
         let place = |(path, answers): (String, UrlResponses)| {
-            // A page's Markdown is stored under the path of the page's Markdown URL: `about.md` for
-            // `/about/`.
+            // A page's Markdown is stored under the path of its own URL: `about.md` for `/about/`.
             let (name, twin) = (&path[1..], path::twin_path(&path));
             let content = names.place(answers, name, [&format!("{name}index.html"), &twin[1..]]);
             (path, content)
@@ -100,7 +96,7 @@ impl ExportLayout {
         layout
     }
 
-    /// The responses at all URLs, and the one for missing URLs.
+    /// The content of all URLs, and of missing ones.
     pub fn places(&self) -> impl Iterator<Item = &UrlContent> {
         self.urls.iter().map(|(_, place)| place).chain([&self.missing])
     }
@@ -120,7 +116,6 @@ impl ExportLayout {
         reply.headers.iter().filter(|header| !self.common.contains(header) && !others.contains(&&*header.0))
     }
 
-    /// The headers that have the same value in all responses.
     fn common_headers(&self) -> Vec<(String, String)> {
         let spoken = self.places().filter_map(|place| match place {
             UrlContent::Page { neither: reply, .. } | UrlContent::Moved(reply) => Some(reply),
@@ -143,27 +138,18 @@ struct FileNames {
 }
 
 impl FileNames {
-    /// Claims `wanted`, or a name derived from the content's hash if `wanted` is taken or is not a valid file
-    /// name.
+    /// Claims the name `wanted`, or one derived from the content's hash if `wanted` is taken or invalid.
     fn claim(&mut self, wanted: &str, body: &[u8]) -> String {
         let content = fingerprint(body, 32);
-        if self.is_free(wanted, &content) {
-            self.take(wanted, content);
-            return wanted.to_owned();
-        }
         let aside = format!("{ASIDE}/{content}");
-        self.take(&aside, content);
-        aside
-    }
-
-    /// Records the content of the file `name`, and the folders that it needs.
-    fn take(&mut self, name: &str, content: String) {
+        let name = if self.is_free(wanted, &content) { wanted } else { &aside };
         self.folders.extend(name.match_indices('/').map(|(at, _)| name[..at].to_owned()));
         self.files.insert(name.to_owned(), content);
+        name.to_owned()
     }
 
-    /// Whether a file can have this name: it is valid, not reserved, not taken by other content, and does not
-    /// conflict with a folder.
+    /// Whether a file can have this name: it is valid, not reserved, and not taken by other content or a
+    /// folder.
     fn is_free(&self, name: &str, content: &str) -> bool {
         let is_writable = |segment: &str| !segment.is_empty() && segment.len() <= MAX_NAME;
         let mut above = name.match_indices('/').map(|(at, _)| &name[..at]);
@@ -179,17 +165,21 @@ impl FileNames {
     fn store(&mut self, of: EncodedResponses, wanted: &str) -> StoredRepresentation {
         let identity = self.claim(wanted, &of.identity().body);
         let coded = of.0.into_iter().map(|(encoding, reply)| {
-            let name = match extension(encoding) {
-                None => identity.clone(),
-                Some(extension) => self.claim(&format!("{identity}.{extension}"), &reply.body),
+            // The file extensions that static servers expect.
+            let extension = match encoding {
+                Encoding::Identity => return EncodedFile { encoding, name: identity.clone(), reply },
+                Encoding::Gzip => "gz",
+                Encoding::Brotli => "br",
+                Encoding::Zstd => "zst",
             };
+            let name = self.claim(&format!("{identity}.{extension}"), &reply.body);
             EncodedFile { encoding, name, reply }
         });
         StoredRepresentation(coded.collect())
     }
 
-    /// Assigns files to the responses at one URL. A single file preferably gets the name `single`; a page's
-    /// HTML and Markdown preferably get the names in `of_page`.
+    /// Assigns files to the responses at one URL. The preferred names are `single` for a single file, and
+    /// those in `of_page` for a page's HTML and Markdown.
     fn place(&mut self, answers: UrlResponses, single: &str, of_page: [&str; 2]) -> UrlContent {
         match answers {
             UrlResponses::Negotiated { html, markdown, neither } => UrlContent::Page {
@@ -200,16 +190,6 @@ impl FileNames {
             UrlResponses::Single(of) => UrlContent::File(self.store(of, single)),
             UrlResponses::Moved(reply) => UrlContent::Moved(reply),
         }
-    }
-}
-
-/// The file extension that static servers expect for an encoding. `None` for the uncompressed file.
-fn extension(encoding: Encoding) -> Option<&'static str> {
-    match encoding {
-        Encoding::Identity => None,
-        Encoding::Gzip => Some("gz"),
-        Encoding::Brotli => Some("br"),
-        Encoding::Zstd => Some("zst"),
     }
 }
 

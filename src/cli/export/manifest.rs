@@ -1,5 +1,5 @@
 //! Writes `manifest.json`, which lists every URL with its response, so that rules for other servers can be
-//! generated from it. Documented in `docs/export.md`.
+//! generated from it. `docs/export.md` documents it.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,6 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
     text
 }
 
-/// Describes the response at a URL for the manifest.
 fn describe_url(layout: &ExportLayout, place: &UrlContent) -> Value {
     match place {
         UrlContent::Page { html, markdown, neither } => json!({
@@ -58,7 +57,6 @@ fn describe_url(layout: &ExportLayout, place: &UrlContent) -> Value {
     }
 }
 
-/// Describes a representation with its headers and encodings.
 fn describe_representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value {
     let identity = stored.identity();
     let content_type = identity.reply.header("content-type").unwrap_or_default();
@@ -97,13 +95,11 @@ fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     value
 }
 
-/// The headers of a response that are neither common to all responses nor contained in another member of the
-/// response's object.
+/// The headers of a response that are neither common to all responses nor in another member of its object.
 fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     headers_object(layout.own_headers(reply, &["etag", "location", "content-encoding"]))
 }
 
-/// Converts headers to a JSON object.
 fn headers_object<'a>(headers: impl IntoIterator<Item = &'a (String, String)>) -> Value {
     headers
         .into_iter()

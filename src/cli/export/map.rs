@@ -17,15 +17,14 @@ impl NginxMap {
     }
 
     /// Maps a string to a value. nginx ignores case when it compares strings.
-    pub fn add_text(&mut self, text: &str, value: &str) -> &mut Self {
+    pub fn add_text(&mut self, text: &str, value: &str) {
         self.lines.push((quote(text), value.to_owned()));
-        self
     }
 
     /// Maps strings that match a regular expression to a value. The expression ignores case if it begins with
     /// `*`. The first matching expression applies; plain strings take precedence.
-    pub fn add_expression(&mut self, expression: &str, value: &str) -> &mut Self {
-        self.add_text(&format!("~{expression}"), value)
+    pub fn add_expression(&mut self, expression: &str, value: &str) {
+        self.add_text(&format!("~{expression}"), value);
     }
 
     pub fn len(&self) -> usize {

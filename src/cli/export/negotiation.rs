@@ -1,7 +1,7 @@
 //! Writes nginx `map` blocks that choose HTML or Markdown, and the encoding, as [`negotiate`] does.
 //!
-//! nginx matches regular expressions and uses their captures, but it cannot calculate. So each weight is
-//! converted to at least four digits (`1000`, `0500`), and two weights are compared at the first digit that
+//! nginx matches regular expressions and uses their captures, but it cannot calculate. So each weight becomes
+//! a number of at least four digits (`1000`, `0500`), and two weights are compared at the first digit that
 //! differs. A table of common field values comes first, because a lookup is faster.
 
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use super::map::NginxMap;
 use crate::pages::negotiate::{self, Encoding, Media};
 
-/// Maximum length, in bytes, of a field value that is evaluated. Real clients send shorter values, and
-/// evaluating a longer, crafted one can take more than a millisecond.
+/// Maximum length, in bytes, of a field value that is evaluated. Real clients send shorter values; a longer,
+/// crafted one can take more than a millisecond.
 pub(super) const MAX_VALUE: usize = 500;
 
 /// Values of `Accept` that browsers, tools, agents and feed readers send.
@@ -46,7 +46,7 @@ const KNOWN_ACCEPT_ENCODING: [&str; 9] = [
     "identity",
 ];
 
-/// The letters for the encodings that a file can have, in order of preference.
+/// The letter for each encoding that a file can have, in order of preference.
 const LETTERS: [(Encoding, char); 3] =
     [(Encoding::Brotli, 'b'), (Encoding::Zstd, 'z'), (Encoding::Gzip, 'g')];
 
@@ -63,11 +63,6 @@ const OWS: &str = r"[ \t]*+";
 /// Looks ahead for the end of a list member.
 const END: &str = r"(?=[,\n])";
 
-/// Matches the rest of a list member: up to the next comma outside quotes.
-fn rest_of_member() -> String {
-    format!(r#"(?:[^",\n]++|{QUOTED})*+"#)
-}
-
 /// Matches the rest of a parameter: up to the next comma or semicolon outside quotes.
 fn rest_of_parameter() -> String {
     format!(r#"(?:[^",;\n]++|{QUOTED})*+"#)
@@ -75,7 +70,7 @@ fn rest_of_parameter() -> String {
 
 /// Matches the list members before the one to find, as few as possible.
 fn earlier_members() -> String {
-    format!("(?:{},)*?", rest_of_member())
+    format!(r#"(?:(?:[^",\n]++|{QUOTED})*+,)*?"#)
 }
 
 /// Matches the parameters of a list member before its weight.
@@ -83,20 +78,16 @@ fn parameters() -> String {
     format!(r"{OWS}(?:;(?!{OWS}q{OWS}=){})*+", rest_of_parameter())
 }
 
-/// Matches the parameters of a list member after its weight, which are ignored.
-fn after_weight() -> String {
-    format!("{OWS}(?:;{})*+{END}", rest_of_parameter())
-}
-
 /// Maps the field value in `source`, followed by ten digits, to the greatest weight that it gives to `name`.
 /// If no list member is `name`, the weight is `otherwise`.
 fn weight_map(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap {
     let member = format!("{}{OWS}{name}{}", earlier_members(), parameters());
-    let (rest, q) = (after_weight(), format!(";{OWS}q{OWS}={OWS}"));
+    let q = format!(";{OWS}q{OWS}={OWS}");
     // A later member has a greater weight if both weights begin with the same digits and its next digit is
     // greater. The ten digits after the field value define the order of digits. Missing digits are zeros.
     let further = format!(r"\d*+{OWS}(?:;{})*+,{member}{q}0?+\.", rest_of_parameter());
-    let rest = format!(r"\d*+{rest}");
+    // Parameters after the weight are ignored.
+    let rest = format!(r"\d*+{OWS}(?:;{})*+{END}", rest_of_parameter());
     let greater = format!(
         r"(?!(\d{{0,2}})(?:(\d){further}\1(\d){rest}[^\n]*+\n\d*\2\d*\3|(?!\d){further}\1(?:0?[1-9]){rest}))"
     );
@@ -116,9 +107,8 @@ fn weight_map(source: &str, variable: &str, name: &str, otherwise: &str) -> Ngin
     map
 }
 
-/// Matches a weight if a later weight in the space-separated list is greater: both begin with the same
-/// digits, and the next digit of the later one is greater. The caller must not put a capture group before
-/// this expression.
+/// Matches a weight if a later one in the space-separated list is greater: both begin with the same digits,
+/// and the next digit of the later one is greater. No capture group may precede this expression.
 fn less_than_later() -> String {
     let mut expression = String::from(r"(\d{0,3})(?:");
     for digit in 0..9 {
@@ -129,8 +119,7 @@ fn less_than_later() -> String {
     expression
 }
 
-/// The maps that choose a representation based on `Accept`. The result is `$frontdesk_media`: `html`,
-/// `markdown` or `none`.
+/// The maps from `Accept` to `$frontdesk_media`: `html`, `markdown` or `none`.
 pub(super) fn media_maps() -> Vec<NginxMap> {
     let name_of = |media| match media {
         Some(Media::Html) => "html",

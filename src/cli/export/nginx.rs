@@ -1,9 +1,8 @@
-//! Writes nginx's configuration: `http.conf` describes the site in `map` blocks, and `server.conf` is nearly
-//! the same for every site.
+//! Writes nginx's configuration: the site as `map` blocks in `http.conf`, and `server.conf`.
 //!
 //! The configuration needs no additional modules. nginx sends files; variables select the file and the value
 //! of each header, by path (`$frontdesk_entry`), representation, encoding and result (`$frontdesk_answer`).
-//! The templates in `nginx/` contain the parts that are the same for every site.
+//! The templates are in `nginx/`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -29,8 +28,7 @@ fn quote_literal(text: &str) -> String {
     quote(&escape_variables(text))
 }
 
-/// Replaces each `{{name}}` in a template with its value. If only spaces precede a name on its line, every
-/// line of the value gets the same indentation.
+/// Replaces each `{{name}}` with its value, whose lines are all indented like the first.
 fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     let mut parts = template.split("{{");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -150,11 +148,11 @@ impl FileHeader {
     }
 }
 
-/// Headers that nginx's configuration computes, or takes from the file's encoding.
+/// Headers that the configuration computes, or takes from the file's encoding.
 const COMPUTED_HEADERS: [&str; 6] =
     ["allow", "content-encoding", "etag", "location", "strict-transport-security", "vary"];
 
-/// The names of the headers whose value depends on the file.
+/// The names of the headers whose values depend on the file.
 fn file_headers(layout: &ExportLayout) -> BTreeSet<String> {
     let files = layout.places().flat_map(UrlContent::stored).map(|stored| &stored.identity().reply);
     let names = files.chain([&layout.read_only]).flat_map(|reply| &reply.headers);
@@ -184,8 +182,8 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
     fill_template(
         include_str!("nginx/http.conf"),
         &[
-            // A bucket must hold the longest string and nginx's own data, and the table needs several slots
-            // per string.
+            // A bucket holds the longest string and nginx's own data. The table needs several slots per
+            // string.
             ("bucket_size", (longest + 64).next_power_of_two().to_string()),
             ("table_size", (most * 4).next_power_of_two().max(2048).to_string()),
             ("replicas", replicas.join("\n")),
@@ -262,21 +260,11 @@ fn with_query(to: &str) -> String {
     format!("{}{query}{}", escape_variables(path), escape_variables(fragment))
 }
 
-/// The distinct status codes of all redirects.
-fn redirect_statuses(layout: &ExportLayout) -> BTreeSet<u16> {
-    let statuses = layout.places().filter_map(|place| match place {
-        UrlContent::Moved(reply) => Some(reply.status),
-        _ => None,
-    });
-    statuses.collect()
-}
-
-/// The body of a response as text.
 fn body_text(reply: &RecordedResponse) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
-/// The map from the kind of response to the value of a header. By default, the file's header is sent.
+/// Maps the kind of response to the value of a header. By default, that is the value for the file.
 fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     fn not_acceptable(place: &UrlContent) -> Option<&RecordedResponse> {
         match place {
@@ -284,7 +272,8 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
             _ => None,
         }
     }
-    let moved = first_response(layout, |place| match place {
+    // All responses of one kind have the same headers, so the first one is enough.
+    let moved = layout.urls.iter().find_map(|(_, place)| match place {
         UrlContent::Moved(reply) => Some(reply),
         _ => None,
     });
@@ -293,7 +282,7 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
         ("unknown_endpoint", Some(&layout.unknown_endpoint)),
         ("method", Some(&layout.read_only)),
         ("moved", moved),
-        ("not_acceptable", first_response(layout, not_acceptable)),
+        ("not_acceptable", layout.urls.iter().find_map(|(_, place)| not_acceptable(place))),
         ("nothing", not_acceptable(&layout.missing)),
     ];
     let of_file = variable("$frontdesk_file_header_", header);
@@ -315,26 +304,21 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     map
 }
 
-/// Returns the first response that `of` extracts from a URL's content. All responses of that kind have the
-/// same headers.
-fn first_response<'a>(
-    layout: &'a ExportLayout,
-    of: impl Fn(&'a UrlContent) -> Option<&'a RecordedResponse>,
-) -> Option<&'a RecordedResponse> {
-    layout.urls.iter().find_map(|(_, place)| of(place))
-}
-
 /// Renders `server.conf`, to be included in a `server { }` block.
 pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
+    let redirect_status = |place: &UrlContent| match place {
+        UrlContent::Moved(reply) => Some(reply.status),
+        _ => None,
+    };
     let add_header = |name: &str, value: &str| format!("add_header {} {value} always;", capitalize(name));
     let with_value = |(name, value): &(String, String)| add_header(name, &quote_literal(value));
     // A redirect returns an internal status. `error_page` replaces it with the redirect's own status and the
     // body from `/.frontdesk/moved`.
     let moved = |template: &str| -> String {
-        let statuses = redirect_statuses(layout).into_iter();
+        let statuses: BTreeSet<u16> = layout.places().filter_map(redirect_status).collect();
         let values = |status: u16| [("status", status.to_string()), ("internal", (status + 170).to_string())];
-        let lines: Vec<String> = statuses.map(|status| fill_template(template, &values(status))).collect();
-        lines.join("\n")
+        let lines = statuses.into_iter().map(|status| fill_template(template, &values(status)));
+        lines.collect::<Vec<_>>().join("\n")
     };
     let own = file_headers(layout);
     let of_file = own.iter().map(|name| add_header(name, &variable("$frontdesk_header_", name)));
@@ -375,8 +359,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     )
 }
 
-/// The directives that replace or remove each header that replicas trust, so that clients cannot set these
-/// headers.
+/// The directives that replace or remove each header that replicas trust, so that clients cannot set it.
 fn forwarding_directives(options: &WebOptions) -> String {
     let lines = TRUSTED_HEADERS.iter().map(|name| {
         let value = match (*name, options.forwarded_header) {
@@ -394,13 +377,11 @@ fn forwarding_directives(options: &WebOptions) -> String {
 
 /// Capitalizes each word of a header name, as in `Content-Security-Policy`.
 fn capitalize(name: &str) -> String {
-    let mut words = name.split('-').map(|word| {
-        let mut letters = word.chars();
-        letters
-            .next()
-            .map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
-            .unwrap_or_default()
-    });
-    let first = words.next().unwrap_or_default();
-    words.fold(first, |title, word| title + "-" + &word)
+    let mut begins_word = true;
+    let capital = |c: char| {
+        let c = if begins_word { c.to_ascii_uppercase() } else { c };
+        begins_word = c == '-';
+        c
+    };
+    name.chars().map(capital).collect()
 }
