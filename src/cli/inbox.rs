@@ -66,8 +66,8 @@ pub(super) enum InboxCommand {
         /// Show rate-limited sources, held submissions by signal, and agents
         #[arg(long)]
         abuse: bool,
-        /// Show the last N days, including today in UTC; totals without --abuse count all submissions.
-        /// Refusals are recorded for 30 days
+        /// Show the last N days, including today in UTC. Without --abuse, the totals cover all days. Refusals
+        /// are recorded for 30 days
         #[arg(
             long,
             value_name = "N",
@@ -125,7 +125,7 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     console.inbox = selection::open_inbox(console.place)?.map(Rc::new);
     match &console.inbox {
-        // Listings include unprocessed submissions, but count repeats only after they have been processed.
+        // Listings include unprocessed submissions, but a repeat counts only once it is processed.
         Some(inbox) => {
             inbox.catch_up(CATCH_UP)?;
         }
@@ -139,7 +139,7 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Show { id, json, key } => show::run(id, *json, key, console),
         InboxCommand::Export(options) => list::export(options, console),
         InboxCommand::Watch { json, form, key } => {
-            // Closes the inbox, so that it can be replaced while the command watches it.
+            // Close the inbox, so that it can be replaced while the command runs.
             console.inbox = None;
             watch::run(*json, form.as_deref(), key, console)
         }

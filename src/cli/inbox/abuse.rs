@@ -19,13 +19,11 @@ use crate::store::{Abuse, SignalCount};
 const MAX_SHOWN: usize = 10;
 /// Maximum number of sources and agents in the JSON object.
 const MAX_JSON: usize = 1000;
-/// Number of hexadecimal digits of a source's hash in text output: 48 bits, enough to distinguish millions of
-/// sources.
+/// Hexadecimal digits of a source's hash in text output: 48 bits distinguish millions of sources.
 const SOURCE_DIGITS: usize = 12;
 /// Minimum width of a column of numbers, including the gap before it.
 const MIN_NUMBER_WIDTH: usize = 10;
 
-/// Prints the abuse figures as text, or as one JSON object.
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let first = first_day(console.now, days);
     let from = first.to_zoned(TimeZone::UTC)?.timestamp();
@@ -40,7 +38,6 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     Ok(ExitCode::SUCCESS)
 }
 
-/// The abuse figures as a JSON object.
 fn to_json(abuse: &Abuse, first: Date) -> Value {
     let signals = abuse.signals.iter().map(|of| {
         json!({ "signal": of.signal, "held": of.held, "released": of.released, "released_share": released_share(of) })
@@ -66,15 +63,12 @@ fn released_share(held: &SignalCount) -> f64 {
     held.released as f64 / held.held.max(1) as f64
 }
 
-/// Writes the totals, and one table each for sources, signals and agents.
 fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    let refused = format!("{} refused", counted(abuse.refused, "request"));
-    let withheld = format!("{} held by screening ({} released),", abuse.held, abuse.released);
     let totals = [
         format!("Since {first}:"),
         format!("{},", counted(abuse.submissions, "submission")),
-        withheld,
-        refused,
+        format!("{} held by screening ({} released),", abuse.held, abuse.released),
+        format!("{} refused", counted(abuse.refused, "request")),
     ];
     write_wrapped("", &totals, width, out)?;
     let numbers = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>();

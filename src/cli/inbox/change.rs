@@ -13,11 +13,7 @@ use crate::store::{Editor, Filter, InboxReader, Retry, StoreError};
 use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
 
-/// The reason recorded for a hold if the operator gives none.
-const NO_REASON: &str = "held by the operator";
-
-/// Options that select deliveries. At least one is required, so that an operator cannot retry everything by
-/// accident.
+/// At least one option is required, so that an operator cannot retry everything by accident.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(required = true, multiple = true, args = ["ids", "parked", "channel", "since", "until", "form"])]
 pub struct RetryOptions {
@@ -37,7 +33,7 @@ pub struct RetryOptions {
     form: Option<String>,
 }
 
-/// Makes the selected deliveries due now, and prints how many there are. If no delivery matches, prints why.
+/// Makes the selected deliveries due now, and prints their number, or why no delivery matches.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     let filter = Filter { form: options.form.clone(), ..options.period.filter(console.now) };
@@ -64,7 +60,6 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
     Ok(exit_code(missing == 0))
 }
 
-/// Prints why no delivery matches: an unknown channel, or held submissions.
 fn explain_nothing_to_retry(
     reader: &InboxReader,
     options: &RetryOptions,
@@ -81,8 +76,8 @@ fn explain_nothing_to_retry(
     if let Some(name) = &options.channel
         && !channels.iter().any(|channel| channel.name == *name)
     {
-        let names: Vec<_> = channels.iter().map(|channel| visible(&channel.name)).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let names = channels.iter().map(|channel| visible(&channel.name)).reduce(|a, b| a + ", " + &b);
+        let names = names.unwrap_or_else(|| "none".to_owned());
         writeln!(console.err, "The inbox has no channel with that name. Channels with deliveries: {names}.")?;
     }
     let held = |filter: &Filter| -> Result<usize, StoreError> {
@@ -101,7 +96,7 @@ fn describe_retried(count: usize) -> String {
     format!("{deliveries} {are} due now and will be attempted as soon as the server is running")
 }
 
-/// For each submission, holds the deliveries that have not started yet.
+/// Holds the deliveries of these submissions that have not started yet.
 pub(super) fn hold(
     ids: &[String],
     because: Option<&str>,
@@ -114,7 +109,7 @@ pub(super) fn hold(
     let mut editor = Editor::open(console.place)?;
     for submission in found {
         let id = submission.id;
-        if !editor.hold(id, because.unwrap_or(NO_REASON), console.now)? {
+        if !editor.hold(id, because.unwrap_or("held by the operator"), console.now)? {
             let why = if submission.held.is_some() {
                 "is already held"
             } else {
@@ -123,9 +118,10 @@ pub(super) fn hold(
             missing += report_unchanged(&inbox, id, why, console)?;
             continue;
         }
-        let gone = |state: &DeliveryState| matches!(state, DeliveryState::Delivered | DeliveryState::Sending);
         let deliveries = inbox.deliveries(id)?;
-        let gone = deliveries.iter().filter(|delivery| gone(&delivery.state)).count();
+        let states = deliveries.iter().map(|delivery| delivery.state);
+        let gone =
+            states.filter(|state| matches!(state, DeliveryState::Delivered | DeliveryState::Sending)).count();
         let late = match gone {
             0 => String::new(),
             n => format!(" ({n} of {} deliveries had arrived or were under way)", deliveries.len()),

@@ -13,11 +13,9 @@ use crate::store::disk::MinFree;
 use crate::store::{DatabaseUrl, InboxReader};
 use crate::submission::delivery::Route;
 
-/// Default width of tables, in terminal columns, if standard output is not a terminal or the terminal does
-/// not report its width.
+/// Width of tables, in columns, if standard output is not a terminal or its width is unknown.
 const DEFAULT_WIDTH: usize = 100;
 
-/// The streams and the environment of a command.
 pub(super) struct Console<'a> {
     pub(super) now: Timestamp,
     pub(super) place: &'a DatabaseUrl,
@@ -28,7 +26,6 @@ pub(super) struct Console<'a> {
     pub(super) channels: &'a [Route],
     /// The width of tables, in columns.
     pub(super) width: usize,
-    /// Whether `out` is a terminal.
     pub(super) is_terminal: bool,
     pub(super) has_colors: bool,
     pub(super) has_unicode: bool,
@@ -41,7 +38,6 @@ pub(super) struct Console<'a> {
 }
 
 impl Console<'_> {
-    /// Runs a command with the console of this process.
     pub(super) fn with_standard_streams<T>(
         config: &Config,
         run: impl FnOnce(&mut Console<'_>) -> anyhow::Result<T>,
@@ -50,7 +46,8 @@ impl Console<'_> {
         let mut answers = stdin.lock();
         let is_terminal = stdout.is_terminal();
         let has_colors = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
-        let width = if is_terminal { terminal_width(&stdout) } else { DEFAULT_WIDTH };
+        let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
+        let width = if columns > 0 { columns } else { DEFAULT_WIDTH };
         let mut out = BufWriter::new(stdout.lock());
         let result = run(&mut Console {
             now: Timestamp::now(),
@@ -65,7 +62,9 @@ impl Console<'_> {
                 .into_iter()
                 .filter_map(std::env::var_os)
                 .find(|value| !value.is_empty())
-                .is_some_and(|value| is_utf_8(&value.to_string_lossy())),
+                // A locale such as `de_DE.UTF-8`.
+                .map(|locale| locale.to_string_lossy().to_ascii_lowercase().replace('-', ""))
+                .is_some_and(|locale| locale.contains("utf8")),
             answers: if stdin.is_terminal() { Some(&mut answers) } else { None },
             out: &mut out,
             err: &mut io::stderr().lock(),
@@ -74,18 +73,7 @@ impl Console<'_> {
         Ok(result)
     }
 
-    /// Reports an error without ending the command.
     pub(super) fn report(&mut self, error: &anyhow::Error) -> io::Result<()> {
         write_error("error:", error, self.err)
     }
-}
-
-fn terminal_width(stdout: &io::Stdout) -> usize {
-    let size = rustix::termios::tcgetwinsize(stdout);
-    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(DEFAULT_WIDTH)
-}
-
-/// Whether a locale such as `de_DE.UTF-8` uses UTF-8.
-fn is_utf_8(locale: &str) -> bool {
-    locale.to_ascii_lowercase().replace('-', "").contains("utf8")
 }

@@ -14,8 +14,8 @@ use crate::forms::text::visible_lines;
 use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
 
-/// Writes a header and one record per submission. Returns the number of submissions. Each field of each form
-/// has a column. Control characters are made visible on a terminal, but written unchanged to a file.
+/// Writes a header with a column for each field of each form, and one record per submission. Returns the
+/// number of submissions. For a terminal, makes control characters visible.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     to_terminal: bool,
@@ -57,7 +57,7 @@ fn format_reasons(reasons: &[ScreeningReason]) -> String {
     reasons.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
-/// The field names of all forms, in form order and without duplicates.
+/// The field names of all forms, without duplicates.
 fn all_field_names() -> Vec<&'static str> {
     let mut names = Vec::new();
     for field in
@@ -70,7 +70,7 @@ fn all_field_names() -> Vec<&'static str> {
     names
 }
 
-/// Writes one record. Quotes values as CSV requires, and disarms those that a spreadsheet would evaluate.
+/// Writes one record. Quotes values as CSV requires, and disarms formulas.
 fn write_record<'a>(
     values: impl Iterator<Item = &'a str>,
     to_terminal: bool,

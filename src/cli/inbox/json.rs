@@ -73,7 +73,6 @@ pub(super) fn submission_object(submission: &Submission) -> Value {
     object
 }
 
-/// A submission with its deliveries and attempts.
 pub(super) fn object_with_deliveries(submission: &Submission, deliveries: &[Delivery]) -> Value {
     let mut object = submission_object(submission);
     object["_deliveries"] = deliveries.iter().map(delivery_object).collect();

@@ -62,7 +62,6 @@ pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -
     Ok(code)
 }
 
-/// Prints the selected submissions, one JSON object per line.
 pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, console.now, &mut *console.err)?;
@@ -93,39 +92,27 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
     Ok(code)
 }
 
-/// Passes `write` a file that only its owner can read, and returns the result of `write`. Replaces an
-/// existing file only with `force`.
+/// Passes `write` a file that only its owner can read. Replaces an existing file only with `force`.
 fn write_to_file(
     path: &Path,
     force: bool,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<usize>,
 ) -> anyhow::Result<usize> {
-    let write = || -> anyhow::Result<usize> {
-        let mut options = OpenOptions::new();
-        options.write(true).mode(0o600);
-        let file = if force {
-            let file = options.create(true).truncate(true).open(path)?;
-            // Opening an existing file does not change its mode, so set it here. Devices and pipes keep
-            // theirs.
-            if file.metadata()?.is_file() {
-                file.set_permissions(Permissions::from_mode(0o600))?;
-            }
-            file
-        } else {
-            options.create_new(true).open(path)?
-        };
-        let mut out = BufWriter::new(file);
-        let count = write(&mut out)?;
-        out.flush()?;
-        Ok(count)
-    };
-    match write() {
-        Err(error)
-            if (error.downcast_ref::<io::Error>())
-                .is_some_and(|error| error.kind() == io::ErrorKind::AlreadyExists) =>
-        {
-            Err(with_hint(anyhow!("{} already exists", path.display()), "`--force` replaces it"))
+    let cannot = || format!("cannot write {}", path.display());
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600).create(force).truncate(force).create_new(!force);
+    let file = match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(with_hint(anyhow!("{} already exists", path.display()), "`--force` replaces it"));
         }
-        written => written.with_context(|| format!("cannot write {}", path.display())),
+        file => file.with_context(cannot)?,
+    };
+    // Opening an existing file does not change its mode. Devices and pipes keep theirs.
+    if force && file.metadata().with_context(cannot)?.is_file() {
+        file.set_permissions(Permissions::from_mode(0o600)).with_context(cannot)?;
     }
+    let mut out = BufWriter::new(file);
+    let count = write(&mut out).with_context(cannot)?;
+    out.flush().with_context(cannot)?;
+    Ok(count)
 }

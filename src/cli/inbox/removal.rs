@@ -1,5 +1,4 @@
-//! `frontdesk inbox discard` and `frontdesk inbox erase`: remove submissions permanently, after a
-//! confirmation.
+//! `frontdesk inbox discard` and `erase`: remove submissions permanently, after a confirmation.
 
 use std::io;
 use std::process::ExitCode;
@@ -59,18 +58,7 @@ fn parse_source(digits: &str) -> Result<SourcePrefix, String> {
     SourcePrefix::parse(digits).ok_or_else(|| "it must be 1 to 32 hexadecimal digits".to_owned())
 }
 
-impl DiscardOptions {
-    fn held_filter(&self, now: Timestamp) -> HeldFilter {
-        HeldFilter {
-            signal: self.reason.as_deref().and_then(Signal::from_name),
-            before: self.before.map(|when| when.at(now)),
-            source: self.source,
-        }
-    }
-}
-
-/// Removes the selected held submissions after a confirmation. Prints what was removed and which copies
-/// remain elsewhere.
+/// Removes the selected held submissions after a confirmation.
 pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(options.yes, console)? {
         return Ok(refused);
@@ -78,13 +66,16 @@ pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> an
     if options.held { discard_matching(options, console) } else { discard_by_id(options, console) }
 }
 
-/// Removes all held submissions that match the options.
 fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = &console.inbox else {
         writeln!(console.out, "nothing")?;
         return Ok(ExitCode::SUCCESS);
     };
-    let filter = options.held_filter(console.now);
+    let filter = HeldFilter {
+        signal: options.reason.as_deref().and_then(Signal::from_name),
+        before: options.before.map(|when| when.at(console.now)),
+        source: options.source,
+    };
     let held = inbox.held(&filter)?;
     if let Some(source) = options.source.filter(|_| held.sources > 1) {
         console.report(&with_hint(
@@ -93,16 +84,14 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
         ))?;
         return Ok(ExitCode::FAILURE);
     }
-    match held.left_in_floods {
-        0 => {}
-        1 => writeln!(
+    let left = held.left_in_floods;
+    if left > 0 {
+        let (are, them) = (plural(left, "is", "are"), plural(left, "it", "them"));
+        writeln!(
             console.err,
-            "1 submission is held only until a flood ends and is not selected: `--reason form-rate` selects it."
-        )?,
-        n => writeln!(
-            console.err,
-            "{n} submissions are held only until a flood ends and are not selected: `--reason form-rate` selects them."
-        )?,
+            "{} {are} held only until a flood ends and {are} not selected: `--reason form-rate` selects {them}.",
+            counted(left, "submission")
+        )?;
     }
     if let Some((first, last)) = held.received
         && !options.yes
@@ -110,7 +99,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     {
         return Ok(ExitCode::FAILURE);
     }
-    // Submissions that arrived after the count are not covered by the confirmation, so they are kept.
+    // The operator did not confirm submissions that arrived after the count, so these are kept.
     let before = held.received.map_or(Timestamp::MIN, |(_, last)| last + Duration::from_millis(1));
     let filter = HeldFilter { before: Some(before), ..filter };
     let erased = Editor::open(console.place)?.discard_held(&filter).context(INCOMPLETE)?;
@@ -136,7 +125,7 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
         return Ok(ExitCode::FAILURE);
     }
     let ids: Vec<Uuid> = held.iter().map(|submission| submission.id).collect();
-    // Runs even without ids: an earlier call may have left removed data in the database's log.
+    // Runs even without ids: an earlier run may have left removed data in the database's log.
     let erased = Editor::open(console.place)?.discard(&ids).context(INCOMPLETE)?;
     let code = report_removal(&erased, console)?;
     let stayed = held.len().saturating_sub(erased.submissions);
@@ -150,7 +139,6 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
 /// The context for an error that may occur after some submissions have been removed.
 const INCOMPLETE: &str = "some submissions may not have been removed; run the same command again";
 
-/// The prompt to confirm the removal of `count` held submissions, received from `first` to `last`.
 fn removal_question(count: usize, first: Timestamp, last: Timestamp) -> String {
     let held = counted(count, "held submission");
     let received = if first == last {
@@ -165,8 +153,7 @@ fn removal_question(count: usize, first: Timestamp, last: Timestamp) -> String {
 fn refusal(submission: &Submission) -> anyhow::Error {
     let id = submission.id;
     let erase = "`frontdesk inbox erase --email ADDRESS` removes everything that came from an address";
-    let can_be_held = submission.status != Status::Delivered && submission.error.is_none();
-    let hint = if can_be_held {
+    let hint = if submission.status != Status::Delivered && submission.error.is_none() {
         format!("`frontdesk inbox hold {id}` holds it, so that it can be discarded; {erase}")
     } else {
         erase.to_owned()
@@ -174,8 +161,7 @@ fn refusal(submission: &Submission) -> anyhow::Error {
     with_hint(anyhow!("{id} is not held ({}), so it cannot be discarded", submission.status), hint)
 }
 
-/// Removes all submissions from an address after a confirmation. Prints what was removed and which copies
-/// remain elsewhere.
+/// Removes all submissions from an address after a confirmation.
 pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(yes, console)? {
         return Ok(refused);
@@ -194,11 +180,7 @@ pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow
     Ok(report_removal(&erased, console)?)
 }
 
-/// The exit code for incorrect usage.
-const USAGE: u8 = 2;
-
-/// Refuses to remove anything without `--yes` if the operator cannot be asked to confirm. Returns the exit
-/// code in that case, or `None` if the command may continue.
+/// Returns an exit code if there is no `--yes` and the operator cannot be asked to confirm.
 fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option<ExitCode>> {
     if yes || console.answers.is_some() {
         return Ok(None);
@@ -207,7 +189,8 @@ fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option
         console.err,
         "error: standard input is not a terminal, so nothing was confirmed; `--yes` skips the question"
     )?;
-    Ok(Some(ExitCode::from(USAGE)))
+    // Incorrect usage.
+    Ok(Some(ExitCode::from(2)))
 }
 
 /// Asks a yes-or-no question. Any answer except yes means no.
@@ -224,8 +207,7 @@ fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
     Ok(is_confirmed)
 }
 
-/// Prints what was removed, and where copies may remain. Returns failure if the database's log could not be
-/// wiped.
+/// Prints what was removed. Returns failure if the database's log could not be wiped.
 fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<ExitCode> {
     if erased.submissions == 0 {
         writeln!(console.out, "nothing")?;
@@ -239,13 +221,11 @@ fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<Exit
         }
         console.out.flush()?;
         if erased.delivered > 0 {
-            let had = match erased.delivered {
-                1 => "1 delivery had arrived: a copy is".to_owned(),
-                n => format!("{n} deliveries had arrived: copies are"),
-            };
+            let (had, copies) =
+                (counted(erased.delivered, "delivery"), plural(erased.delivered, "a copy is", "copies are"));
             writeln!(
                 console.err,
-                "warning: {had} in a mailbox or another system, which this command cannot reach."
+                "warning: {had} had arrived: {copies} in a mailbox or another system, which this command cannot reach."
             )?;
         }
         writeln!(console.err, "warning: earlier backups still contain the removed data.")?;

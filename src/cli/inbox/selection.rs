@@ -17,7 +17,6 @@ use crate::store::{DatabaseUrl, Filter, IdMatch, InboxReader, Listing, StoreErro
 use crate::submission::encryption::AgeIdentity;
 use crate::submission::{Status, Submission};
 
-/// Options that select submissions.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SelectionOptions {
     /// At most the N newest; the default for a table on a terminal is 50
@@ -44,7 +43,6 @@ pub struct SelectionOptions {
     key: IdentityOption,
 }
 
-/// Options that select submissions by time of arrival.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct PeriodOptions {
     /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC),
@@ -64,10 +62,9 @@ impl PeriodOptions {
     }
 }
 
-/// The option that decrypts sealed submissions.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct IdentityOption {
-    /// File with the secret key, as age-keygen writes it, to open sealed submissions
+    /// File with your secret key, as age-keygen writes it, to open sealed submissions
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
 }
@@ -82,27 +79,22 @@ impl IdentityOption {
 impl SelectionOptions {
     /// The filter for the database, without the limit and the search text.
     fn filter(&self, reader: &InboxReader, now: Timestamp) -> anyhow::Result<Filter> {
+        // A complete id is valid even if its submission has been removed.
+        let resolve = |id: &str| -> anyhow::Result<Uuid> {
+            Uuid::try_parse(id).or_else(|_| Ok(find(Some(reader), id)??.id))
+        };
         Ok(Filter {
             form: self.form.clone(),
             status: self.status.as_deref().and_then(Status::from_name),
             channel: self.channel.clone(),
-            before: self.before.as_deref().map(|id| resolve_before(reader, id)).transpose()?,
+            before: self.before.as_deref().map(resolve).transpose()?,
             ..self.period.filter(now)
         })
     }
 }
 
-/// Resolves the value of `--before`, an id or a prefix of one. A complete id is valid even if its submission
-/// has been removed.
-fn resolve_before(reader: &InboxReader, id: &str) -> anyhow::Result<Uuid> {
-    if let Ok(id) = Uuid::try_parse(id) {
-        return Ok(id);
-    }
-    Ok(find(Some(reader), id)??.id)
-}
-
 /// Iterates over the selected submissions, newest first, and opens sealed ones with the identity. Reports and
-/// counts submissions that the identity cannot open.
+/// counts those that the identity cannot open. Selects nothing if there is no inbox.
 pub(super) struct SelectedSubmissions<'a> {
     listing: Option<Listing<'a>>,
     words: Option<String>,
@@ -110,7 +102,6 @@ pub(super) struct SelectedSubmissions<'a> {
     left: usize,
     identity: Option<AgeIdentity>,
     err: &'a mut dyn Write,
-    /// Number of submissions that the identity could not open.
     failed: usize,
     /// Number of sealed submissions that could not be searched.
     unsearched: usize,
@@ -119,7 +110,6 @@ pub(super) struct SelectedSubmissions<'a> {
 }
 
 impl<'a> SelectedSubmissions<'a> {
-    /// Selects nothing if there is no inbox.
     pub(super) fn new(
         reader: Option<&'a InboxReader>,
         which: &SelectionOptions,
@@ -131,8 +121,7 @@ impl<'a> SelectedSubmissions<'a> {
         let words = which.text.as_ref().map(|text| text.to_lowercase());
         let list = |reader: &'a InboxReader| -> anyhow::Result<Listing<'a>> {
             let filter = which.filter(reader, now)?;
-            // With a search text, only matching submissions count towards the limit, so the query
-            // itself has none.
+            // With a search text, only matches count towards the limit, so the query itself has none.
             Ok(reader.list(&Filter { limit: limit.filter(|_| words.is_none()), ..filter })?)
         };
         let listing = reader.map(list).transpose()?;
@@ -140,8 +129,7 @@ impl<'a> SelectedSubmissions<'a> {
         Ok(SelectedSubmissions { listing, words, left, identity, err, failed: 0, unsearched: 0, sealed: 0 })
     }
 
-    /// Prints how many submissions were not searched. Returns failure if the identity could not open all
-    /// submissions.
+    /// Prints how many submissions were not searched. Returns failure if the identity could not open one.
     pub(super) fn finish(&mut self) -> io::Result<ExitCode> {
         if self.unsearched > 0 {
             writeln!(
@@ -222,8 +210,7 @@ pub(super) fn open_inbox(place: &DatabaseUrl) -> Result<Option<InboxReader>, Sto
     }
 }
 
-/// Finds the submission whose id begins with `id`. The inner error reports that no submission matches, or
-/// that several do.
+/// Finds the submission whose id begins with `id`. The inner error means that none or several match.
 pub(super) fn find(
     reader: Option<&InboxReader>,
     id: &str,
@@ -245,8 +232,8 @@ pub(super) fn find(
     })
 }
 
-/// Finds submissions by ids or prefixes, without duplicates. Prints an error for each id that matches none or
-/// several, and also returns the number of these ids.
+/// Finds submissions by ids or prefixes, without duplicates. Prints an error for each id that does not match
+/// exactly one submission, and also returns the number of these ids.
 pub(super) fn find_all(
     ids: &[String],
     console: &mut Console<'_>,

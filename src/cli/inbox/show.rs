@@ -43,7 +43,7 @@ pub(super) fn run(
     Ok(exit_code(is_open))
 }
 
-/// Writes the submission's data, screening result, fields and deliveries as text.
+/// Writes a submission's metadata, screening result, fields and deliveries as text.
 fn write_details(
     submission: &Submission,
     deliveries: &[Delivery],
@@ -106,6 +106,11 @@ fn describe_reason(reason: &ScreeningReason) -> String {
     format!("{} {}{detail}", reason.points, reason.signal.name())
 }
 
+/// The text after `separator`, or nothing if it is empty.
+fn after(separator: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{separator}{}", visible(text)) }
+}
+
 fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
     let due = delivery.due_at.map(|due| time_and_distance(due, now));
     let due = match (delivery.state, due) {
@@ -121,16 +126,13 @@ fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> s
     }
     for (i, attempt) in delivery.attempts.iter().enumerate() {
         let is_last = i + 1 == delivery.attempts.len();
-        writeln!(
-            out,
-            "{GAP}{}",
-            describe_attempt(attempt, is_last && delivery.state == DeliveryState::Sending)
-        )?;
+        let is_under_way = is_last && delivery.state == DeliveryState::Sending;
+        writeln!(out, "{GAP}{}", describe_attempt(attempt, is_under_way))?;
     }
     Ok(())
 }
 
-/// Describes a delivery attempt: its number, start time, outcome and duration, and the receiver's reply.
+/// Describes an attempt: its number, start time, outcome and duration, and the receiver's reply.
 fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
     let begin = format!("{}. {}", attempt.number, format_time(attempt.began_at));
     match &attempt.end {
@@ -139,9 +141,7 @@ fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
         Some(end) => {
             let outcome = if end.delivered { "delivered" } else { "failed" };
             let took = format_duration(attempt.began_at, end.at);
-            let answer = Some(visible(&end.answer)).filter(|answer| !answer.is_empty());
-            let answer = answer.map(|answer| format!(": {answer}")).unwrap_or_default();
-            format!("{begin}  {outcome} after {took}{answer}")
+            format!("{begin}  {outcome} after {took}{}", after(": ", &end.answer))
         }
     }
 }
@@ -149,9 +149,8 @@ fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
 /// Describes why a channel does not deliver, as a clause.
 pub(super) fn describe_obstacle(obstacle: &Obstacle, now: Timestamp) -> String {
     let what = if obstacle.off { "switched off" } else { "paused and only probed" };
-    let answer = Some(visible(&obstacle.answer)).filter(|answer| !answer.is_empty());
-    let answer = answer.map(|answer| format!("; reply: {answer}")).unwrap_or_default();
-    format!("the channel has been {what} since {}{answer}", time_and_distance(obstacle.since, now))
+    let (since, reply) = (time_and_distance(obstacle.since, now), after("; reply: ", &obstacle.answer));
+    format!("the channel has been {what} since {since}{reply}")
 }
 
 /// Formats a time and its distance from now: `2026-11-20T14:03:05.120Z (in 4 min)`.

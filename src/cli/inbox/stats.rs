@@ -21,7 +21,6 @@ use crate::submission::delivery::DeliveryState;
 /// Maximum width of a bar, in columns.
 const MAX_BAR: usize = 40;
 
-/// Prints counts by day, form, status and channel, as text or as one JSON object.
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
     let tallies = inbox.map_or(Ok(Vec::new()), InboxReader::daily_counts)?;
@@ -35,7 +34,6 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints one line for each problem that needs attention.
 pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_ref();
     let digest = inbox.map(|inbox| Digest::read(inbox, console.place, console.min_free, console.now));
@@ -49,13 +47,12 @@ pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first day of a period of `days` days that ends today, in UTC.
+/// The first of the last `days` days, including today, in UTC.
 pub(super) fn first_day(now: Timestamp, days: u16) -> Date {
     let today = now.to_zoned(TimeZone::UTC).date();
     today.saturating_sub((i32::from(days) - 1).days())
 }
 
-/// Counts submissions by status and by form. Both maps are sorted by name.
 fn totals(tallies: &[DailyCount]) -> [BTreeMap<&str, usize>; 2] {
     let mut totals = [BTreeMap::new(), BTreeMap::new()];
     for tally in tallies {
@@ -69,7 +66,7 @@ fn total_count(tallies: &[DailyCount]) -> usize {
     tallies.iter().map(|tally| tally.count).sum()
 }
 
-/// The counts as a JSON object. Omits days before `first`.
+/// Counts by day omit days before `first`.
 fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Value {
     let days = tallies.iter().filter(|tally| tally.day >= first).map(|tally| {
         json!({
@@ -100,7 +97,7 @@ fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Va
     })
 }
 
-/// Prints the counts by status, form, day and channel. Omits days before `first`.
+/// Counts by day omit days before `first`.
 fn write_text(
     tallies: &[DailyCount],
     channels: &[ChannelState],
@@ -170,8 +167,7 @@ fn format_counts<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<Stri
     pieces
 }
 
-/// Writes `head` followed by `pieces`, wrapped to `width` columns. Continuation lines are indented by the
-/// width of `head`.
+/// Writes `head` and then `pieces`, wrapped to `width` columns and indented by the width of `head`.
 pub(super) fn write_wrapped(
     head: &str,
     pieces: &[String],
@@ -186,8 +182,7 @@ pub(super) fn write_wrapped(
     Ok(())
 }
 
-/// Draws a bar for `count` on a scale where `most` is `width` columns wide. A count of 1 or more is always
-/// visible.
+/// Draws a bar for `count`; `most` is `width` columns wide. A count of 1 or more is always visible.
 fn draw_bar(count: usize, most: usize, width: usize, has_unicode: bool) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (count * width * 8).div_ceil(most.max(1));

@@ -1,7 +1,6 @@
 //! Formats submissions as a table for a terminal.
 //!
-//! Shows control, escape, bidirectional and invisible characters as their code points, so that a submission
-//! cannot control the terminal.
+//! Unsafe characters are shown as code points, so that a submission cannot control the terminal.
 
 use std::io::Write;
 
@@ -16,7 +15,7 @@ pub(super) const GAP: &str = "  ";
 pub(super) const SEALED: &str = "(sealed: --identity FILE opens it)";
 /// Length of an id prefix that contains the time of arrival in milliseconds.
 const SHORT_ID: usize = 13;
-/// Length of an id prefix that contains the time and 12 more bits, which make it unique in practice.
+/// Length of an id prefix that contains the time and 12 more bits, so it is unique in practice.
 const LONGER_ID: usize = 18;
 /// Minimum width of the last column, in terminal columns.
 const MIN_DETAILS: usize = 10;
@@ -31,8 +30,8 @@ struct TableRow {
     status: Option<Status>,
 }
 
-/// Writes a table of at most `width` columns, unless the minimum widths need more. Returns the number of
-/// submissions. Writes nothing if there are none.
+/// Writes a table of at most `width` columns, unless the minimum widths need more; nothing if there are no
+/// submissions. Returns the number of submissions.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     width: usize,
@@ -41,7 +40,16 @@ pub(super) fn write(
 ) -> anyhow::Result<usize> {
     let mut rows = vec![TableRow { cells: TITLES.map(str::to_owned), status: None }];
     for submission in submissions {
-        rows.push(table_row(&submission?, width));
+        let submission = submission?;
+        let cells = [
+            submission.id.to_string(),
+            submission.received_at.strftime("%Y-%m-%d %H:%M").to_string(),
+            visible(&submission.form),
+            submission.status.name().to_owned(),
+            visible(submission.get("email").unwrap_or_default()),
+            details(&submission, width),
+        ];
+        rows.push(TableRow { cells, status: Some(submission.status) });
     }
     let count = rows.len() - 1;
     if count == 0 {
@@ -60,19 +68,6 @@ pub(super) fn write(
         writeln!(out, "{}", cells.join(GAP).trim_end())?;
     }
     Ok(count)
-}
-
-/// Formats the cells of a submission's row. `width` is the width of the table.
-fn table_row(submission: &Submission, width: usize) -> TableRow {
-    let cells = [
-        submission.id.to_string(),
-        submission.received_at.strftime("%Y-%m-%d %H:%M").to_string(),
-        visible(&submission.form),
-        submission.status.name().to_owned(),
-        visible(submission.get("email").unwrap_or_default()),
-        details(submission, width),
-    ];
-    TableRow { cells, status: Some(submission.status) }
 }
 
 /// Formats the last column: marks for repeats, holds, suspicion and agents, then all fields except the e-mail
@@ -101,7 +96,7 @@ fn details(submission: &Submission, width: usize) -> String {
     details.join(" · ")
 }
 
-/// Writes a line for one submission, with column widths that do not depend on other submissions.
+/// Writes a line for one submission. The widths of its columns do not depend on other submissions.
 pub(super) fn write_line(
     submission: &Submission,
     width: usize,
@@ -128,7 +123,7 @@ pub(super) fn write_line(
     writeln!(out, "{}", [id, received, form, status, rest].join(GAP).trim_end())
 }
 
-/// Colors `text` by status if `colors` is set. Statuses that need the operator's attention stand out.
+/// Colors `text` by status if `colors` is set.
 fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     let style = match status.filter(|_| colors) {
         Some(Status::Held) => AnsiColor::Yellow.on_default(),
@@ -139,8 +134,7 @@ fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Cuts ids to the shortest length at which they all differ, but at least [`SHORT_ID`]. The rows must be in
-/// descending order of id.
+/// Cuts ids, in descending order, to the shortest length at which they differ, but at least [`SHORT_ID`].
 fn shorten_ids(rows: &mut [TableRow]) {
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let longest = rows.windows(2).map(|pair| shared(&pair[0].cells[0], &pair[1].cells[0]) + 1).max();

@@ -283,8 +283,7 @@ impl Inbox {
         self.run_as(arguments, false, None)
     }
 
-    /// Runs a command with standard output as a terminal or not, and with the operator's answer to a
-    /// question; with `None`, standard input is not a terminal.
+    /// Runs a command. `None` as the answer means that standard input is not a terminal.
     fn run_as(&self, arguments: &str, is_terminal: bool, answer: Option<&str>) -> (ExitCode, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut answer = answer.map(str::as_bytes);

@@ -7,13 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeArgument {
     At(Timestamp),
-    /// This long ago.
     Ago(SignedDuration),
 }
 
 impl TimeArgument {
-    /// Parses an RFC 3339 time, a date (midnight in UTC), or an age: a whole number followed by s, m, h, d
-    /// or w.
+    /// Parses an RFC 3339 time, a date (midnight in UTC), or an age (a whole number with s, m, h, d or w).
     pub(super) fn parse(text: &str) -> Result<TimeArgument, String> {
         parse_age(text)
             .map(TimeArgument::Ago)
@@ -25,7 +23,7 @@ impl TimeArgument {
             })
     }
 
-    /// The point in time. An age is counted back from `now`, but not beyond the earliest representable time.
+    /// An age is counted back from `now`, but not beyond the earliest representable time.
     pub(super) fn at(self, now: Timestamp) -> Timestamp {
         match self {
             TimeArgument::At(moment) => moment,
@@ -34,7 +32,6 @@ impl TimeArgument {
     }
 }
 
-/// Parses a whole number followed by s, m, h, d or w.
 fn parse_age(text: &str) -> Option<SignedDuration> {
     let seconds = match text.chars().last()? {
         's' => 1,
@@ -51,7 +48,7 @@ fn parse_age(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::from_secs(number.parse::<i64>().ok()?.checked_mul(seconds)?))
 }
 
-/// Parses a date such as `2026-11-20`. Returns its midnight in UTC.
+/// Parses a date such as `2026-11-20`, as midnight in UTC.
 fn parse_date(text: &str) -> Option<Timestamp> {
     // jiff would also accept a time of day, and ignore it.
     if text.len() != 10 || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {

@@ -1,7 +1,6 @@
 //! `frontdesk inbox watch`: prints submissions as they arrive.
 //!
-//! The command is notified of commits. It opens the inbox for each query and closes it again, so that the
-//! inbox can be replaced at any time.
+//! Opens the inbox for each query and closes it again, so that it can be replaced at any time.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -18,13 +17,12 @@ use crate::store::{DatabaseUrl, Filter, InboxReader, StoreError};
 use crate::submission::Submission;
 use crate::submission::encryption::AgeIdentity;
 
-/// Maximum time between two queries. Polling is necessary because restoring a backup can add submissions
-/// without a notification.
+/// Maximum time between two queries: restoring a backup can add submissions without a notification.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum time between two queries while there is no inbox, or after a query has failed.
 const POLL_MISSING: Duration = Duration::from_secs(1);
 
-/// The state that the command keeps between queries.
+/// State that the command keeps between queries.
 #[derive(Debug, Default)]
 pub(super) struct InboxWatch {
     form: Option<String>,
@@ -45,7 +43,6 @@ impl InboxWatch {
         Ok(Some(new))
     }
 
-    /// Returns the submissions that arrived since the last query, newest first.
     fn list_new(&mut self, reader: &InboxReader) -> Result<Vec<Submission>, StoreError> {
         let after = self.newest.map(minute_before);
         let filter = Filter { form: self.form.clone(), after, ..Filter::default() };
@@ -105,14 +102,12 @@ impl InboxWatch {
     }
 }
 
-/// Moves an id back by one minute. Ids begin with the time of arrival in milliseconds (RFC 9562 §5.7), in the
-/// upper 48 bits.
+/// Moves an id back by one minute. Its upper 48 bits are a time in milliseconds (RFC 9562 §5.7).
 fn minute_before(id: Uuid) -> Uuid {
     const MINUTE: u128 = 60_000 << 80;
     Uuid::from_u128(id.as_u128().saturating_sub(MINUTE))
 }
 
-/// Prints submissions as they arrive, until the process is stopped or standard output is closed.
 pub(super) fn run(
     as_json: bool,
     form: Option<&str>,
@@ -126,15 +121,14 @@ pub(super) fn run(
     exit_on_closed_output()?;
     writeln!(console.err, "Watching for submissions; press Ctrl-C to stop.")?;
     loop {
-        // Subscribe to the current file before the query. A commit after the query then ends the wait below.
+        // Subscribe to the current file first, so that a commit after the query ends the wait below.
         listener.wait(Duration::ZERO);
         let wait = watch.print_new(as_json, identity.as_ref(), console)?;
         listener.wait(wait);
     }
 }
 
-/// Exits the process as soon as standard output is closed. Otherwise, the process would notice this only when
-/// it writes the next submission.
+/// Exits the process as soon as standard output is closed, instead of at the next submission.
 fn exit_on_closed_output() -> std::io::Result<()> {
     let wait = || {
         let stdout = std::io::stdout();

@@ -2,8 +2,8 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// The width of a string: the sum of the widths of its characters, which is how most terminals count. East
-/// Asian characters and emoji take two columns, combining marks none.
+/// The width of a string: the sum of the widths of its characters, as most terminals calculate it. East Asian
+/// characters and emoji take two columns, combining marks none.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
 }
@@ -13,12 +13,11 @@ fn char_columns(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 
-/// Pads the text with spaces to `width` columns.
 pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Cuts the text to `width` columns. If something was cut, the result ends with `…`.
+/// Cuts the text to `width` columns, the last of which is `…` if something was cut.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
