@@ -35,12 +35,10 @@ use crate::store::disk::DiskMonitor;
 use crate::web::tls::Tls;
 use crate::web::{self, Address, AppState, Metrics, ShutdownPhase, Snapshot, Socket, Sockets};
 
-/// How many bytes of response bodies are compressed before the first request. The rest is compressed in the
-/// background.
+/// Number of bytes of response bodies to compress before the first request.
 const COMPRESSED_AT_START: usize = 2 << 20;
 
-/// Serves until SIGTERM or SIGINT. SIGHUP reloads the site and its configuration, as does every change in its
-/// folder if `watch` is set.
+/// Serves until SIGTERM or SIGINT. SIGHUP, and with `watch` each change in the folder, causes a reload.
 pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     process::configure_allocator();
@@ -59,13 +57,17 @@ fn serve(
     log: &ServerLog,
     started: Instant,
 ) -> anyhow::Result<ExitCode> {
-    // Binds before loading, so that a port in use is reported at once. The base URL may contain the bound
-    // port.
+    // Bind before loading: a port in use is reported at once, and links may contain the bound port.
     let sockets = bind_sockets(&config)?;
     let addresses = ListeningAddresses::from_sockets(&sockets)?;
     let mut config = config.with_base_url(addresses.first);
     process::raise_descriptor_limit(&mut config);
-    check_certificate(&config)?;
+    let mut faults = config.certificate_faults();
+    faults.retain(|fault| fault.severity == Severity::Error);
+    if !faults.is_empty() {
+        print_faults(&faults);
+        bail!("cannot serve over TLS ({})", count_faults(&faults));
+    }
 
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
     let mut previous = LoadCache::default();
@@ -76,7 +78,13 @@ fn serve(
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
     let intake = Intake::start(store.clone(), config.intake.clone())?;
-    create_data_folder(&config);
+    // For SQLite, the store has created the data folder. A running server never creates it: if the folder
+    // disappears, its file system may have been unmounted.
+    if config.store.url.file().is_none()
+        && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir)
+    {
+        tracing::warn!(%error, "cannot create the data folder {}", config.data_dir.display());
+    }
     let worker = Arc::new(DeliveryWorker::start(reload::worker_options(&config), store.clone())?);
     let live = reload::compose_snapshot(&config, site, &worker, None);
     let monitor = DiskMonitor::start(config.inbox_folder().to_owned(), reload::min_free(&config))
@@ -135,16 +143,6 @@ fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Creates the data folder if the inbox is in PostgreSQL; for SQLite, the store has already created it. A
-/// running server never creates the folder: if it disappears, its file system may have been unmounted.
-fn create_data_folder(config: &Config) {
-    if config.store.url.file().is_none()
-        && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir)
-    {
-        tracing::warn!(%error, "cannot create the data folder {}", config.data_dir.display());
-    }
-}
-
 /// Loads the site and compresses part of it. Fails if the site has errors; logs the number of warnings.
 fn load_and_compress(
     folder: &Path,
@@ -153,10 +151,16 @@ fn load_and_compress(
     encodings: &Encodings,
     log: &ServerLog,
 ) -> anyhow::Result<Site> {
-    let (site, faults) = with_progress("loading the site", log, || {
-        let (site, faults) = site::load_site(folder, config, previous);
-        (site.inspect(|site| site.compress(COMPRESSED_AT_START, Some(encodings))), faults)
-    });
+    let mut stderr = std::io::stderr();
+    let shows_progress = !log.is_json
+        && stderr.is_terminal()
+        && write!(stderr, "loading the site …").and_then(|()| stderr.flush()).is_ok();
+    let (site, faults) = site::load_site(folder, config, previous);
+    let site = site.inspect(|site| site.compress(COMPRESSED_AT_START, Some(encodings)));
+    if shows_progress {
+        // Moves the cursor to the start of the line and clears it.
+        let _ = write!(stderr, "\r\x1b[2K");
+    }
     let Some(site) = site else {
         log.log_faults(&faults);
         bail!("the site cannot be served ({})", count_faults(&faults));
@@ -168,44 +172,33 @@ fn load_and_compress(
     Ok(site)
 }
 
-/// Prints the errors in the certificate and its key, and fails if there are any.
-fn check_certificate(config: &Config) -> anyhow::Result<()> {
-    let mut faults = config.certificate_faults();
-    faults.retain(|fault| fault.severity == Severity::Error);
-    if faults.is_empty() {
-        return Ok(());
-    }
-    print_faults(&faults);
-    bail!("cannot serve over TLS ({})", count_faults(&faults))
-}
-
-/// Adds a hint to an error from binding an address. `flag` is the option that sets the address.
-fn explain_bind_error(error: web::BindError, flag: &str) -> anyhow::Error {
-    let hint = match error.cause.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            format!("another program is listening there; `{flag} ADDR:PORT` uses another port")
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
-        }
-        std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
-        _ => format!("`{flag} ADDR:PORT` uses another address"),
+/// Binds sockets to addresses that the option `flag` sets. Errors have a hint.
+fn bind(addresses: &[Address], flag: &str) -> anyhow::Result<Vec<Socket>> {
+    let explain = |error: web::BindError| {
+        let hint = match error.cause.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                format!("another program is listening there; `{flag} ADDR:PORT` uses another port")
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
+            }
+            std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
+            _ => format!("`{flag} ADDR:PORT` uses another address"),
+        };
+        with_hint(error, hint)
     };
-    with_hint(error, hint)
+    addresses.iter().map(|address| Socket::bind(address).map_err(explain)).collect()
 }
 
-/// Takes the sockets that a service manager has passed, and binds the configured addresses of the other
-/// listeners.
+/// Takes the sockets that a service manager passed, and binds the addresses of the other listeners.
 fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
     if !is_https_passed {
-        let secure = config.tls_listen.iter().map(Socket::bind).collect::<Result<_, _>>();
-        sockets.https = secure.map_err(|error| explain_bind_error(error, "tls.listen ="))?;
+        sockets.https = bind(&config.tls_listen, "tls.listen =")?;
     }
     if sockets.http.is_empty() && !is_https_passed {
-        let public = config.listen.iter().map(Socket::bind).collect::<Result<_, _>>();
-        sockets.http = public.map_err(|error| explain_bind_error(error, "--listen"))?;
+        sockets.http = bind(&config.listen, "--listen")?;
     }
     match (&config.web.tls.source, sockets.https.is_empty()) {
         (None, false) => {
@@ -219,8 +212,7 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
         _ => {}
     }
     if sockets.ops.is_none() {
-        let private = config.ops_listen.as_ref().map(Socket::bind).transpose();
-        sockets.ops = private.map_err(|error| explain_bind_error(error, "--ops-listen"))?;
+        sockets.ops = bind(config.ops_listen.as_slice(), "--ops-listen")?.pop();
     }
     Ok(sockets)
 }
@@ -228,13 +220,11 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
 struct ListeningAddresses {
     public: Vec<String>,
     private: Option<String>,
-    /// The first TCP address, for use in links: a TLS address if TLS is configured. `None` if all addresses
-    /// are Unix sockets.
+    /// The first TCP address, for links: over TLS if TLS is configured. `None` with only Unix sockets.
     first: Option<SocketAddr>,
 }
 
 impl ListeningAddresses {
-    /// Asks the sockets for their addresses.
     fn from_sockets(sockets: &Sockets) -> std::io::Result<Self> {
         let addresses =
             |sockets: &[Socket]| sockets.iter().map(Socket::address).collect::<std::io::Result<Vec<_>>>();
@@ -253,14 +243,13 @@ impl ListeningAddresses {
         Ok(Self { public, private: private.map(|address| url("http", &address)), first })
     }
 
-    /// Describes each address on its own line: `listening on http://127.0.0.1:8080`.
+    /// One line for each address, such as `listening on http://127.0.0.1:8080`.
     fn lines(&self) -> impl Iterator<Item = String> {
         let public = self.public.iter().map(|url| format!("listening on {url}"));
         public.chain(self.private.iter().map(|url| format!("private listener on {url}")))
     }
 
-    /// Prints the addresses to standard output for a parent process. On a terminal, the banner shows them
-    /// instead.
+    /// Prints the addresses to standard output, for programs. On a terminal, the banner shows them instead.
     fn print(&self) -> std::io::Result<()> {
         let mut stdout = std::io::stdout().lock();
         if stdout.is_terminal() {
@@ -273,7 +262,6 @@ impl ListeningAddresses {
     }
 }
 
-/// The lines of the banner that a server prints when it starts.
 fn banner(
     config: &Config,
     desk: &AppState,
@@ -347,8 +335,7 @@ fn install_signal_handlers(
     let has_terminal = std::io::stderr().is_terminal() && !hang_up_is_ignored();
     let (mut terminate, mut interrupt, mut hang_up) = {
         let _guard = runtime.enter();
-        // Without a handler for SIGXFSZ, a write beyond the file size limit would kill the process. With one,
-        // the write returns an error.
+        // With a handler for SIGXFSZ, a write beyond the file size limit fails without killing the process.
         let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?)
     };
@@ -387,25 +374,9 @@ fn install_signal_handlers(
     Ok(receiver)
 }
 
-/// Whether SIGHUP was ignored when the process started. `nohup` ignores it, so that a process outlives its
-/// terminal.
+/// Whether SIGHUP was ignored when the process started, as under `nohup`.
 fn hang_up_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
-}
-
-/// Runs an operation, and shows a progress line while it runs if standard error is a terminal and the log is
-/// text.
-fn with_progress<T>(what: &str, log: &ServerLog, work: impl FnOnce() -> T) -> T {
-    let mut stderr = std::io::stderr();
-    let is_shown = !log.is_json
-        && stderr.is_terminal()
-        && write!(stderr, "{what} …").and_then(|()| stderr.flush()).is_ok();
-    let result = work();
-    if is_shown {
-        // Moves the cursor to the start of the line and clears it.
-        let _ = write!(stderr, "\r\x1b[2K");
-    }
-    result
 }

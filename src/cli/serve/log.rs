@@ -24,8 +24,7 @@ use crate::config;
 use crate::fault::{Fault, Severity};
 use crate::web;
 
-/// Maximum number of lines in the queue. Most lines are about 200 bytes long, so a full queue needs less than
-/// 2 MB.
+/// Maximum number of lines in the queue: less than 2 MB, as most lines have about 200 bytes.
 const MAX_QUEUED: usize = 8192;
 /// The writer joins queued lines into one write until it has this many bytes, the default capacity of a pipe.
 const MAX_WRITE: usize = 64 * 1024;
@@ -74,9 +73,8 @@ impl ServerLog {
             let message = describe_panic(panic.payload());
             tracing::error!(place, thread = name.unwrap_or("(unnamed)"), "{message}");
             last.flush();
-            // A panic in a worker affects only one connection. A panic in any other thread would end that
-            // thread's work, so the process aborts, and the service manager restarts it. No stored submission
-            // is lost.
+            // A panic in a worker affects one connection. Other threads are essential: abort, so that the
+            // service manager restarts the server. No stored submission is lost.
             if !name.is_some_and(|name| name.starts_with(web::WORKER)) {
                 std::process::abort();
             }
@@ -117,8 +115,7 @@ impl Drop for ServerLog {
     }
 }
 
-/// The log message for a panic. Includes the panic's own message only if it is constant: a formatted one
-/// could contain a visitor's data.
+/// Quotes the panic's message only if it is constant: a formatted one could contain a visitor's data.
 fn describe_panic(payload: &(dyn Any + Send)) -> String {
     let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));
     format!("this is a bug: a thread panicked{}", reason.unwrap_or_default())
@@ -130,7 +127,6 @@ enum LogMessage {
     Flush(Sender<()>),
 }
 
-/// The sending end of the queue.
 #[derive(Debug, Clone)]
 pub(super) struct LogQueue {
     sender: SyncSender<LogMessage>,
@@ -177,30 +173,23 @@ fn write_lines(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU
                 break;
             }
         }
-        let now = lost.load(Relaxed);
-        if now > reported {
-            pending.extend_from_slice(
-                format_lost_lines(now - reported, is_json, jiff::Timestamp::now()).as_bytes(),
-            );
-            reported = now;
+        let count = lost.load(Relaxed) - reported;
+        if count > 0 {
+            let message = "log lines were lost: standard error is not read fast enough";
+            let now = jiff::Timestamp::now();
+            let line = if is_json {
+                format!(r#"{{"timestamp":"{now:.6}","level":"WARN","message":"{message}","count":{count}}}"#)
+            } else {
+                format!("{now:.6}  WARN {message} count={count}")
+            };
+            pending.extend_from_slice(line.as_bytes());
+            pending.push(b'\n');
+            reported += count;
         }
         // Errors are ignored: there is nowhere else to report them.
         let _ = out.write_all(&pending).and_then(|()| out.flush());
         pending.clear();
         drop(flushed);
-    }
-}
-
-/// Formats the line that reports how many lines were lost.
-fn format_lost_lines(count: u64, is_json: bool, now: jiff::Timestamp) -> String {
-    let message = "log lines were lost: standard error is not read fast enough";
-    let now = format!("{now:.6}");
-    if is_json {
-        format!(
-            "{{\"timestamp\":\"{now}\",\"level\":\"WARN\",\"message\":\"{message}\",\"count\":{count}}}\n"
-        )
-    } else {
-        format!("{now}  WARN {message} count={count}\n")
     }
 }
 

@@ -17,17 +17,17 @@ pub(super) struct ServiceManager {
 impl ServiceManager {
     /// Connects to the socket that `NOTIFY_SOCKET` names, if the variable is set.
     pub(super) fn from_environment() -> Self {
-        let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty());
-        name.map_or_else(Self::default, |name| {
-            Self::connect(&name).unwrap_or_else(|error| {
-                tracing::warn!(%error, "cannot notify the service manager");
-                Self::default()
-            })
+        let name = std::env::var_os("NOTIFY_SOCKET").unwrap_or_default();
+        if name.is_empty() {
+            return Self::default();
+        }
+        Self::connect(&name).unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot notify the service manager");
+            Self::default()
         })
     }
 
-    /// Opens a socket for sending messages to the manager's socket. `name` is an absolute path, or `@`
-    /// followed by an abstract name.
+    /// Connects to an absolute path, or to an abstract name after `@`.
     fn connect(name: &OsStr) -> io::Result<Self> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -61,7 +61,7 @@ impl ServiceManager {
         self.send("STOPPING=1\nSTATUS=Shutting down");
     }
 
-    /// Sends a message to the manager. Ignores errors, because the server works without a manager.
+    /// Ignores errors, because the server works without a manager.
     fn send(&self, state: &str) {
         if let Some((socket, manager)) = &self.manager {
             let _ = socket.send_to_addr(state.as_bytes(), manager);

@@ -39,8 +39,7 @@ fn connections_within(descriptors: u64) -> usize {
     usize::try_from(possible).unwrap_or(usize::MAX).max(1)
 }
 
-/// Runs `work`, which allocates a lot of memory for a short time, in a new thread: a thread keeps freed
-/// memory for reuse until it ends.
+/// Runs `work` in a new thread: a thread keeps the memory that it has freed for reuse until it ends.
 pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let result = std::thread::scope(|scope| scope.spawn(work).join());
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -57,19 +56,16 @@ const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 /// allocated. Does nothing with other C libraries.
 pub(super) fn configure_allocator() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: mallopt(3) accepts any value for any parameter, may be called at any time, and rejects values
-    // that it does not support.
+    // SAFETY: mallopt(3) may be called at any time, and rejects values that it does not support.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD)
     };
 }
 
-/// Returns the free pages of all heaps to the system. Meanwhile, threads that allocate memory may have to
-/// wait.
+/// Returns free memory to the system. Meanwhile, threads that allocate memory may have to wait.
 pub(super) fn release_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: malloc_trim(3) accepts any padding, may be called at any time by any thread, and moves nothing
-    // that is in use.
+    // SAFETY: malloc_trim(3) may be called at any time by any thread, and moves nothing in use.
     unsafe {
         libc::malloc_trim(0)
     };

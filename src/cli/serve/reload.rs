@@ -1,5 +1,4 @@
-//! Reloads the site and its configuration. Replaces both at once; after an error, logs it and keeps serving
-//! the previous ones.
+//! Reloads the site and its configuration together. After an error, the server keeps the previous ones.
 
 #![expect(clippy::disallowed_methods, reason = "reloads are timed")]
 
@@ -27,8 +26,7 @@ use crate::store::disk::MinFree;
 use crate::web::agent::Agents;
 use crate::web::{AppState, Snapshot};
 
-/// How long a folder must remain unchanged before it is read. Editors and copy programs change files in
-/// several steps.
+/// How long a folder must remain unchanged before it is read: editors save files in several steps.
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
 /// Maximum wait for a quiet period: some folders change continuously.
 const MAX_SETTLE: Duration = Duration::from_secs(5);
@@ -73,14 +71,12 @@ pub(super) struct Reloader {
     pub(super) watcher: Option<SiteWatcher>,
 }
 
-/// Replaced snapshots that requests may still use. Freeing a large site takes time, so the reload thread
-/// keeps a reference to each and drops it last.
-type Retired = Vec<Arc<Snapshot>>;
-
 impl Reloader {
     /// Handles triggers until the process exits.
     pub(super) fn run(mut self, reasons: &Receiver<ReloadReason>) {
-        let mut retired = Retired::new();
+        // Replaced snapshots that requests may still use. Freeing a large site takes time, so this thread
+        // keeps the last reference to each.
+        let mut retired: Vec<Arc<Snapshot>> = Vec::new();
         let mut encoding = self.start_encoding();
         loop {
             let reason =
@@ -89,7 +85,10 @@ impl Reloader {
             match reason {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(ReloadReason::Encoded) => self.serve_stronger_encodings(),
+                Ok(ReloadReason::Encoded) => {
+                    let site = Arc::new(before.site.strengthened(&self.encodings));
+                    self.desk.snapshot.store(Arc::new(Snapshot { site, ..Snapshot::clone(&before) }));
+                }
                 Ok(reason) => {
                     if reason == ReloadReason::Changed {
                         wait_for_quiet_period(reasons, self.config.pages.build.as_ref());
@@ -141,13 +140,6 @@ impl Reloader {
         stop
     }
 
-    /// Serves the same site with stronger encodings.
-    fn serve_stronger_encodings(&self) {
-        let live = self.desk.snapshot.load_full();
-        let site = Arc::new(live.site.strengthened(&self.encodings));
-        self.desk.snapshot.store(Arc::new(Snapshot { site, ..Snapshot::clone(&live) }));
-    }
-
     /// Reloads the site and its configuration, and logs the result. Returns whether they were replaced.
     fn reload(&mut self) -> bool {
         let began = Instant::now();
@@ -178,15 +170,14 @@ impl Reloader {
         }
     }
 
-    /// Loads the site and its configuration and puts both into effect. On error, keeps the current ones and
-    /// returns the faults.
+    /// Loads the site and its configuration and puts both into effect, or returns the faults.
     fn try_reload(&mut self) -> Result<Arc<Snapshot>, Vec<Fault>> {
         let load = |running| {
             let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
             refuse_errors(faults).map(|warnings| (config, warnings))
         };
         let (config, mut faults) = load(None)?;
-        // Checks the new certificate even if it takes effect only after a restart.
+        // Checks the new certificate even though it may take effect only after a restart.
         faults.extend(config.clone().with_base_url(self.address).certificate_faults());
         let mut faults = refuse_errors(faults)?;
         let (effective, _) = load(Some(&self.config))?;
@@ -232,8 +223,7 @@ fn refuse_errors(faults: Vec<Fault>) -> Result<Vec<Fault>, Vec<Fault>> {
     if faults.iter().any(|fault| fault.severity == Severity::Error) { Err(faults) } else { Ok(faults) }
 }
 
-/// Composes the state for new requests. Keeps those parts of the running server's state whose options have
-/// not changed.
+/// Composes the state for new requests. Keeps the parts of `running` whose options have not changed.
 pub(super) fn compose_snapshot(
     config: &Config,
     site: Site,
@@ -268,7 +258,6 @@ pub(super) fn compose_snapshot(
     }
 }
 
-/// Extracts the delivery worker's options from a configuration.
 pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     WorkerOptions {
         place: config.store.url.clone(),
@@ -296,8 +285,7 @@ fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildO
     }
 }
 
-/// The space to keep free on the data folder's file system. With PostgreSQL, no space is kept free, because
-/// the data folder contains no submissions.
+/// The space to keep free in the data folder: none with PostgreSQL, because it holds no submissions then.
 pub(super) fn min_free(config: &Config) -> MinFree {
     match config.store.url.file() {
         Some(_) => config.maintenance.min_free,
@@ -373,8 +361,7 @@ fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> imp
     let encodings = data.join(site::ENCODINGS);
     let root = root.to_owned();
     move |path| {
-        // The data folder may be the site's folder. The database, SQLite's files beside it and the encodings
-        // are then recognised by their names.
+        // If the site is in the data folder, the database's files and the encodings are recognized by name.
         let of_encodings = path.starts_with(&encodings);
         let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
             file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)
