@@ -1,9 +1,8 @@
-//! Reads `frontdesk.toml`, environment variables and flags into typed options. Reports every fault with its
-//! location.
+//! Reads `frontdesk.toml`, environment variables and flags into typed options, and reports every fault.
 //!
 //! Each key is declared once, where it is read: its name, default, documentation, and whether a change needs
-//! a restart. Environment variables, the check for unknown keys, `frontdesk config`, the starter file and the
-//! reload are all derived from the declarations.
+//! a restart. Environment variables, the check for unknown keys, `frontdesk config`, the starter file and
+//! reloads are all derived from the declarations.
 
 #![expect(clippy::disallowed_methods, reason = "drafts and dates are compared with the current time")]
 
@@ -50,8 +49,7 @@ const MAX_POINTS: i64 = 1000;
 /// The options of all modules, read from one configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The public address of the site, if it is configured, or if [`Config::with_base_url`] has derived it
-    /// from the first ACME domain.
+    /// The public address of the site, if configured or derived from the first ACME domain.
     pub base_url: Option<String>,
     pub listen: Vec<Address>,
     pub tls_listen: Vec<Address>,
@@ -68,7 +66,6 @@ pub struct Config {
     pub intake: IntakeOptions,
     pub channels: Vec<ChannelOptions>,
     pub maintenance: MaintenanceOptions,
-    /// Request quotas and byte budgets of the forms.
     pub limits: LimitValues,
     /// Agents whose signatures are verified. [`Config::with_base_url`] fills in the site's origin.
     pub agents: agent::AgentOptions,
@@ -83,7 +80,6 @@ pub enum LogFormat {
     /// Text on a terminal, JSON elsewhere.
     Auto,
     Text,
-    /// One JSON object per line.
     Json,
 }
 
@@ -94,12 +90,11 @@ pub struct LogOptions {
 }
 
 impl Config {
-    /// Reads the configuration of the site in `folder`. A flag overrides the environment, the environment
-    /// overrides the file, and the file overrides the default. An invalid value is replaced by the key's
-    /// default. If one of the faults is an error, the configuration must not be used to serve.
+    /// Reads the configuration of the site in `folder`. Flags override the environment, which overrides the
+    /// file. An invalid value is replaced by the default; if one of the faults is an error, the configuration
+    /// must not be used to serve.
     ///
-    /// Keys that need a restart keep the values of the `running` server's configuration, as do all options
-    /// derived from them.
+    /// Keys that need a restart, and options derived from them, keep their values in `running`.
     pub fn load(
         folder: &Path,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -110,14 +105,10 @@ impl Config {
         let running = running.map_or(&[][..], |config| &config.settings);
         let reader = Reader::new(text.as_deref().unwrap_or_default(), environment, flags, running);
         let (config, mut faults) = Self::read(reader, folder);
-        // The output of a site generator can be served without a configuration file.
-        let is_optional = |error: &std::io::Error| {
-            error.kind() == std::io::ErrorKind::NotFound && config.pages.build.is_some()
-        };
-        if let Err(error) = text.as_ref()
-            && !is_optional(error)
-        {
+        if let Err(error) = &text {
             let hint = match error.kind() {
+                // The output of a site generator can be served without a configuration file.
+                std::io::ErrorKind::NotFound if config.pages.build.is_some() => return (config, faults),
                 std::io::ErrorKind::NotFound => format!(
                     "is {} a site folder? `frontdesk init DIR` writes a small site to start from",
                     folder.display()
@@ -130,7 +121,7 @@ impl Config {
         (config, faults)
     }
 
-    /// Reads the configuration from `text`. Relative paths are relative to `folder`.
+    /// Like [`Config::load`], but reads from `text`.
     pub fn parse(
         text: &str,
         folder: &Path,
@@ -194,20 +185,20 @@ impl Config {
         let duplicate_window = r.get(
             "forms.duplicate_window",
             "24h",
-            "A contact message with the same content within this time is a repeat, and is not delivered \
-             again.",
+            "A contact message with the same content as another one within this time is a repeat, and is not \
+             delivered again.",
             value::duration(Duration::from_mins(1)..=Duration::from_hours(30 * 24)),
         );
         web.confirm_timeout = r.get(
             "forms.confirm_timeout",
             "15s",
-            "How long a form with `accept = \"delivered\"` waits for a channel.",
+            "How long a form with `accept = \"delivered\"` waits for a channel to confirm a submission.",
             value::duration(server::timeout_range(1)),
         );
         let mut documentation = "When the form answers 200: \"kept\", once the submission is stored safely; \
-             \"delivered\", once a channel has confirmed it as well (500 until then, and for a held \
-             submission; a second attempt is recognized as a repeat). With \"delivered\", the response time \
-             reveals whether an address was on the list before.";
+             \"delivered\", once a channel has confirmed it as well. Without a confirmation in time, and for a \
+             held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
+             \"delivered\", the response time reveals whether an address was already on the list.";
         web.confirmed_forms = FORMS
             .iter()
             .filter(|form| {
@@ -224,8 +215,8 @@ impl Config {
         maintenance.digest_at = r.get(
             "digest.at",
             "07:00",
-            "When the team gets a daily digest, if submissions are held or parked, a channel fails, or disk \
-             space is low. UTC; \"off\" disables it.",
+            "The time of day, in UTC, at which the team gets a digest if submissions are held or parked, a \
+             channel fails, or disk space is low; \"off\" disables it.",
             value::optional_time,
         );
         let limits = limits::read_limits(r, folder);
@@ -233,8 +224,7 @@ impl Config {
         let screening = read_screening(r, folder);
         let log = read_log_options(r, &mut web);
         let signals = read_content_signals(r);
-        // A build needs no name or description in the configuration: its home page has a title and a
-        // description.
+        // A build needs no name or description in the configuration: its home page has both.
         let has_own_pages = pages.build.is_none();
         r.warn_if(
             has_own_pages && pages.title.is_empty(),
@@ -252,7 +242,7 @@ impl Config {
             has_own_pages && pages.operator.email.is_empty(),
             "operator.email",
             "`operator.email` is not set",
-            "forms show this address where JavaScript is off, and security.txt needs a contact",
+            "forms show this address if JavaScript is off, and security.txt needs a contact",
         );
         let defaults = channel::ChannelDefaults { folder, email: &pages.operator.email, title: &pages.title };
         let channels = channel::read(r, &defaults);
@@ -292,17 +282,11 @@ impl Config {
             "server.exchange_timeout",
             "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or a client waiting for a confirmation gets no response",
         );
+        let source = limits.requests.source;
         let resources = resources::ResourceOptions {
-            security_email: if security_email.is_empty() {
-                pages.operator.email.clone()
-            } else {
-                security_email
-            },
+            security_email,
             signals,
-            quotas: limits
-                .requests
-                .enabled
-                .then_some((limits.requests.source.per_minute, limits.requests.source.per_hour)),
+            quotas: limits.requests.enabled.then_some((source.per_minute, source.per_hour)),
             duplicate_window: intake.duplicate_window,
         };
         let (settings, secret_files, faults) = reader.finish(folder);
@@ -328,8 +312,7 @@ impl Config {
         (config, faults)
     }
 
-    /// Parses a database URL in the format of `store.url`. A relative SQLite path is relative to the data
-    /// folder. The error describes the expected value.
+    /// Parses a database URL in the format of `store.url`. The error describes the expected value.
     pub fn database_url(&self, url: &str) -> Result<DatabaseUrl, String> {
         value::database_url(&Raw::Text(url.to_owned()))
             .map(|place| resolve_database_path(&self.data_dir, place))
@@ -344,7 +327,7 @@ impl Config {
         self.settings.iter().find(|setting| setting.key.name == key)
     }
 
-    /// The keys whose values differ from the running server's and take effect only after a restart.
+    /// The keys whose values differ from those of the running server and take effect only after a restart.
     pub fn keys_needing_restart(&self, running: &Self) -> Vec<&str> {
         let differs = |setting: &&Setting| {
             setting.key.needs_restart
@@ -353,10 +336,9 @@ impl Config {
         self.settings.iter().filter(differs).map(|setting| &*setting.key.name).collect()
     }
 
-    /// Returns a warning if the operator has set `server.max_memory` to less than the server needs for a site
-    /// whose bodies take `site` bytes.
+    /// Returns a warning if the operator has set `server.max_memory` too low for bodies of `site` bytes.
     pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
-        // Does not warn about the default: the operator has not set a value that could be corrected.
+        // A default that is too low causes no warning: the operator has set no value to correct.
         let is_set =
             |setting: &Setting| matches!(setting.origin, ValueOrigin::File(_) | ValueOrigin::Environment(_));
         let needed = web::NEEDED_MEMORY + site as u64;
@@ -369,32 +351,27 @@ impl Config {
         vec![fault_of(&self.settings, "server.max_memory", Fault::warning, message).hint(hint)]
     }
 
-    /// Returns faults in the TLS files. Call [`Config::with_base_url`] first. Only commands that serve or
-    /// check the site call this method, so that other commands do not need permission to read the private
-    /// key.
+    /// Returns faults in the certificate, its key and the base URL. Call [`Config::with_base_url`] first.
+    /// Separate from loading, because most commands need no permission to read the key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
         tls::certificate_faults(&self.web.tls, &self.pages.base_url, &self.settings)
     }
 
-    /// Returns a warning for each file that holds a secret and that every user of this machine can read.
+    /// Returns a warning for each file with a secret that every user of this machine can read.
     pub fn exposed_secrets(&self) -> Vec<Fault> {
         self.secret_files.iter().filter_map(SecretFile::exposure).collect()
     }
 
-    /// Whether both configurations deliver to the same destinations, with the same contents.
+    /// Whether both configurations deliver the same messages to the same destinations.
     pub fn delivers_like(&self, other: &Self) -> bool {
         // These keys affect only requests. A message may contain the value of any other key.
-        const OF_REQUESTS: [&str; 8] = [
-            "server.",
-            "limits.",
-            "content_signals.",
-            "screening.",
-            "agents.",
-            "tls.",
-            "log.",
-            "site.footer",
-        ];
-        self.has_same_values(other, |key| !OF_REQUESTS.iter().any(|part| key.starts_with(part)))
+        let of_requests = |key: &str| {
+            let table = key.split('.').next().unwrap_or_default();
+            key == "site.footer"
+                || ["server", "limits", "content_signals", "screening", "agents", "tls", "log"]
+                    .contains(&table)
+        };
+        self.has_same_values(other, |key| !of_requests(key))
     }
 
     /// Whether both configurations have the same values for all keys that `concerns` selects.
@@ -405,8 +382,8 @@ impl Config {
             && ours.zip(theirs).all(|(our, their)| our.equals(their))
     }
 
-    /// Fills in the base URL: `base_url`, or else the first ACME domain, or else the address `listening_on`.
-    /// If `listening_on` is `None`, the first configured TCP address is used instead.
+    /// Fills in the base URL: `base_url`, or else the first ACME domain, or else the address `listening_on`,
+    /// which is by default the first configured TCP address.
     #[must_use]
     pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.tls.source.is_some();
@@ -430,7 +407,7 @@ impl Config {
     }
 }
 
-/// Resolves the path of a SQLite file against the data folder. Returns a PostgreSQL URL unchanged.
+/// Resolves the path of a SQLite file against the data folder.
 fn resolve_database_path(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
     match place {
         DatabaseUrl::Sqlite(path) => DatabaseUrl::Sqlite(data_dir.join(path)),
@@ -445,7 +422,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
             key("operator.name").set_in_starter_file("\"Example\""),
             "",
             "The company that runs this website, and the e-mail address of its team. The forms show the \
-             address where JavaScript is off.",
+             address if JavaScript is off.",
             value::parse_line,
         ),
         email: r.get(
@@ -457,16 +434,17 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         console_url: r.get(
             "operator.console_url",
             "",
-            "Where provisioned organizations sign in; empty if nowhere.",
+            "The URL where customers sign in; if set, pages and agents.md link to it.",
             value::web_address,
         ),
     };
     let security_email = r.get(
         "operator.security_email",
         "",
-        "Where to report vulnerabilities (security.txt). If empty, `email` above.",
+        "The address for vulnerability reports (security.txt); `email` if empty.",
         value::email,
     );
+    let security_email = if security_email.is_empty() { operator.email.clone() } else { security_email };
     let title = r.get(key("site.title").set_in_starter_file("\"Example\""), "", "", value::parse_line);
     let tagline = r.get(
         key("site.tagline").set_in_starter_file("\"A small site to begin with\""),
@@ -490,8 +468,8 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
     let main = r.get(
         key("convert.main").with_example("\"main, .content\""),
         "",
-        "A CSS selector of the main content of pages in `site.prebuilt`; if empty, it is detected. The second \
-         selector is of elements to leave out of the Markdown. Try both with `frontdesk convert`.",
+        "CSS selectors for pages in `site.prebuilt`: the main content, which is detected if this is empty, and \
+         elements to leave out of the Markdown. Try them with `frontdesk convert`.",
         value::css_selector,
     );
     let exclude = r.get(key("convert.exclude").with_example("\".advert\""), "", "", value::css_selector);
@@ -514,8 +492,8 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
     (pages, security_email)
 }
 
-/// Reads the keys of `[site]` about the output of a site generator. `None` if there is no such output:
-/// `site.prebuilt` is empty, and the site's folder is not a build itself.
+/// Reads the options of `site.prebuilt`, or of a site's folder that is a build itself; `None` for other
+/// sites.
 fn read_build_options(r: &mut Reader<'_>, folder: &Path) -> Option<pages::BuildOptions> {
     let prebuilt = r.get(
         key("site.prebuilt").with_example("\"dist\""),
@@ -542,8 +520,8 @@ fn read_build_options(r: &mut Reader<'_>, folder: &Path) -> Option<pages::BuildO
     let adds_link_element = r.get(
         "site.link_element",
         "false",
-        "Whether a link to the Markdown is added to the HTML of each page in that folder. The `Link` header \
-         has it in any case.",
+        "Whether the HTML of each page in that folder gets a link to its Markdown. The `Link` header always \
+         has one.",
         value::parse_bool,
     );
     let folder = prebuilt.or_else(|| pages::is_build(folder).then(|| folder.to_owned()))?;
@@ -559,7 +537,7 @@ links = ["/contact/", "/waitlist/"]
 title = "For machines"
 links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href = "/openapi.json" }, { title = "RSS feed", href = "/blog/rss.xml" }]"#;
 
-/// The default data folder: `data` in the site's folder, or a folder beside a build, because a rebuild
+/// The default data folder: `data` in the site's folder. For a build, a folder beside it, because a rebuild
 /// removes everything in the build's folder.
 fn default_data_dir(folder: &Path) -> String {
     let beside = || {
@@ -586,8 +564,8 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
             "store.retention",
             "off",
             "How long submissions are kept, such as \"365d\"; \"off\" keeps them forever. Pending, held and \
-             parked submissions are kept longer. After half of this time, the same content is a new \
-             submission.",
+             parked submissions are kept longer. If the same content arrives after half of this time, \
+             it is a new submission.",
             retention(),
         ),
         retention_held: r.get(
@@ -601,9 +579,9 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
             "store.recipient",
             "",
             "Your public key from `age-keygen`. Names, addresses and messages are encrypted to it after \
-             delivery, and this server can no longer read them. A held submission that a channel would \
-             deliver after its release stays readable until then. `frontdesk inbox` reads the secret key \
-             with `--identity FILE`.",
+             delivery, so this server can no longer read them. A held submission that a channel would \
+             deliver after its release stays readable until then. With `--identity FILE`, `frontdesk inbox` \
+             decrypts them with your secret key.",
             value::optional(value::recipient),
         ),
         digest_at: None,
@@ -616,14 +594,14 @@ fn read_agent_options(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions 
             "agents.directories",
             "[]",
             "Hosts of key directories. Agents that sign their requests (Web Bot Auth) are recognized by a \
-             key in one of them, and their submissions are labelled with the directory. No agent has to sign \
+             key in one of them, and their submissions are labelled with the directory. Signing is optional \
              (docs/agents.md).",
             channel::parse_directories,
         ),
         allow_private: r.get(
             "agents.allow_private",
             "false",
-            "Whether a directory may be in a private network, and your own certificate authority (PEM).",
+            "Whether a directory may be in a private network, and a PEM file with your own certificate authority.",
             value::parse_bool,
         ),
         extra_roots: channel::read_pem(r, "agents.ca_file", "", folder).map(|(_, roots)| roots),
@@ -649,7 +627,7 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
         suspicious_threshold: r.get(
             "screening.suspicious_threshold",
             "50",
-            "The points from which a submission is marked, and from which it is held.",
+            "The scores at which a submission is marked as suspicious, and at which it is held.",
             value::count(1..=MAX_POINTS),
         ),
         threshold: r.get("screening.threshold", "100", "", value::count(1..=MAX_POINTS)),
@@ -658,8 +636,8 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
             r,
             "screening.disposable_domains",
             "Files with one domain per line, relative to this folder: providers of disposable addresses in \
-             addition to the built-in list (`-example.com` removes a domain from it), and domains whose mail \
-             and links are always held.",
+             addition to the built-in list (`-example.com` removes a domain from it), and domains to block: a \
+             submission with an address at one, or a link to one, is always held.",
             folder,
         ),
         blocked: read_domains(r, "screening.blocked_domains", "", folder),
@@ -676,8 +654,8 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
     options
 }
 
-/// Reads the domains, one per line, from the file that the key `name` specifies. Returns no domains if the
-/// key is not set. Records an error and returns no domains if the file cannot be read or is invalid.
+/// Reads the domains from the file that the key `name` specifies. Returns no domains if the key is not set,
+/// or, after recording an error, if the file is unusable.
 fn read_domains(
     r: &mut Reader<'_>,
     name: &'static str,
@@ -688,10 +666,7 @@ fn read_domains(
     let Some(path) = path else { return screening::Domains::default() };
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));
     let domains = text.and_then(|text| screening::Domains::parse(&text).map_err(|fault| fault.to_string()));
-    domains.unwrap_or_else(|fault| {
-        r.refuse_if(true, name, &fault);
-        screening::Domains::default()
-    })
+    domains.map_err(|fault| r.refuse_if(true, name, &fault)).unwrap_or_default()
 }
 
 /// Reads `[log]`. Also sets whether the web server logs requests.
@@ -723,7 +698,7 @@ fn read_log_options(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions
     web.log_requests = r.get(
         "log.requests",
         "false",
-        "Whether each request is logged: request, response and duration, without the client.",
+        "Whether each request is logged, with its response and duration but without the client.",
         value::parse_bool,
     );
     log
@@ -740,14 +715,14 @@ fn read_content_signals(r: &mut Reader<'_>) -> resources::ContentSignals {
             "true",
             "Your preferences for automated use of the content, which robots.txt states (Content-Signal): \
              building a search index, using pages as input for an answer, and training models. An unset key \
-             states nothing. `ai_train = false` also asks crawlers that collect training data to stay away.",
+             states none. `ai_train = false` also asks crawlers that collect training data to stay away.",
         ),
         ai_input: signal("content_signals.ai_input", "true", ""),
         ai_train: signal("content_signals.ai_train", "false", ""),
     }
 }
 
-/// Returns an absolute path without `..`. Resolves symbolic links in the part of the path that exists.
+/// Makes a path absolute, without `..` and, as far as it exists, without symbolic links.
 fn resolve_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
@@ -764,38 +739,31 @@ fn resolve_path(path: &Path) -> PathBuf {
     known.map_or_else(|| plain.clone(), |(known, rest)| known.join(rest))
 }
 
-/// Parses `[[site.footer]]`: groups with exactly `title` and `links`. Each link is a path or has `title` and
-/// `href`.
+/// Parses groups of a title and links, each of which is a path or has a `title` and `href`.
 fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     let expected = || {
         "groups `[[site.footer]]`, each with a `title` and `links`; a link is a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
             .to_owned()
     };
-    let Raw::List(groups) = raw else { return Err(expected()) };
-    let read = |group: &Raw| {
+    let read_link = |link: &Raw| {
+        let link = match link {
+            Raw::Text(href) => FooterLink { title: None, href: href.clone() },
+            link => {
+                let [title, href] = link.members(["title", "href"])?;
+                FooterLink { title: Some(title.as_text()?.to_owned()), href: href.as_text()?.to_owned() }
+            }
+        };
+        // Other links would be relative to the page that shows the footer, or would have no title.
+        (link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'))).then_some(link)
+    };
+    let read_group = |group: &Raw| {
         let [title, links] = group.members(["title", "links"])?;
         let Raw::List(links) = links else { return None };
-        let links: Option<Vec<FooterLink>> = links
-            .iter()
-            .map(|link| {
-                if let Raw::Text(href) = link {
-                    return Some(FooterLink { title: None, href: href.clone() });
-                }
-                let [title, href] = link.members(["title", "href"])?;
-                Some(FooterLink {
-                    title: Some(title.as_text()?.to_owned()),
-                    href: href.as_text()?.to_owned(),
-                })
-            })
-            .collect();
-        Some(FooterGroup { title: title.as_text()?.to_owned(), links: links? })
+        let links = links.iter().map(read_link).collect::<Option<_>>()?;
+        Some(FooterGroup { title: title.as_text()?.to_owned(), links })
     };
-    let groups: Vec<FooterGroup> =
-        groups.iter().map(|group| read(group).ok_or_else(expected)).collect::<Result<_, _>>()?;
-    // Refuse other links: they would be relative to the page that shows the footer, or would have no title.
-    let whole =
-        |link: &FooterLink| link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'));
-    if groups.iter().flat_map(|group| &group.links).all(whole) { Ok(groups) } else { Err(expected()) }
+    let Raw::List(groups) = raw else { return Err(expected()) };
+    groups.iter().map(read_group).collect::<Option<_>>().ok_or_else(expected)
 }
 
 #[cfg(test)]

@@ -15,12 +15,9 @@ use crate::fetch::url::Host;
 use crate::fetch::{ExtraRoots, Url, address};
 use crate::forms::FORMS;
 
-/// Maximum `concurrency` of a channel.
-const MAX_CONCURRENCY: i64 = 64;
-
 /// Values from other sections that a channel uses if its own keys are empty.
 pub(super) struct ChannelDefaults<'a> {
-    /// The site's folder. Relative paths are resolved against it.
+    /// The folder against which relative paths are resolved.
     pub(super) folder: &'a Path,
     pub(super) email: &'a str,
     pub(super) title: &'a str,
@@ -33,7 +30,6 @@ enum ChannelKind {
     Maildir,
 }
 
-/// Reads every channel, in file order.
 pub(super) fn read(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
     names
@@ -56,9 +52,9 @@ fn read_channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>
         Some(ChannelKind::Maildir) => read_maildir(r, defaults).map(TransportOptions::Maildir),
         None => None,
     };
-    let forms = r.get("forms", "[]", "the forms it takes; all if empty", parse_forms);
+    let forms = r.get("forms", "[]", "only submissions to these forms; all if empty", parse_forms);
     let concurrency =
-        r.get("concurrency", "4", "the most deliveries at a time", value::count(1..=MAX_CONCURRENCY));
+        r.get("concurrency", "4", "the maximum number of deliveries at a time", value::count(1..=64));
     let has_daily_quota = !is_maildir
         && r.get(
             "daily_quota",
@@ -82,7 +78,7 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
     let username = r.get(key("username").with_example("\"desk@example.com\""), "", "", value::parse_line);
     let password = key("password").with_example("\"secret\"").secret();
     let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("text in quotes")?.to_owned());
-    let password = r.get(password, "", "better in the environment", value::optional(any_text));
+    let password = r.get(password, "", "better set in the environment", value::optional(any_text));
     let addresses = read_mail_addresses(r, defaults.email, defaults.title);
     let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
         .map(|(_, roots)| roots);
@@ -114,7 +110,7 @@ fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<We
     let secrets = r.get(
         key("secret").with_example("\"whsec_…\"").secret(),
         "[]",
-        "signs as Standard Webhooks; a list of two during a change; unsigned if empty",
+        "signs messages (Standard Webhooks); a list of two during a key rotation; unsigned if empty",
         parse_signing_keys,
     );
     let body = r.get("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template", |raw| {
@@ -122,8 +118,12 @@ fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<We
             raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
         WebhookBody::parse(text).map_err(|why| format!("a body format: {why}"))
     });
-    let allow_private =
-        r.get("allow_private", "false", "whether it may be in a private network", value::parse_bool);
+    let allow_private = r.get(
+        "allow_private",
+        "false",
+        "whether the receiver may be in a private network",
+        value::parse_bool,
+    );
     let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
         .map(|(_, roots)| roots);
     r.refuse_if(url.is_none(), "url", "is missing: the URL that submissions are posted to");
@@ -178,9 +178,8 @@ fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Optio
     addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()
 }
 
-/// Reads the PEM file that the key `name` specifies: the certificates of a private certificate authority.
-/// Also returns the file's bytes, because the Redis client parses them itself. `None` if the key is empty or
-/// the file is unusable.
+/// Reads the certificates of a private authority from the PEM file that the key `name` specifies. Also
+/// returns the file's bytes, because the Redis client parses them itself. `None` if the file is unusable.
 pub(super) fn read_pem(
     r: &mut Reader<'_>,
     name: &'static str,

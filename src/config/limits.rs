@@ -1,5 +1,4 @@
-//! `[limits]`: how many requests and bytes the forms accept, and the Redis server that servers use to share
-//! their counts.
+//! `[limits]`: byte budgets of the forms, and quotas, which servers may share through Redis.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use crate::limits::{self, Quota};
 pub struct LimitValues {
     pub requests: limits::LimitOptions,
     pub bytes: limits::ByteOptions,
-    /// The Redis server that servers use to share their counts; `None` if this server counts alone.
+    /// The Redis server through which servers share their counts; `None` if this server counts alone.
     pub shared: Option<rate_limiter::RedisOptions>,
 }
 
@@ -23,8 +22,8 @@ pub(super) fn read_limits(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
     let enabled = r.get(
         "limits.enabled",
         "true",
-        "Requests to the forms per minute and hour from one source (an IPv4 address or IPv6 /64). Beyond a \
-         quota the response is 429.",
+        "Whether requests to the forms are limited, and how many one source (an IPv4 address or IPv6 /64) may \
+         send per minute and per hour. Beyond a quota, the response is 429.",
         value::parse_bool,
     );
     let source = Quota {
@@ -40,7 +39,7 @@ pub(super) fn read_limits(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
         ),
         per_hour: r.get("limits.network_per_hour", "3000", "", quota()),
     };
-    // Even the smallest possible budget admits a body of maximum size.
+    // Even the smallest budget admits a body of maximum size.
     let budget = || value::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
     let bytes = limits::ByteOptions {
         enabled,
@@ -48,8 +47,8 @@ pub(super) fn read_limits(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
             "limits.bytes_per_day",
             "8MiB",
             "Bytes of accepted submissions per day from one source and from one network; at least the budget \
-             of a source. Beyond a budget the response is 429. A budget refills steadily, so the first 24 \
-             hours may use up to two. Each server counts for itself, even with `shared_url`.",
+             of a source. Beyond a budget, the response is 429. A budget refills steadily, so up to two of \
+             them can be used in the first 24 hours. Each server counts for itself, even with `shared_url`.",
             budget(),
         ),
         network: r.get("limits.network_bytes_per_day", "80MiB", "", budget()),
@@ -83,8 +82,8 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
     let secret = r.get(
         key("limits.shared_secret").secret(),
         "",
-        "Addresses are hashed with this secret before that server sees them: at least 16 characters, such as \
-         `openssl rand -base64 24` prints, and the same on all servers. If empty, the password in \
+        "The secret with which addresses are hashed before they are sent to that server: at least 16 \
+         characters, such as `openssl rand -base64 24` prints, and the same on all servers. If empty, the password in \
          `shared_url` is used. Set it in FRONTDESK_LIMITS__SHARED_SECRET, or in a file that \
          FRONTDESK_LIMITS__SHARED_SECRET_FILE names.",
         value::optional(value::shared_secret),
@@ -103,7 +102,7 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
     let patience = r.get(
         "limits.shared_timeout",
         "15ms",
-        "How long a request waits for that server before this server decides alone.",
+        "How long a request waits for that server before this one decides alone.",
         value::duration(Duration::from_millis(1)..=Duration::from_mins(1)),
     );
     if let Some(shared) = &mut shared {

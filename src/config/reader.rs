@@ -1,5 +1,4 @@
-//! Reads the value of each key from the flags, the environment, the file or the default, and records its
-//! origin.
+//! Reads each key from the flags, the environment, the file or the default, and records its origin.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,11 +26,11 @@ pub struct ConfigKey {
     pub name: Cow<'static, str>,
     /// The comment above the key in the starter file. Empty if the previous key's comment covers both.
     pub(super) documentation: &'static str,
-    /// The value in TOML that the starter file shows; `None` if it shows the default.
+    /// The value in TOML that the starter file shows instead of the default.
     pub(super) example: Option<&'static str>,
     /// Whether the starter file sets the key to the example instead of showing it in a comment.
     pub(super) is_preset: bool,
-    /// Whether a running server keeps the value that it started with until it restarts.
+    /// Whether a change takes effect only after a restart.
     pub(super) needs_restart: bool,
     pub(super) is_secret: bool,
 }
@@ -55,7 +54,7 @@ impl<T: Into<Cow<'static, str>>> From<T> for ConfigKey {
 }
 
 impl ConfigKey {
-    /// Makes the starter file show this value for the key, commented out.
+    /// Makes the starter file show the key with this value, commented out.
     pub(super) fn with_example(self, toml: &'static str) -> Self {
         Self { example: Some(toml), ..self }
     }
@@ -65,12 +64,12 @@ impl ConfigKey {
         Self { is_preset: true, ..self.with_example(toml) }
     }
 
-    /// Declares that a reload keeps the value of the running server.
+    /// Declares that a change takes effect only after a restart.
     pub(super) fn needs_restart(self) -> Self {
         Self { needs_restart: true, ..self }
     }
 
-    /// Declares that output must not show the value. A password in a URL is always hidden.
+    /// Declares that no output may show the value. Passwords in URLs are always hidden.
     pub(super) fn secret(self) -> Self {
         Self { is_secret: true, ..self }
     }
@@ -85,7 +84,6 @@ impl ConfigKey {
     }
 }
 
-/// A command-line flag that sets a key.
 #[derive(Debug, Clone)]
 pub struct Flag {
     pub key: &'static str,
@@ -105,7 +103,7 @@ pub enum ValueOrigin {
 }
 
 impl ValueOrigin {
-    /// Where faults in the value are reported: the place, and the line if the file sets the value.
+    /// The place of faults in the value, and the line if the file sets it.
     fn location(&self) -> (String, Option<usize>) {
         match self {
             Self::File(line) => (FILE_NAME.to_owned(), Some(*line)),
@@ -168,13 +166,13 @@ pub(super) struct Reader<'a> {
     entries: BTreeMap<String, (Raw, usize)>,
     environment: BTreeMap<String, String>,
     flags: &'a [Flag],
-    /// The settings of the running server, which supply the values of keys that need a restart.
+    /// The settings of the running server, which keys that need a restart keep.
     running: &'a [Setting],
     settings: Vec<Setting>,
     /// The table whose keys are being read, such as `channel.crm.`.
     table: String,
-    /// The keys with secret values, grouped by the file that contains the values: `None` for the
-    /// configuration file, or the path that an environment variable names.
+    /// The keys with secret values, by the file that holds the values: `None` for the configuration file, or
+    /// the path that an environment variable names.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
     unusable: Vec<String>,
     faults: Vec<Fault>,
@@ -199,22 +197,13 @@ impl<'a> Reader<'a> {
             entries.insert(name, (value, line(span)));
         });
         let environment = environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        Self {
-            entries,
-            environment,
-            flags,
-            running,
-            settings: Vec::new(),
-            table: String::new(),
-            secrets: BTreeMap::new(),
-            unusable: Vec::new(),
-            faults,
-        }
+        let (settings, table, secrets, unusable) = Default::default();
+        Self { entries, environment, flags, running, settings, table, secrets, unusable, faults }
     }
 
-    /// Reads the value of `key` with `parse`. `default` is written as in the file, except that text has no
-    /// quotes. `documentation` is the comment in the starter file. An invalid value is recorded as a fault
-    /// and replaced by the default, so that reading continues and finds every fault.
+    /// Reads the value of `key` with `parse`. `default` is written as in the file, but without quotes.
+    /// `documentation` is the comment in the starter file. Records an invalid value as a fault and returns
+    /// the default, so that reading continues and finds every fault.
     pub(super) fn get<T>(
         &mut self,
         key: impl Into<ConfigKey>,
@@ -224,7 +213,12 @@ impl<'a> Reader<'a> {
     ) -> T {
         let key = key.into();
         let key = ConfigKey { name: format!("{}{}", self.table, key.name).into(), documentation, ..key };
-        let default = default_value(default);
+        // Converts the default to the type that it has in the file.
+        let default = match default {
+            "[]" => Raw::List(Vec::new()),
+            "true" | "false" => Raw::Flag(default == "true"),
+            text => text.parse().map_or_else(|_| Raw::Text(text.to_owned()), Raw::Number),
+        };
         let found = self.find_value(&key);
         let running = self.running.iter().find(|setting| key.needs_restart && setting.key.name == key.name);
         let (raw, origin) = match running {
@@ -246,11 +240,10 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Finds the value of a key in the flags, the environment, a file that the environment names, or else the
-    /// configuration file. `None` if the key is not set.
+    /// Finds the value of a key in the flags, the environment, a file that the environment names, or the
+    /// configuration file, in this order of precedence.
     fn find_value(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
-        // Remove the entry even if another origin takes precedence, because `finish` reports remaining
-        // entries as unknown.
+        // Remove the entry in any case: `finish` reports remaining entries as unknown.
         let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));
         self.record_secret(None, key, from_file.as_ref());
         let name = variable_name(&key.name);
@@ -279,8 +272,7 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Returns the names of the tables `[[list]]` in order. After this call, the keys of a table can be read
-    /// as `list.NAME.…`.
+    /// Returns the names of the tables `[[list]]`, whose keys can then be read as `list.NAME.…`.
     pub(super) fn tables(&mut self, list: &str) -> Vec<String> {
         let Some((raw, line)) = self.entries.remove(list) else { return Vec::new() };
         let Raw::List(tables) = raw else {
@@ -326,8 +318,7 @@ impl<'a> Reader<'a> {
         names
     }
 
-    /// Records that `file` holds a secret if the value found in it is secret. The secret is recorded even if
-    /// another origin overrides it, because the file still exposes it.
+    /// Records that `file` holds a secret value, even if another origin overrides the value.
     fn record_secret(&mut self, file: Option<PathBuf>, key: &ConfigKey, found: Option<&(Raw, ValueOrigin)>) {
         if found.is_some_and(|(raw, _)| key.holds_secret(raw)) {
             self.secrets.entry(file).or_default().push(key.name.to_string());
@@ -352,8 +343,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the settings, the files with secrets, and all faults: invalid values, and entries that do not
-    /// belong to any key.
+    /// Returns the settings, the files with secrets, and all faults. Reports entries that belong to no key.
     pub(super) fn finish(mut self, folder: &Path) -> (Vec<Setting>, Vec<SecretFile>, Vec<Fault>) {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
@@ -389,8 +379,8 @@ impl<'a> Reader<'a> {
             let mut known = variables.iter().map(String::as_str);
             let known = closest(name, known.clone())
                 .or_else(|| known.find(|known| known.rsplit("__").next() == Some(last)));
-            // Other programs may use the same prefix. Report only a variable that resembles a known one, or
-            // that names a table and a key.
+            // Other programs may use the prefix: report only variables that resemble a known one, or name a
+            // table and a key.
             if known.is_some() || name.contains("__") {
                 self.faults.push(add_suggestion(Fault::warning(name, None, "unknown variable"), known));
             }
@@ -405,14 +395,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether this is a valid channel name: a lower-case letter, then lower-case letters, digits, `-` and `_`,
-/// at most [`MAX_NAME`] bytes in all.
 fn is_channel_name(name: &str) -> bool {
     let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()
 }
 
-/// Adds the hint "did you mean …?" if a similar name is known.
 fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
     match known {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),
@@ -420,26 +407,16 @@ fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
     }
 }
 
-/// The environment variable that sets a key: `FRONTDESK_SERVER__MAX_CONNECTIONS` for
-/// `server.max_connections`.
+/// The environment variable for a key: `FRONTDESK_SERVER__LISTEN` for `server.listen`.
 fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
-}
-
-/// Converts a default from its text to the type that it has in the file.
-fn default_value(text: &str) -> Raw {
-    match text {
-        "[]" => Raw::List(Vec::new()),
-        "true" | "false" => Raw::Flag(text == "true"),
-        text => text.parse().map_or_else(|_| Raw::Text(text.to_owned()), Raw::Number),
-    }
 }
 
 /// Lists of tables whose keys are read one by one; see [`Reader::tables`].
 const LISTS: [&str; 1] = ["channel"];
 
 /// Calls `found` with the dotted name, value and position of every entry in a TOML table. A list of tables is
-/// one value; if [`LISTS`] names the list, the entries of its tables are visited as well.
+/// one value; for [`LISTS`], the entries of the tables follow.
 fn collect_values(prefix: &str, table: &DeTable<'_>, found: &mut impl FnMut(String, Raw, Range<usize>)) {
     for (key, value) in table {
         let name =

@@ -9,26 +9,22 @@ use crate::fault::Fault;
 #[derive(Debug, Clone)]
 pub(super) struct SecretFile {
     pub(super) path: PathBuf,
-    /// The name of the file in fault messages.
+    /// The name in fault messages.
     pub(super) place: String,
     /// The configuration keys whose secret values the file holds; at least one.
     pub(super) keys: Vec<String>,
 }
 
-/// The read permission of users who neither own the file nor are in its group.
-const READABLE_BY_OTHERS: u32 = 0o004;
-
 impl SecretFile {
     /// Returns a warning if every user of this machine can read the file.
     ///
-    /// There is no warning if only the owner and the group can read the file. The server needs group
-    /// permission to read another user's file: in the Debian package, the file belongs to root and the group
-    /// `frontdesk`; in Kubernetes, to the group in `fsGroup`. The members of the group are not checked: they
-    /// depend on the machine's name services, and a file's group is usually set on purpose, while 0644 is the
-    /// usual mode of a new file.
+    /// The owner and the group may read the file: the server needs group permission to read another user's
+    /// file. In the Debian package, the file belongs to root and the group `frontdesk`; in Kubernetes, to the
+    /// group in `fsGroup`. The members of the group are not checked: they depend on the machine's name
+    /// services, and a file's group is usually set on purpose, while 0644 is the usual mode of a new file.
     pub(super) fn exposure(&self) -> Option<Fault> {
         let mode = std::fs::metadata(&self.path).ok()?.permissions().mode() & 0o7777;
-        if mode & READABLE_BY_OTHERS == 0 {
+        if mode & 0o004 == 0 {
             return None;
         }
         let path = self.path.display().to_string();

@@ -8,21 +8,17 @@ use super::reader::{Reader, key};
 use super::value;
 use crate::web::{self, Address, ForwardedHeader};
 
-/// Minimum value of `server.max_memory`, in bytes.
-const MIN_MEMORY: u64 = 64 << 20;
-/// Maximum value of `server.max_memory`, in bytes: 1024 TiB, more than any machine has.
-const MAX_MEMORY: u64 = 1 << 50;
+/// Valid range of `server.max_memory`, in bytes: up to 1024 TiB, more than any machine has.
+const MEMORY: RangeInclusive<u64> = 64 << 20..=1 << 50;
 /// Maximum value of each connection limit, far more than one machine can hold.
 const MAX_CONNECTIONS: i64 = 10_000_000;
-const MAX_WORKERS: i64 = 1024;
 
 /// The valid range of a timeout: from `least_seconds` to one hour.
 pub(super) fn timeout_range(least_seconds: u64) -> RangeInclusive<Duration> {
     Duration::from_secs(least_seconds)..=Duration::from_hours(1)
 }
 
-/// Reads `[server]`: the public addresses, the private address, and the web server's options. Other sections
-/// set some of these options.
+/// Reads `[server]`: the public addresses, the private one, and the other options.
 #[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<Address>, web::WebOptions) {
     let mut listen = r.get(
@@ -47,7 +43,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
         key("server.workers").needs_restart(),
         "0",
         "Threads that answer requests; 0 starts one per core.",
-        value::count(0..=MAX_WORKERS),
+        value::count(0..=1024),
     );
     let forwarded_headers =
         [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded].map(|header| (header.name(), header));
@@ -63,7 +59,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
             "The most connections in total, from one source (an IPv4 address or IPv6 /64), and from one \
              network (an IPv4 /24 or IPv6 /48; at least the limit of a source). Only the total applies to \
              trusted proxies. While less than a sixteenth of the total is free, the server closes idle \
-             connections, those of the largest source first.",
+             connections, first those of the source that has the most.",
             connections(),
         ),
         max_connections_per_source: r.get("server.max_connections_per_source", "256", "", connections()),
@@ -74,9 +70,9 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
             "The most resident memory that the process should use, such as \"512MB\" or \"1GiB\". \"auto\" \
              is half of the memory of the machine, or of the control group if that is less (at least 120 \
              MiB, if that much exists); \"off\" sets no limit. Near the limit, the server closes the \
-             connections that hold the most memory, those of the most expensive network and source first, \
+             connections that hold the most memory, first those of the network and source that use the most, \
              and refuses these sources for ten seconds. Connections of trusted proxies stay open.",
-            value::memory_limit(MIN_MEMORY..=MAX_MEMORY),
+            value::memory_limit(MEMORY),
         ),
         trusted_proxies: r.get(
             "server.trusted_proxies",
@@ -88,8 +84,8 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
         proxy_protocol: r.get(
             "server.proxy_protocol",
             "false",
-            "Whether their connections begin with a PROXY protocol header (version 1 or 2), as HAProxy and \
-             load balancers send it. If that header names no client (UNKNOWN, LOCAL), the header below is \
+            "Whether the connections of these proxies begin with a PROXY protocol header (version 1 or 2), as \
+             HAProxy and load balancers send it. If that header names no client (UNKNOWN, LOCAL), the header below is \
              not read.",
             value::parse_bool,
         ),
@@ -97,7 +93,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
             "server.forwarded_header",
             "x-forwarded-for",
             "The header that names the client, \"x-forwarded-for\" or \"forwarded\" (RFC 7239). The server \
-             ignores the other one. Set the one that your proxy writes: it may pass the other on as the \
+             ignores the other one. Set the one that your proxy writes: it may pass on the other as the \
              client sent it.",
             value::one_of(&forwarded_headers),
         ),
@@ -105,9 +101,10 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
         first_byte: r.get(
             "server.first_byte_timeout",
             "5s",
-            "How long a connection may take: to its first byte, for a request's header, for a form's body, \
-             idle between two requests (or without reading a response), and from a request's header to the \
-             end of its response. Connections of trusted proxies may be idle for at least 75 seconds.",
+            "How long a client may take to send the first byte of a connection, the header of a request, and \
+             the body of a form; how long a connection may be idle, or a response unread; and how long \
+             a request may take from its header to the end of the response. Connections of trusted \
+             proxies may be idle for at least 75 seconds.",
             value::duration(timeout_range(1)),
         ),
         header: r.get("server.header_timeout", "5s", "", value::duration(timeout_range(1))),
@@ -118,8 +115,8 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
         drain: r.get(
             "server.drain",
             "0s",
-            "On shutdown the server first drains: it accepts connections for this long while /readyz answers \
-             503, so that load balancers can move on (\"5s\" behind one: docs/balancing.md). Then open \
+            "On shutdown, the server first drains: for this long, it accepts connections while /readyz answers \
+             503, so that load balancers stop using it (set \"5s\" behind one: docs/balancing.md). Then open \
              requests may finish within the grace period.",
             value::duration(timeout_range(0)),
         ),

@@ -6,10 +6,10 @@ use super::reader::Setting;
 
 /// The maximum width of comments, in columns.
 const WIDTH: usize = 118;
-/// Channel keys are padded to this many columns, so that the comments beside them align.
+/// The width of channel keys and their values, beside which comments are aligned.
 const CHANNEL_COMMENTS: usize = 45;
 
-/// One channel of each kind. The starter file documents the keys of these channels.
+/// One channel of each kind, whose keys the starter file documents.
 pub(super) const CHANNELS: &str = r#"
 [[channel]]
 name = "mail"
@@ -29,15 +29,15 @@ be set in the environment: `server.listen` as FRONTDESK_SERVER__LISTEN, or FRONT
 with the name of a file that holds the value. `frontdesk config` shows the effective settings and where each \
 comes from.
 
-A running server reads this file again on SIGHUP. Keys marked \"(restart)\" keep their values until it restarts.";
+A running server reads this file again on SIGHUP. Changes to keys marked \"(restart)\" need a restart.";
 
 const CHANNELS_HEADER: &str = "Channels: any number of destinations for submissions. Without one, \
 submissions stay in the inbox. Each channel needs a `name` and a `kind`. Deliveries belong to the channel's \
 name: if you rename a channel, its pending deliveries wait for a channel with the old name. A new channel \
-receives the submissions from then on. In the environment, a channel's name is part of the variable: \
+receives only submissions that arrive after it is added. In the environment, a channel's name is part of the variable: \
 FRONTDESK_CHANNEL__MAIL__PASSWORD, or …__PASSWORD_FILE.";
 
-/// Renders the starter file from all settings of a configuration with [`CHANNELS`].
+/// Renders the starter file from the settings of a configuration with [`CHANNELS`].
 pub(super) fn render(settings: &[Setting]) -> String {
     let mut text = format_comment(HEADER) + "\n";
     let (channels, settings): (Vec<_>, Vec<_>) =
@@ -80,8 +80,7 @@ pub(super) fn render(settings: &[Setting]) -> String {
     text + "#\n# `frontdesk doctor DIR` sends a test message through each channel and reports problems.\n"
 }
 
-/// Formats text as a comment with lines of at most [`WIDTH`] columns, unless a word is longer. Keeps
-/// paragraphs separate.
+/// Formats text as a comment, wrapped to [`WIDTH`] columns. Keeps paragraphs separate.
 fn format_comment(text: &str) -> String {
     let mut comment = String::new();
     for paragraph in text.lines() {

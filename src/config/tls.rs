@@ -19,13 +19,12 @@ use crate::web::tls::{
 /// Maximum `max-age` of HSTS: about a century.
 const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
-/// Reads `[tls]`. Returns the addresses in `tls.listen` and all other options. [`certificate_faults`] checks
-/// whether the files are usable.
+/// Reads `[tls]`: the addresses to listen on, and the other options. [`certificate_faults`] checks the files.
 pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<Address>, TlsOptions) {
     let mut listen = r.get(
         key("tls.listen").needs_restart(),
         "[]",
-        "The addresses of the HTTPS listener, such as \"[::]:443\"; same format as `server.listen`. Sockets \
+        "The addresses of the HTTPS listener, such as \"[::]:443\", in the format of `server.listen`. Sockets \
          named `https` that a service manager passes replace them. Guide: docs/tls.md.",
         value::addresses_or_none,
     );
@@ -44,7 +43,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
     let domains = r.get(
         key("tls.acme_domains").needs_restart(),
         "[]",
-        "Alternatively, the names to request a certificate for over ACME, such as [\"www.example.com\", \
+        "Alternatively, the names for which to request a certificate over ACME, such as [\"www.example.com\", \
          \"example.com\"]. Port 443 of each name must lead to `listen` above. Setting this accepts the terms \
          of service of the certificate authority.",
         parse_acme_domains,
@@ -119,8 +118,7 @@ pub(super) fn acme_base_url(options: &TlsOptions) -> Option<String> {
     acme.domains.first().map(|domain| format!("https://{domain}"))
 }
 
-/// Fills in the destination of redirects: the base URL's host, with the base URL's port if it is an https
-/// URL, and otherwise the listener's port.
+/// Fills in the host of redirects, and the port: of the base URL if it is https, or else of the listener.
 pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listening_on: SocketAddr) {
     let Some(redirect) = &mut options.redirect else { return };
     let own = host_of_url(base_url);
@@ -143,7 +141,6 @@ fn host_of_url(base_url: &str) -> &str {
     &authority[..end]
 }
 
-/// Returns faults in the certificate, its key and the base URL.
 pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings: &[Setting]) -> Vec<Fault> {
     let findings = check_certificate(options, host_of_url(base_url), jiff::Timestamp::now()).into_iter().map(
         |finding| {
@@ -162,8 +159,7 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
     faults
 }
 
-/// Parses the host names for a certificate. IP addresses and wildcards are not supported: TLS-ALPN-01 cannot
-/// validate a wildcard.
+/// Parses host names: no IP addresses, and no wildcards, which TLS-ALPN-01 cannot validate.
 fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

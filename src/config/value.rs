@@ -23,8 +23,7 @@ pub(super) enum Raw {
     Flag(bool),
     List(Vec<Raw>),
     Table(Vec<(String, Raw)>),
-    /// A value that no key accepts: a floating-point number, a date, or an integer that does not fit into 64
-    /// bits.
+    /// A value that no key accepts: a floating-point number, a date, or an integer of more than 64 bits.
     Other(String),
 }
 
@@ -51,7 +50,7 @@ impl Raw {
         }
     }
 
-    /// The values of a table's members. `None` unless the value is a table with exactly these members.
+    /// The values of a table's members; `None` if it has other members, or is not a table.
     pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> Option<[&Self; N]> {
         let Self::Table(members) = self else { return None };
         if members.len() != N {
@@ -87,7 +86,7 @@ impl Raw {
         }
     }
 
-    /// A placeholder for a secret value. Shows only whether the value is empty.
+    /// A placeholder for a secret value: it shows only whether the value is empty.
     pub(super) fn redacted(&self) -> String {
         match self {
             Self::Text(text) if text.is_empty() => "\"\"".to_owned(),
@@ -132,7 +131,7 @@ pub(super) fn without_password(text: &str) -> String {
 /// The parsed value, or a description of valid values.
 pub(super) type ParseResult<T> = Result<T, String>;
 
-/// Returns a parser that accepts any of these words and returns the word's value.
+/// Returns a parser that accepts one of these words and returns its value.
 pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let found = words.iter().find(|(word, _)| raw.as_text() == Some(word));
@@ -157,12 +156,12 @@ pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw)
     }
 }
 
-/// Parses text with `parse`. If that fails, the error is `expected`, which describes valid values.
+/// Parses text with `parse`. The error is `expected`, which describes valid values.
 pub(super) fn parse_text<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<T> {
     raw.as_text().and_then(parse).ok_or_else(|| expected.to_owned())
 }
 
-/// Parses the items of a list with `parse`. If that fails, the error is `expected`.
+/// Parses the items of a list with `parse`. The error is `expected`.
 pub(super) fn parse_items<T>(
     raw: &Raw,
     expected: &str,
@@ -180,7 +179,7 @@ pub(super) fn parse_line(raw: &Raw) -> ParseResult<String> {
     }
 }
 
-/// Parses the path at which a build is published. The result has a slash at both ends.
+/// Parses the path of a build on the site. The result has a slash at both ends.
 pub(super) fn parse_mount(raw: &Raw) -> ParseResult<String> {
     parse_text(raw, "a path such as \"/docs/\"", |text| {
         let mount = format!("{}/", text.trim_end_matches('/'));
@@ -188,7 +187,6 @@ pub(super) fn parse_mount(raw: &Raw) -> ParseResult<String> {
     })
 }
 
-/// Parses a CSS selector, which may be empty.
 pub(super) fn css_selector(raw: &Raw) -> ParseResult<String> {
     parse_text(raw, "a CSS selector such as \"main, .content\"", |text| {
         (text.is_empty() || frontdesk_convert::Selector::parse(text).is_ok()).then(|| text.to_owned())
@@ -200,7 +198,6 @@ pub(super) fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<Path
     move |raw| parse_line(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
 }
 
-/// Parses an e-mail address, which may be empty.
 pub(super) fn email(raw: &Raw) -> ParseResult<String> {
     let text = parse_line(raw)?;
     let is_valid = text.is_empty() || Mailbox::parse(&text).is_some();
@@ -216,7 +213,6 @@ pub(super) fn parse_bool(raw: &Raw) -> ParseResult<bool> {
     }
 }
 
-/// Returns a parser for whole numbers in a range.
 pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let number = match raw {
@@ -288,7 +284,6 @@ pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<
     }
 }
 
-/// Parses the disk space to keep free: a size, "auto" or "off".
 pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     match raw.as_text() {
         Some("auto") => Ok(MinFree::Auto),
@@ -299,7 +294,6 @@ pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     }
 }
 
-/// Parses a time of day in UTC. `None` for "off".
 pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
     parse_text(raw, "a time of day in UTC such as \"07:00\", or \"off\"", |text| match text {
         "off" => Some(None),
@@ -307,8 +301,7 @@ pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>>
     })
 }
 
-/// Returns a parser for memory limits in bytes: a size, "auto" (derived from the machine's memory), or "off"
-/// (`None`).
+/// Returns a parser for memory limits in bytes: a size, "auto", or "off" (`None`).
 pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<Option<u64>> {
     let bytes = bytes(range);
     move |raw| match raw.as_text() {
@@ -318,24 +311,20 @@ pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parse
     }
 }
 
-/// Parses an age public key.
 pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
     raw.as_text().map_or_else(|| Err("an age public key such as \"age1…\"".to_owned()), Recipient::parse)
 }
 
-/// Parses one or more listening addresses.
 pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     let expected = "an address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::]:80\", \"unix:/PATH\", or a list of these";
     let found = parse_items(raw, expected, |item| item.parse().ok())?;
     if found.is_empty() { Err(expected.to_owned()) } else { Ok(found) }
 }
 
-/// Parses any number of listening addresses.
 pub(super) fn addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
     if raw.items().is_some_and(|items| items.is_empty()) { Ok(Vec::new()) } else { addresses(raw) }
 }
 
-/// Parses a listening address. `None` for "off" or an empty string.
 pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>> {
     let expected = "an address and a port such as \"127.0.0.1:8081\", \"unix:/PATH\", or \"off\"";
     parse_text(raw, expected, |text| match text {
@@ -349,13 +338,11 @@ pub(super) fn parse_networks(raw: &Raw) -> ParseResult<Vec<Network>> {
     parse_items(raw, expected, |item| item.parse().ok())
 }
 
-/// Parses the path of a folder, which must not be empty.
 pub(super) fn parse_folder(raw: &Raw) -> ParseResult<PathBuf> {
     let is_path = |text: &str| !text.is_empty() && !text.contains('\0');
     parse_text(raw, "the path of a folder", |text| is_path(text).then(|| text.into()))
 }
 
-/// Parses `sqlite:PATH`, or the URL of a PostgreSQL database.
 pub(super) fn database_url(raw: &Raw) -> ParseResult<DatabaseUrl> {
     let text = raw.as_text().unwrap_or_default();
     match text.strip_prefix("sqlite:") {
@@ -372,17 +359,14 @@ pub(super) fn database_url(raw: &Raw) -> ParseResult<DatabaseUrl> {
     }
 }
 
-/// Parses the URL of the Redis server for shared limits. A value that is not text is reported as an invalid
-/// URL.
+/// Parses the URL of the Redis server for shared limits. Reports other types as an invalid URL.
 pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
     rate_limiter::RedisOptions::parse(raw.as_text().unwrap_or_default().trim())
 }
 
-/// Minimum number of characters in the secret used to hash sources. Anyone who can read the hashes can test
-/// guesses of the secret against them.
+/// Minimum length, in characters. Anyone who can read the hashed sources can test guesses of the secret.
 const MIN_SECRET_CHARS: usize = 16;
 
-/// Parses the secret used to hash sources when limits are shared.
 pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     let expected = format!(
         "empty, or a secret of {MIN_SECRET_CHARS} characters or more, such as `openssl rand -base64 24` prints"
@@ -412,7 +396,7 @@ pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
     let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     let is_host = |authority: &str| {
-        // Look for the port after the brackets, because an IPv6 address inside them contains colons.
+        // An IPv6 address in brackets contains colons, so look for the port after the brackets.
         let after = authority.rfind(']').map_or(0, |at| at + 1);
         let (host, port) = match authority[after..].split_once(':') {
             Some((rest, port)) => (&authority[..after + rest.len()], Some(port)),
@@ -428,7 +412,7 @@ pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     if is_plain && authority.is_some_and(is_host) { Ok(address) } else { Err(expected()) }
 }
 
-/// Parses a language tag. Checks the syntax of BCP 47, but not whether the subtags are registered.
+/// Parses a language tag. Checks its syntax (BCP 47), but not whether the subtags are registered.
 pub(super) fn language(raw: &Raw) -> ParseResult<String> {
     let tag = parse_line(raw)?;
     let mut parts = tag.split('-');
