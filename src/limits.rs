@@ -2,13 +2,10 @@
 //! in bounded memory.
 //!
 //! A *source* is one sender. Its *network* is an address range in which one sender can easily use many
-//! addresses. A refused request does not count against the quotas of either. Each form also has a quota, but
-//! requests above that quota are not refused. Instead, the form counts as flooded when its submissions are
-//! processed.
+//! addresses. A refused request counts against neither. Each form also has a quota: requests above it are not
+//! refused, but the form counts as flooded when its submissions are processed.
 //!
-//! Each quota uses the generic cell rate algorithm (`gcra.rs`): an idle source may use its whole quota at
-//! once, and then send one request every `window / quota`. The requests of sources and networks are counted
-//! in sketches of a fixed size (`sketch.rs`).
+//! Quotas use the generic cell rate algorithm (`gcra.rs`) and sketches of a fixed size (`sketch.rs`).
 
 mod bytes;
 mod gcra;

@@ -1,15 +1,11 @@
-//! Byte budgets: daily limits on the bytes of accepted forms from each source and each network, counted in
-//! bounded memory.
+//! Byte budgets: daily limits on the bytes of accepted forms per source and network, in bounded memory.
 //!
-//! Rate limits ignore the size of requests: without byte budgets, one network could fill the disk and still
-//! stay within its rate limits. A budget refills steadily. In any period of length `t`, a source can send at
-//! most `budget + t · budget / day`: two budgets in its first 24 hours, and one in each 24 hours after that.
+//! Without them, one network could fill the disk within its rate limits. Budgets refill steadily: in any
+//! period `t`, a source can send at most `budget + t · budget / day`: two budgets in its first 24 hours.
 //!
-//! Debts are kept in count-min sketches, as in `sketch.rs`: no source can send more than its budget, and a
-//! source is refused wrongly only if all four of its cells are filled by other sources' debts. Each cell
-//! holds a byte count. Once that many bytes have been refilled since the limiter's first request, the debts
-//! of the cell's keys are zero. The count has 64 bits and never wraps around, so, unlike in `sketch.rs`,
-//! expired cells need not be cleared.
+//! Debts are kept in count-min sketches with the guarantees of `sketch.rs`. A cell holds a byte count: once
+//! that many bytes have been refilled since the limiter's first request, its keys have no debt. The count has
+//! 64 bits and never wraps around, so expired cells need not be cleared.
 
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -23,8 +19,7 @@ use crate::forms::source::Source;
 /// How long a whole budget takes to refill.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Base-2 logarithms of the number of columns in each sketch. The sketch for sources takes 8 MiB, and the one
-/// for networks takes 2 MiB. The operating system allocates only the pages that have been written to.
+/// Base-2 logarithms of the numbers of columns. The sketches take 8 MiB for sources and 2 MiB for networks.
 const SOURCE_BITS: u32 = 18;
 const NETWORK_BITS: u32 = 16;
 
@@ -115,7 +110,6 @@ impl ByteDebts {
         ByteDebts { budget: budget.clamp(1, MAX_BYTES), table: CellTable::new(bits, DAY), recovered: 0 }
     }
 
-    /// The cells of a source or network, and its current debt.
     fn look_up(&self, key: impl Hash) -> DebtEntry {
         let places = self.table.places(key);
         let least = places.iter().map(|place| self.table.cells[*place]).min().unwrap_or_default();
@@ -129,8 +123,7 @@ impl ByteDebts {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Adds bytes that fit into the budget to the key's debt: raises each of the key's cells to at least the
-    /// new debt.
+    /// Adds bytes that fit into the budget: raises each of the key's cells to at least the new debt.
     fn charge(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {

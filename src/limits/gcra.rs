@@ -1,10 +1,9 @@
 //! The generic cell rate algorithm (GCRA) for one window, in whole ticks. Pure arithmetic.
 //!
 //! The algorithm keeps one instant per key, the *theoretical arrival time*, at which the key's whole quota is
-//! available again. The time from now until then is the *debt*. Each request adds `window / quota`; a request
-//! that would raise the debt above a whole window is refused and adds nothing. A key may therefore use its
-//! whole quota at once, and then send one request every `window / quota`. In any period of length `t`, it can
-//! send at most `quota + t · quota / window` requests.
+//! available again. The time until then is the *debt*. Each request adds `window / quota`; one that would
+//! raise the debt above a whole window is refused and adds nothing. A key may therefore use its whole quota
+//! at once, then send one request every `window / quota`: at most `quota + t · quota / window` in time `t`.
 
 use std::time::Duration;
 
@@ -13,8 +12,7 @@ use super::quota::{Quota, QuotaStatus};
 /// The largest quota, at which each request still costs 16 ticks.
 pub const MAX_QUOTA: u32 = 1_000_000;
 
-/// The largest number of ticks per window, and therefore the largest debt. A 32-bit tick count covers 256
-/// windows.
+/// The largest debt, and the most ticks in a window. A 32-bit tick count covers 256 windows.
 const MAX_TICKS: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +20,7 @@ pub(super) struct WindowQuota {
     name: &'static str,
     pub(super) quota: u32,
     window: Duration,
-    /// Ticks per request. A window has exactly `quota` times as many, so counting in whole ticks does not
-    /// change the rate.
+    /// Ticks per request. A window has exactly `quota` times as many, so whole ticks do not change the rate.
     step: u32,
     /// Ticks per nanosecond, times 2⁶⁴.
     rate: u64,
@@ -53,12 +50,10 @@ impl WindowQuota {
         u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 
-    /// Ticks until one more request is allowed; 0 if it is allowed now.
     pub(super) fn ticks_until_allowed(&self, debt: u32) -> u32 {
         debt.saturating_sub(self.step * (self.quota - 1))
     }
 
-    /// The debt after one more request.
     pub(super) fn debt_after_request(&self, debt: u32) -> u32 {
         debt + self.step
     }

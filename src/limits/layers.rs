@@ -5,10 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::quota::DecisionCounts;
 
-/// The debts of any number of keys.
 pub(super) trait Debts {
-    /// Sets the time since the limiter's first request. `elapsed` must never decrease. Call this before any
-    /// other method.
+    /// Sets the time since the first request, which must never decrease. Call this before any other method.
     fn advance_to(&mut self, elapsed: Duration);
 }
 
@@ -39,8 +37,7 @@ impl<T: Debts> Layers<T> {
         self.0.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Locks the state and advances it to `now`, or to the time of the latest request if `now` is earlier.
-    /// `None` if the limiter is disabled.
+    /// Locks the state and advances it to `now` if that is later. `None` if the limiter is disabled.
     pub(super) fn lock_at(&self, now: Instant) -> Option<MutexGuard<'_, LayerState<T>>> {
         let mut guard = self.lock()?;
         let state = &mut *guard;

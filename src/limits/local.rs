@@ -1,5 +1,4 @@
-//! Local rate limits: counts requests within this process, in bounded memory, with one sketch for sources and
-//! one for networks.
+//! Local rate limits: counts requests in this process, with one sketch for sources and one for networks.
 
 use std::time::Instant;
 
@@ -9,8 +8,7 @@ use super::rule::{self, LimitRule};
 use super::sketch::{Sketch, SketchEntry};
 use crate::forms::source::Source;
 
-/// Base-2 logarithms of the number of columns in each sketch. The sketch for sources takes 32 MiB, and the
-/// one for networks takes 8 MiB. The operating system allocates only the pages that have been written to.
+/// Base-2 logarithms of the numbers of columns. The sketches take 32 MiB for sources and 8 MiB for networks.
 const SOURCE_BITS: u32 = 20;
 const NETWORK_BITS: u32 = 18;
 
@@ -47,9 +45,8 @@ impl LocalLimiter {
         LimitDecision { admission, statuses: Some(quota_statuses(&state, &entry, &network)) }
     }
 
-    /// Records a decision that Redis made about a request from `source` at `now`, so that later local
-    /// decisions take it into account. Counts an allowed request against the local quotas of the source and
-    /// of its network, unless they are exhausted.
+    /// Counts a decision that Redis made. Counts an allowed request against the local quotas of the source
+    /// and its network, unless they are exhausted, so that later local decisions take it into account.
     pub fn record_redis_decision(&self, source: Source, admission: Admission, now: Instant) {
         let Some(mut state) = self.layers.lock_at(now) else { return };
         state.counts.count(admission);
@@ -70,8 +67,7 @@ impl LocalLimiter {
         self.layers.counts()
     }
 
-    /// Estimates how many sources have a debt, to within a few tenths of a percent. Reads one row of the
-    /// sketch in small pieces, so that requests wait only briefly for the lock.
+    /// Estimates how many sources have a debt, to within a few tenths of a percent.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -79,7 +75,7 @@ impl LocalLimiter {
         reason = "an estimate between zero and a few million"
     )]
     pub fn estimate_sources(&self) -> u64 {
-        /// The number of cells read each time the lock is taken.
+        /// The number of cells read per lock, so that requests wait only briefly.
         const PIECE: usize = 1 << 14;
         let Some(row) = self.layers.lock().map(|state| state.sources.row_length()) else { return 0 };
         let owing: usize = (0..row)
@@ -88,8 +84,7 @@ impl LocalLimiter {
                 Some(self.layers.lock()?.sources.count_cells_with_debt(from..row.min(from + PIECE)))
             })
             .sum();
-        // Linear counting: each source occupies one random cell of the row. Counting occupied cells misses
-        // the sources that share a cell, so estimate from the fraction of free cells.
+        // Linear counting: sources may share a random cell, so estimate from the fraction of free cells.
         let free = (row - owing).max(1);
         (row as f64 * (row as f64 / free as f64).ln()).round() as u64
     }

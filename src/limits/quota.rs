@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// How many requests are allowed per minute and per hour. Values are clamped to 1 through
-/// [`MAX_QUOTA`](crate::limits::MAX_QUOTA).
+/// Requests allowed per minute and per hour, clamped to 1 through [`MAX_QUOTA`](crate::limits::MAX_QUOTA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     pub per_minute: u32,
@@ -32,8 +31,7 @@ pub struct LimitOptions {
 }
 
 impl LimitOptions {
-    /// The quota for a form, raised to at least the quotas for a network and for a source. `None` if limits
-    /// are disabled.
+    /// The form's quota, raised to at least those of a network and a source. `None` if limits are disabled.
     pub fn form_quota(&self) -> Option<Quota> {
         self.enabled.then(|| self.form.at_least(self.network).at_least(self.source))
     }
@@ -66,8 +64,7 @@ pub enum Admission {
     Refused {
         /// The layer whose quota requires the longer wait.
         by: Layer,
-        /// The time until a request from this source is allowed, if no other request arrives before then.
-        /// Never zero.
+        /// The time until a request from this source is allowed if no other arrives first. Never zero.
         retry_after: Duration,
     },
 }
@@ -79,12 +76,10 @@ pub struct LimitDecision {
     pub statuses: Option<QuotaStatuses>,
 }
 
-/// The status of each quota that can refuse a request: the source's quotas per minute and per hour, and then
-/// those of its network.
+/// The quotas that can refuse a request: per minute and per hour, for the source and then its network.
 pub type QuotaStatuses = [QuotaStatus; 4];
 
-/// The status of one quota, as reported in the fields `RateLimit` and `RateLimit-Policy` of
-/// draft-ietf-httpapi-ratelimit-headers.
+/// A quota's status in `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaStatus {
     /// The policy's name: `minute`, `hour`, `network-minute` or `network-hour`.

@@ -1,5 +1,4 @@
-//! Checks a form request against local limits, or against limits that several servers share through Redis or
-//! Valkey.
+//! Checks form requests against local limits, or against limits that servers share in Redis or Valkey.
 //!
 //! Shared limits apply the same rule as local ones, but a script in Redis counts the requests. While Redis
 //! does not respond, each server uses its local limits. The local limits also count the requests that Redis
@@ -30,9 +29,8 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// Creates a limiter whose local counts are zero. With shared limits, waits at most two seconds for the
-    /// first connection to Redis. A dedicated thread logs failures and reconnects until the limiter is
-    /// dropped.
+    /// With shared limits, waits at most two seconds for the first connection to Redis. A dedicated thread
+    /// logs failures and reconnects until the limiter is dropped.
     pub fn new(limits: &LimitOptions, shared: Option<&RedisOptions>) -> RateLimiter {
         let share = |options: &RedisOptions| {
             if let Err(problem) = options.describe_hash_secret() {
@@ -57,8 +55,7 @@ impl RateLimiter {
         self.local.check(source, now)
     }
 
-    /// The quota status of `source`. Does not count a request. `None` if limits are disabled. Waits for
-    /// Redis as [`RateLimiter::check`] does.
+    /// Reads the quota status of `source`. `None` if limits are disabled. Waits like [`RateLimiter::check`].
     pub async fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         if let Some(shared) = &self.shared {
             let read = |rule: &LimitRule, reply: ScriptReply| rule.statuses(reply.debts);

@@ -1,8 +1,7 @@
 //! Counts refused requests by source and form in bounded memory, until the store records the counts.
 //!
-//! The counter keeps separate counts for up to [`MAX_COUNTED`] pairs of source and form, and one total per
-//! form for all other sources. [`RefusalCounter::drain`] resets all counts. Counts that have not been
-//! recorded are lost when the process ends.
+//! Keeps separate counts for up to [`MAX_COUNTED`] pairs of source and form, and one total per form for all
+//! other sources. Counts that have not been recorded are lost when the process ends.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -15,7 +14,7 @@ use crate::forms::source::{RefusedRequests, Source};
 /// Maximum number of pairs of source and form that are counted separately. Each takes about 50 bytes.
 pub const MAX_COUNTED: usize = 1000;
 
-/// Counts refused requests by source and form. All workers share one counter.
+/// All workers share one counter.
 #[derive(Default)]
 pub struct RefusalCounter {
     counts: Mutex<RefusalCounts>,
@@ -25,8 +24,7 @@ pub struct RefusalCounter {
 type RefusalCounts = HashMap<(Option<Source>, &'static str), u64>;
 
 impl RefusalCounter {
-    /// Counts a refused request. Returns whether it is the first one since the last
-    /// [`RefusalCounter::drain`].
+    /// Counts a refused request. Returns whether it is the first one since the last [`Self::drain`].
     pub fn record(&self, source: Source, form: &'static str) -> bool {
         let mut counts = self.lock();
         let is_first = counts.is_empty();

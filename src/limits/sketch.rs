@@ -1,16 +1,13 @@
-//! Keeps the debts of any number of senders in a fixed amount of memory: a count-min sketch whose cells hold
-//! arrival times.
+//! A count-min sketch: keeps the debts of any number of senders in a fixed amount of memory.
 //!
-//! Each key has one cell in each of [`ROWS`] rows, chosen by a hash with a random secret key, and shares
-//! these cells with other keys. A key's debt is the minimum over its cells. Counting a request raises each of
-//! the key's cells to at least the new debt. A cell therefore holds at least the debt of every key that uses
-//! it:
+//! Each key has one cell in each of [`ROWS`] rows, chosen by a hash with a random secret, and shares it with
+//! other keys. A cell holds arrival times. A key's debt is the minimum over its cells, and counting a request
+//! raises each of them to at least the new debt, so a cell holds at least the debt of every key that uses it:
 //!
-//! - The sketch never allows a request that an exact table would refuse. It has no entries that could be
-//!   evicted.
-//! - It refuses a key wrongly only if all four of its cells hold the debts of other keys. If a fraction `p`
-//!   of the cells is exhausted, a fraction `p⁴` of all new keys is refused. Because the hash is secret, an
-//!   attacker cannot choose which keys.
+//! - The sketch never allows a request that an exact table would refuse. It has no entries to evict.
+//! - It refuses a key wrongly only if all four of its cells hold the debts of other keys: a fraction `p⁴` of
+//!   new keys if a fraction `p` of the cells is exhausted. Because the hash is secret, an attacker cannot
+//!   choose which keys.
 //!
 //! A cell packs two 32-bit arrival times, one per window. Because these wrap around, each cell is visited
 //! regularly and cleared once its debts have expired. Zero means no debt, so a new sketch is all zeros, and
@@ -27,11 +24,9 @@ use super::quota::QuotaStatus;
 /// The number of rows, which is also the number of cells per key.
 pub(super) const ROWS: usize = 4;
 
-/// The time within which every cell is visited once. It equals the longest window, after which no debt
-/// remains.
+/// Every cell is visited once within this time: the longest window, after which no debt remains.
 const ROUND: Duration = Duration::from_hours(1);
 
-/// The cells of a sketch.
 pub(super) struct CellTable {
     hasher: RandomState,
     /// A row has `2^bits` cells.
@@ -55,15 +50,13 @@ impl CellTable {
     pub(super) fn advance_to(&mut self, elapsed: Duration) -> bool {
         let expired = elapsed.saturating_sub(self.used) >= self.lifetime;
         if expired {
-            // Allocate new cells instead of writing zeros: this releases the memory that a busy period has
-            // used.
+            // Allocate new cells: writing zeros would keep the memory that a busy period has used.
             self.cells = vec![0; ROWS << self.bits];
         }
         self.used = elapsed;
         expired
     }
 
-    /// The indices of a key's cells, one in each row.
     pub(super) fn places(&self, key: impl Hash) -> [usize; ROWS] {
         places(self.hasher.hash_one(key), self.bits)
     }
@@ -108,7 +101,6 @@ impl Sketch {
         Sketch { windows, table: CellTable::new(bits, ROUND), swept: 0 }
     }
 
-    /// The cells of a source or network, and its current debts.
     pub(super) fn look_up(&self, key: impl Hash) -> SketchEntry {
         let places = self.table.places(key);
         let now = self.now_in_ticks();
@@ -144,7 +136,6 @@ impl Sketch {
         self.map_windows(entry, WindowQuota::status_for_debt)
     }
 
-    /// The number of cells in a row.
     pub(super) fn row_length(&self) -> usize {
         1 << self.table.bits
     }
@@ -155,7 +146,6 @@ impl Sketch {
         self.table.cells[cells].iter().filter(|cell| unpack(**cell, &self.windows, now) != [0; 2]).count()
     }
 
-    /// Applies `f` to each window and the debt in that window.
     fn map_windows<T>(&self, entry: &SketchEntry, f: impl Fn(&WindowQuota, u32) -> T) -> [T; 2] {
         [f(&self.windows[0], entry.debts[0]), f(&self.windows[1], entry.debts[1])]
     }
@@ -178,7 +168,6 @@ fn places(hash: u64, bits: u32) -> [usize; ROWS] {
     })
 }
 
-/// The debts in a cell, one for each window.
 fn unpack(cell: u64, windows: &[WindowQuota; 2], now: [u64; 2]) -> [u32; 2] {
     let debt = |arrival: u32, window: &WindowQuota, now: u64| {
         let debt = arrival.wrapping_sub(low_32_bits(now));

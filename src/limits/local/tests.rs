@@ -214,7 +214,7 @@ fn expired_debts_do_not_return_over_years() {
         let (limiter, start) = (LocalLimiter::with_table_bits(&tiny(2), 10, 10), Instant::now());
         let mut now = start;
         for n in 0..2000 {
-            // In each round, a new source, and a source that has recovered since the round before.
+            // Each round uses a new source, and one that has recovered since the previous round.
             for source in [source(1), source(1000 + n)] {
                 assert!(allows(&limiter, source, now), "{gap:?} {n}");
                 assert!(allows(&limiter, source, now), "{gap:?} {n}");
@@ -245,7 +245,7 @@ fn an_exhausted_source_recovers_on_time_while_others_keep_sending() {
 
 #[test]
 fn a_hundred_thousand_exhausted_sources_block_under_one_stranger_in_1000() {
-    // An eighth of the numbers of sources, in a sketch of an eighth of the full size.
+    // Both the number of sources and the sketch are an eighth of the full size.
     let (attackers, strangers) = (100_000 / 8, 200_000 / 8);
     let (limiter, start) =
         (LocalLimiter::with_table_bits(&in_wide_networks(30, 300), 17, 15), Instant::now());
@@ -259,7 +259,7 @@ fn a_hundred_thousand_exhausted_sources_block_under_one_stranger_in_1000() {
 
 #[test]
 fn decisions_differ_from_an_exact_table_in_fewer_than_one_in_a_thousand() {
-    // About ten sources per cell, as if ten million sources used the sketch of full size.
+    // About ten sources per cell, as if ten million sources used a full-size sketch.
     let (bits, keys) = (14, 160_000u32);
     let options = in_wide_networks(30, 300);
     let (limiter, start) = (LocalLimiter::with_table_bits(&options, bits, bits), Instant::now());
@@ -303,7 +303,7 @@ fn source(n: u32) -> Source {
     Source::V4(n.to_be_bytes())
 }
 
-/// Spreads sources over networks, so that hardly any two are in the same one.
+/// Spreads sources over networks, so that hardly any two share one.
 fn scattered(n: u32) -> Source {
     source(n.wrapping_mul(0x9e37_79b1))
 }

@@ -1,9 +1,8 @@
 //! A pool of Redis connections for threads that call often, with one connection for each thread's runtime.
 //!
-//! A call over another thread's connection wakes that thread, and the reply wakes the caller. This costs at
-//! least 1.5 times as much as a call over a connection that the calling thread serves itself
-//! (`benches/shared_limits.rs`). A thread that calls rarely does not get a connection, because Redis or a
-//! middlebox would close it before its next use.
+//! A call over another thread's connection wakes that thread, and the reply wakes the caller, which costs at
+//! least 1.5 times as much as a call over the thread's own connection (`benches/shared_limits.rs`). Threads
+//! that call rarely get none, because Redis or a middlebox would close it before its next use.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -23,17 +22,14 @@ const MAX_IDLE: Duration = Duration::from_secs(20);
 /// The minimum time between two attempts to open a connection. An attempt never takes longer than this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// The maximum number of connections: far above any realistic number of workers, but a bound on memory if
-/// callers create a runtime for each call.
+/// Far above any number of workers. Bounds memory if callers create a runtime for each call.
 const MAX_CONNECTIONS: usize = 1024;
 
-/// The connections, by the runtime that serves them.
 #[derive(Default)]
 pub(super) struct LocalPool {
     entries: Mutex<Vec<(Id, PoolEntry)>>,
 }
 
-/// The pool's state for one runtime.
 struct PoolEntry {
     asked: Instant,
     connection: Option<MultiplexedConnection>,
@@ -42,8 +38,7 @@ struct PoolEntry {
 }
 
 impl LocalPool {
-    /// The calling runtime's connection, if it has one. If it has none but calls often, starts opening one in
-    /// the background.
+    /// The calling runtime's connection. If it has none but calls often, opens one in the background.
     pub(super) fn get(
         self: &Arc<Self>,
         options: &RedisOptions,
@@ -71,7 +66,6 @@ impl LocalPool {
         entry.connection.clone()
     }
 
-    /// Drops this runtime's connection after a failure.
     pub(super) fn drop_connection(&self) {
         if let Ok(handle) = Handle::try_current() {
             self.set_connection(handle.id(), None);
@@ -89,8 +83,7 @@ impl LocalPool {
     }
 }
 
-/// Opens a connection for the runtime `id` and puts it into the pool. Until it is open, and if opening it
-/// fails, calls use the shared connection.
+/// Opens a connection for the runtime `id`. Until it is open, and if that fails, calls use the shared one.
 async fn open_connection(options: RedisOptions, pool: Weak<LocalPool>, id: Id) {
     let opened = timeout(CONNECT_TIMEOUT, options.connect()).await;
     if let Some(pool) = pool.upgrade() {

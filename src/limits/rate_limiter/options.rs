@@ -1,5 +1,4 @@
-//! Options for shared limits: the Redis URL, the trusted certificate authorities, the timeout and the hash
-//! secret.
+//! Options for shared limits: the Redis URL, certificate authorities, the timeout and the hash secret.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +12,6 @@ use redis::{
 /// The time limit for connecting, logging in and loading the script together.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The part of an error message that describes the expected form of the URL.
 const EXPECTED: &str = "empty, or an address such as \"redis://:PASSWORD@redis.example.com:6379/0\", \"rediss://…\" for TLS, or \"unix:///run/redis.sock\"";
 
 #[derive(Clone)]
@@ -49,8 +47,7 @@ impl RedisOptions {
         }
     }
 
-    /// Describes the secret for hashing sources, as a clause for the log and for `frontdesk doctor`. Without
-    /// a secret, the error describes the consequence and the remedy.
+    /// Describes the secret for hashing sources as a clause; the error has the consequence and the remedy.
     pub fn describe_hash_secret(&self) -> Result<&'static str, &'static str> {
         match &self.secret {
             Some(_) => Ok("sources are hashed with `limits.shared_secret`"),
@@ -63,8 +60,7 @@ impl RedisOptions {
         }
     }
 
-    /// The secret for hashing sources: the configured one, or else the password in the URL. Empty if both are
-    /// missing.
+    /// The configured secret, or else the password in the URL; empty if both are missing.
     pub(super) fn hash_secret(&self) -> &str {
         self.secret.as_deref().unwrap_or_else(|| self.password())
     }
@@ -78,8 +74,7 @@ impl RedisOptions {
         self.info.redis_settings().password().unwrap_or_default()
     }
 
-    /// Opens a connection and logs in. There is no time limit: the caller must set one for this function, and
-    /// for each call over the connection.
+    /// Opens a connection and logs in. Sets no time limits: the caller must limit this and each later call.
     pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let client = if self.is_tls() {

@@ -28,14 +28,12 @@ use super::script::{self, Keys, Operation, Request, SCRIPT};
 use crate::forms::source::Source;
 use crate::limits::rule::{LimitRule, ScriptReply};
 
-/// The breaker opens after this many consecutive timeouts. One or two may occur while Redis writes a
-/// snapshot.
+/// Consecutive timeouts that open the breaker. One or two may occur while Redis writes a snapshot.
 const MAX_TIMEOUTS: u32 = 3;
 
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest pause between attempts to connect. Each pause is twice as long as the one
-/// before.
+/// The shortest and the longest pause between attempts to connect. Each pause doubles the one before.
 const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
 /// A connection that has lasted this long resets the pause to the shortest one.
@@ -59,21 +57,18 @@ impl Fallback {
     pub const NAMES: [&str; 3] = ["disconnected", "slow", "failed"];
 }
 
-/// Metrics for the connection to Redis since the client was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedisMetrics {
     pub is_connected: bool,
     /// The number of local decisions by reason, in the order of [`Fallback::NAMES`].
     pub fallbacks: [u64; Fallback::NAMES.len()],
-    /// The number of calls in each bucket. A call belongs to the first bucket whose upper bound in [`BOUNDS`]
-    /// is not less than the call's duration; the last bucket counts longer calls.
+    /// The number of calls in each bucket; the last bucket counts calls above all [`BOUNDS`].
     pub durations: [u64; BOUNDS.len() + 1],
     /// The total duration of all calls in nanoseconds.
     pub took: u64,
 }
 
-/// The connections to Redis, and the rule that the script applies. Dropping the client stops the reconnecting
-/// thread.
+/// The connections to Redis, and the script's rule. Dropping the client stops the reconnecting thread.
 pub(super) struct RedisClient {
     inner: Arc<Inner>,
     rule: LimitRule,
@@ -94,7 +89,6 @@ struct Inner {
 pub(super) struct Primary {
     /// The shared connection, served by the reconnecting thread.
     connection: MultiplexedConnection,
-    /// Separate connections for threads that call often.
     pool: Arc<LocalPool>,
     /// The script's SHA-1, for EVALSHA.
     hash: String,
@@ -131,8 +125,7 @@ impl RedisClient {
         RedisClient { inner, rule, keys: Keys::new(options.hash_secret()), _stop: stop }
     }
 
-    /// Runs the script for `source` and converts its reply with `read`. `None` if the local limits must
-    /// decide.
+    /// Runs the script for `source` and converts its reply with `read`. `None` if local limits must decide.
     pub(super) async fn call_script<T>(
         &self,
         operation: Operation,
@@ -190,7 +183,6 @@ impl Inner {
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a timeout. Opens the breaker after [`MAX_TIMEOUTS`] consecutive ones.
     fn record_timeout(&self, primary: &Arc<Primary>) {
         if primary.slow.fetch_add(1, Relaxed) + 1 >= MAX_TIMEOUTS {
             self.open_breaker(primary, RedisFault::SLOW);
@@ -216,8 +208,7 @@ impl Primary {
         });
         let primary = opened.await.map_err(|_| RedisFault::SLOW)??;
         let began = Instant::now();
-        // Redis may accept connections but respond too slowly. Probe it, so that requests wait for Redis
-        // again only if it responds in time.
+        // Redis may accept connections and still be slow, so probe it before requests wait for it again.
         primary.probe(options).await.map_err(|_| RedisFault::SLOW)??;
         Ok((primary, began.elapsed()))
     }
@@ -238,8 +229,7 @@ impl Primary {
             return self.run_script(&self.connection, request).await;
         };
         match self.run_script(&own, request).await {
-            // Servers and middleboxes drop idle connections, so perhaps only this one is broken: retry over
-            // the shared connection.
+            // Perhaps only this connection was dropped because it was idle: use the shared one.
             Err(error) if error.is_unrecoverable_error() => {
                 self.pool.drop_connection();
                 self.run_script(&self.connection, request).await
@@ -272,7 +262,6 @@ struct Reconnector {
     faults: UnboundedReceiver<RedisFault>,
     /// Signals that the first attempt has ended.
     tried: Option<mpsc::Sender<()>>,
-    /// The last state that was logged.
     logged: Option<Result<(), RedisFault>>,
 }
 
@@ -299,8 +288,7 @@ impl Reconnector {
         }
     }
 
-    /// Waits until the breaker opens, and returns the reason. Until then, probes the connection, so that a
-    /// failure is noticed before a request needs the connection.
+    /// Probes the connection until the breaker opens, so that failures are noticed early. Returns the reason.
     async fn wait_until_lost(&mut self) -> RedisFault {
         loop {
             if let Ok(why) = timeout(PROBE_INTERVAL, self.faults.recv()).await {
@@ -327,20 +315,17 @@ impl Reconnector {
             }
             self.logged = Some(state);
         }
-        // The caller of `start` waits only for the first attempt.
         let _ = self.tried.take().map(|tried| tried.send(()));
     }
 }
 
-/// Changes a pause by up to a quarter, so that servers that lost Redis at the same time do not all reconnect
-/// at once.
+/// Changes a pause by up to a quarter, so that servers do not all reconnect to Redis at the same moment.
 fn add_jitter(pause: Duration) -> Duration {
     let random = u32::try_from(RandomState::new().hash_one(0) % 512).unwrap_or_default();
     pause * (768 + random) / 1024
 }
 
-/// Tests the connection to Redis. Returns how long a call takes, or the problem and its remedy. Blocks for at
-/// most a second plus [`RedisOptions::timeout`].
+/// Returns a call's time, or the problem and its remedy. Blocks at most 1 s plus [`RedisOptions::timeout`].
 pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;

@@ -11,8 +11,7 @@ pub const SCRIPT: &str = include_str!("gcra.lua");
 
 pub(super) const PREFIX: &str = "frontdesk:";
 
-/// The context string for `blake3::derive_key`, which derives the hash key. Changing it resets all shared
-/// quotas.
+/// The context for `blake3::derive_key`. Changing it resets all shared quotas.
 const CONTEXT: &str = "frontdesk 2026-11-21 sources and networks whose requests are counted in Redis";
 
 /// Whether the script counts the request against the quotas or only reports their status.
@@ -22,8 +21,7 @@ pub(super) enum Operation {
     Look,
 }
 
-/// Derives the names of Redis keys from sources. Servers with the same secret derive the same names. Without
-/// the secret, the source cannot be recovered from the name.
+/// Hashes sources to names of Redis keys, from which they cannot be recovered without the secret.
 pub(super) struct Keys {
     secret: [u8; 32],
 }
@@ -50,8 +48,7 @@ impl Keys {
         Request { keys, operation, quotas }
     }
 
-    /// The name of the Redis key for a source or network. The quotas are part of the hash, because tick
-    /// counts under different quotas cannot be compared.
+    /// Hashes the quotas as well, because tick counts under different quotas cannot be compared.
     fn key_name(&self, layer: &str, address: &[u8], quotas: [u32; 2]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
         hasher.update(layer.as_bytes());
@@ -71,8 +68,7 @@ impl Request {
         Request { keys, operation: Operation::Charge, quotas: [[MAX_QUOTA; 2]; 2] }
     }
 
-    /// The Redis command that runs the script by its hash (`EVALSHA`), or from its source (`EVAL`), which
-    /// also loads the script.
+    /// Runs the script by its hash (`EVALSHA`), or from its source (`EVAL`), which also loads the script.
     pub(super) fn to_command(&self, command: &str, script: &str) -> Cmd {
         let mut call = Cmd::with_capacity(10, 256);
         call.arg(command).arg(script).arg(self.keys.len());
