@@ -1,8 +1,6 @@
 //! Outgoing HTTP requests with checked addresses, time limits and size limits.
 //!
-//! Each request uses its own connection. The client resolves the name, checks the addresses, connects to one
-//! of them, sets up TLS, sends the request and reads the response. It resolves the name only once, does not
-//! follow redirects, and limits how much of the response it reads.
+//! Each request uses its own connection. The client resolves a name only once and follows no redirects.
 
 pub mod address;
 mod client;

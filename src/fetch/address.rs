@@ -1,12 +1,10 @@
-//! Checks addresses before the client connects, because a third party's domain name could point to an address
-//! in the operator's network.
+//! Checks addresses before the client connects: a third party's name may point into the operator's network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::url::Host;
 
-/// Addresses of cloud services that hand out credentials to virtual machines and containers. They are refused
-/// even if private addresses are permitted.
+/// Addresses at which cloud services hand out credentials; refused even if private addresses are permitted.
 const METADATA: [IpAddr; 9] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // instance metadata of AWS, Azure, Google Cloud and others
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),   // task credentials of Amazon ECS
@@ -38,8 +36,7 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, broadcast
 ];
 
-/// The only network from which IANA has allocated global unicast addresses so far. It contains no loopback,
-/// link-local, unique-local or multicast addresses.
+/// The network of all global unicast addresses that IANA has allocated so far.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Networks within [`GLOBAL_V6`] that do not belong to the public Internet.
@@ -50,8 +47,7 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// Checks that the client may connect to every address of a host. Returns an error with the reason if even
-/// one address is refused, because a mixture of public and private addresses indicates an attack.
+/// An error if any address is refused: a mixture of public and private addresses indicates an attack.
 pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<(), String> {
     if found.is_empty() {
         return Err("the name has no address".to_owned());
@@ -59,7 +55,6 @@ pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Re
     found.iter().find_map(|address| refusal_reason(host, *address, allow_private)).map_or(Ok(()), Err)
 }
 
-/// The reason why an address of this host is refused, or `None` if it is permitted.
 fn refusal_reason(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
     if is_metadata(address) {
         return Some(format!(
@@ -73,13 +68,9 @@ fn refusal_reason(host: &Host, address: IpAddr, allow_private: bool) -> Option<S
         .then(|| format!("{address} is not on the public Internet (`allow_private = true` permits it)"))
 }
 
-/// Whether a packet to this address could reach a service that hands out cloud credentials ([`METADATA`]),
-/// directly or through a tunnel or a translator.
+/// Whether packets to this address could reach [`METADATA`], directly or through a tunnel or a translator.
 fn is_metadata(address: IpAddr) -> bool {
-    let embedded = match address {
-        IpAddr::V6(address) => embedded_ipv4(address),
-        IpAddr::V4(_) => Vec::new(),
-    };
+    let embedded = if let IpAddr::V6(address) = address { embedded_ipv4(address) } else { Vec::new() };
     embedded.into_iter().map(IpAddr::V4).chain([address]).any(|address| METADATA.contains(&address))
 }
 
@@ -95,15 +86,13 @@ fn unmapped(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The IPv4 addresses that an IPv6 address may embed. The prefix of a local NAT64 address can have one of
-/// several lengths, and the address does not reveal which one, so the result covers all of them. A Teredo
-/// address embeds the addresses of its server and its client.
+/// The IPv4 addresses that an IPv6 address may embed: several for local NAT64, whose prefix length is
+/// unknown, and for Teredo, which embeds the addresses of the server and the client.
 fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let o = address.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| o[place]));
     match address.segments() {
-        // IPv4-compatible and IPv4-mapped (RFC 4291 §2.5.5), IPv4-translated (RFC 2765 §2.1), NAT64 (RFC 6052
-        // §2.1).
+        // IPv4-compatible, -mapped (RFC 4291 §2.5.5), -translated (RFC 2765 §2.1), and NAT64 (RFC 6052 §2.1).
         [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
             vec![at([12, 13, 14, 15])]
         }
@@ -119,11 +108,9 @@ fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     }
 }
 
-/// Whether an address belongs to the public Internet, according to the registries of special-purpose
-/// addresses (RFC 6890, RFC 8190).
-///
-/// Addresses of transition mechanisms (6to4, Teredo, IPv4-compatible, local NAT64) are never public: they may
-/// embed a private address, and public servers do not need them.
+/// Whether an address is on the public Internet (RFC 6890, RFC 8190). Addresses of transition mechanisms
+/// (6to4, Teredo, IPv4-compatible, local NAT64) never are: they may embed a private address, and public
+/// servers do not need them.
 pub fn is_public(address: IpAddr) -> bool {
     match unmapped(address) {
         IpAddr::V4(address) => {

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,10 +25,9 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::address;
 use super::url::{Host, Url, UrlScheme};
 
-/// Maximum size of a response header, in bytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// Maximum number of bytes read from a response's body. The rest of a longer body is not read.
+/// The rest of a longer response body is not read.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Maximum number of addresses that the client tries per address family.
@@ -96,14 +94,12 @@ pub struct FetchResponse {
     pub headers: HeaderMap,
     /// The body, or its first 64 KiB.
     pub body: Vec<u8>,
-    /// Whether `body` is complete.
     pub is_whole: bool,
 }
 
 #[derive(Debug)]
 pub struct FetchError {
-    /// Whether the server may have received the request. If so, the content of the request may have caused
-    /// the error.
+    /// Whether the server may have received the request, whose content may then have caused the error.
     pub is_sent: bool,
     /// The phase and the cause. Callers prepend the server's name.
     pub sentence: String,
@@ -175,8 +171,7 @@ impl FetchClient {
         with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
     }
 
-    /// Resolves the host, checks its addresses and connects to one of them. The name is resolved only once,
-    /// because a second lookup could return an address that was not checked.
+    /// Resolves the host and connects to a checked address. A second lookup could return an unchecked one.
     async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
@@ -194,7 +189,6 @@ impl FetchClient {
         Err(failure)
     }
 
-    /// Sends a request over an open connection and reads the response. The error is a sentence.
     async fn send_request_over<S>(
         &self,
         stream: S,
@@ -208,33 +202,30 @@ impl FetchClient {
             .max_header_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(stream));
         let (mut sender, connection) = handshake.await.map_err(|error| error_with_causes(&error))?;
-        // The connection's error is ignored, because the exchange returns a more specific one.
+        // Ignore the connection's error: the exchange returns a more specific one.
         let driver = async {
             let _ = connection.await;
-            std::future::pending::<()>().await;
+            std::future::pending().await
         };
         let exchange = async {
             let answer =
                 with_timeout(self.timeouts.answer, "waiting for the response", sender.send_request(request))
                     .await?;
             let (head, body) = answer.into_parts();
-            // An incomplete body is not an error here: webhooks need only the status. Callers that need the
-            // whole body check `is_whole`.
+            // An incomplete body is no error: webhooks need only the status; others check `is_whole`.
             let mut beginning = Vec::new();
             let is_whole =
                 timeout(self.timeouts.body, read_body(body, &mut beginning)).await.unwrap_or(false);
             Ok(FetchResponse { status: head.status, headers: head.headers, body: beginning, is_whole })
         };
-        let mut driver = pin!(driver);
         tokio::select! {
             answer = exchange => answer,
-            () = &mut driver => Err("the connection was closed".to_owned()),
+            answer = driver => answer,
         }
     }
 }
 
-/// A client configuration for TLS 1.2 and 1.3 that trusts the public certificate authorities and
-/// `extra_roots`. Certificates are always verified.
+/// A client configuration for TLS 1.2 and 1.3 that trusts the public authorities and `extra_roots`.
 pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     for certificate in extra_roots.iter().flat_map(|roots| &roots.0) {
@@ -246,8 +237,7 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Selects the first [`MAX_ADDRESSES`] addresses of each family. Both families are needed, because this
-/// machine may have only IPv4 or only IPv6.
+/// Selects the first [`MAX_ADDRESSES`] of each family, because this machine may have only IPv4 or only IPv6.
 fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {
@@ -285,7 +275,6 @@ async fn with_timeout<T, E: std::error::Error>(
     }
 }
 
-/// Formats an error and its causes, without repeating text.
 fn error_with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

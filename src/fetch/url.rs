@@ -12,8 +12,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 /// Maximum length of a URL, in bytes. A valid URL is ASCII, so each byte is one character.
 const MAX_CHARS: usize = 2_000;
 
-/// A validated URL. Its path may be a secret, as in the webhook URLs of chat services, so error messages and
-/// debug output never contain it.
+/// A URL whose path may be secret, as in webhook URLs of chat services: errors and debug output omit it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     scheme: UrlScheme,
@@ -37,8 +36,7 @@ pub enum Host {
 }
 
 impl Host {
-    /// Whether the host is `localhost` or a loopback address. Such a host may resolve only to loopback
-    /// addresses; other hosts may resolve to them only if private addresses are permitted.
+    /// Whether the host is `localhost` or a loopback address. It may then resolve only to loopback addresses.
     pub fn is_loopback(&self) -> bool {
         match self {
             Host::Name(name) => name == "localhost",
@@ -78,15 +76,15 @@ impl Url {
             );
         }
         let host = parse_host(authority.host())?;
-        let port = match (authority.port_u16(), authority.port()) {
-            (Some(0), _) => return Err("port 0 is not a valid port".to_owned()),
-            (Some(port), _) => port,
+        let port = match authority.port_u16() {
+            Some(0) => return Err("port 0 is not a valid port".to_owned()),
+            Some(port) => port,
             // The text after the colon is not a valid port number.
-            (None, _) if authority.as_str().len() != authority.host().len() => {
+            None if authority.as_str().len() != authority.host().len() => {
                 return Err("a port must be a number from 1 to 65535".to_owned());
             }
-            (None, _) if scheme == UrlScheme::Https => 443,
-            (None, _) => 80,
+            None if scheme == UrlScheme::Https => 443,
+            None => 80,
         };
         if scheme == UrlScheme::Http && !host.is_loopback() {
             return Err(
