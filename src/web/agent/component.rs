@@ -9,8 +9,7 @@ use super::error::SignatureError;
 /// The maximum number of components that one signature may cover. Agents cover three or four.
 const MAX_COMPONENTS: usize = 32;
 
-/// The header fields that can be covered with `;sf` (RFC 9421 §2.1.1). The server must know a field's type to
-/// reserialize it; all of these are dictionaries.
+/// The fields that `;sf` may cover (RFC 9421 §2.1.1). The server must know their type: all are dictionaries.
 const DICTIONARIES: [&str; 7] = [
     "content-digest",
     "priority",
@@ -21,9 +20,8 @@ const DICTIONARIES: [&str; 7] = [
     "want-content-digest",
 ];
 
-/// The site's public scheme and authority, normalized as in RFC 9421 §2.2.3: in lower case, and without the
-/// scheme's default port. Used instead of the `Host` header, so that a signature for another site is not
-/// valid here.
+/// The site's public scheme and authority, normalized as in RFC 9421 §2.2.3 (lower case, no default port).
+/// Used instead of the `Host` header, so that a signature for another site is not valid here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteOrigin {
     scheme: &'static str,
@@ -47,8 +45,7 @@ impl SiteOrigin {
     }
 }
 
-/// The signature base (RFC 9421 §2.5): one line per component, and one for the signature's parameters.
-/// Returns an error if there are too many components, or if one is covered twice, missing or unknown.
+/// The signature base (RFC 9421 §2.5); an error for too many, repeated, missing or unknown components.
 pub fn signature_base(
     head: &Parts,
     origin: &SiteOrigin,
@@ -150,8 +147,7 @@ pub(super) fn parse_dictionary(head: &Parts, name: &str) -> Option<Dictionary> {
     Parser::new(&combined_value(head, name)?).parse().ok()
 }
 
-/// The value of the query parameter `named` (§2.2.8), with normalized percent-encoding. `named` must already
-/// be normalized in the same way. `None` unless exactly one parameter has this name.
+/// The normalized value of the only query parameter with the normalized name `named` (§2.2.8).
 fn query_parameter(head: &Parts, named: &str) -> Option<Vec<u8>> {
     let pairs = head.uri.query()?.split('&').filter(|pair| !pair.is_empty());
     let mut found = pairs
@@ -182,8 +178,7 @@ fn normalize_encoding(text: &str) -> String {
     }
     // Form fields are text, so invalid UTF-8 is replaced before encoding.
     let encode = |byte: u8| match byte {
-        b'*' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
-        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        b'*' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),
     };
     String::from_utf8_lossy(&decoded).bytes().map(encode).collect()

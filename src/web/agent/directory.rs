@@ -1,10 +1,9 @@
 //! Agents' key directories (draft-meunier-http-message-signatures-directory): fetched on demand, and cached
 //! for as long as the response permits, within bounds.
 //!
-//! Clients control neither what is fetched nor how often. Only directories that the operator configured are
-//! fetched, one fetch per directory at a time, at most once a minute after a success, and with backoff after
-//! failures. A directory may sign its response; the signature is ignored, because TLS already authenticates
-//! the directory.
+//! Clients control neither what is fetched nor how often: only configured directories, with one fetch per
+//! directory at a time, at most once a minute, and backoff after failures. A directory's own signature is
+//! ignored, because TLS already authenticates the directory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,8 +49,7 @@ pub(super) struct Directory {
     fetched: watch::Sender<()>,
 }
 
-/// The cached keys of a directory, its fetch schedule, and the signatures that have been used. Times are
-/// seconds since 1970.
+/// The cached keys, the fetch schedule and the used signatures. Times are seconds since 1970.
 #[derive(Debug, Default)]
 struct DirectoryState {
     keys: Arc<[AgentKey]>,
@@ -89,8 +87,8 @@ impl Directory {
         })
     }
 
-    /// Returns the directory's keys if one of them has this thumbprint. If the key is unknown and a fetch is
-    /// due or in progress, waits for the fetch, but not past the deadline.
+    /// Returns the directory's keys if one has this thumbprint; if none does, waits for a due or running
+    /// fetch.
     pub(super) async fn keys_with(
         self: &Arc<Self>,
         client: &Arc<FetchClient>,
@@ -115,8 +113,7 @@ impl Directory {
         self.lock_state().cached_keys(key_id, now)
     }
 
-    /// Records that a valid signature was used. Returns an error if it was used before. See
-    /// [`Replays::record`].
+    /// Records the use of a valid signature, or returns an error if it was used before ([`Replays::record`]).
     pub(super) fn record(&self, claim: &Claim, now: Timestamp) -> Result<(), SignatureError> {
         self.lock_state().replays.record(&claim.key_id, claim.identity(), claim.expires, now)
     }
@@ -127,8 +124,7 @@ impl Directory {
 }
 
 impl DirectoryState {
-    /// Looks up a key in the cache. Returns the cached result (`None` if the caller should wait for a fetch
-    /// that may provide the key) and whether the caller must start a fetch.
+    /// Looks up a key. Returns the cached result, or `None` to wait for a fetch, and whether to start one.
     fn look_up(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
         let known = self.cached_keys(key_id, now);
         let is_enough = known.is_ok() && now.as_second() < self.fresh_until;
@@ -147,8 +143,7 @@ impl DirectoryState {
         is_known.then(|| Arc::clone(&self.keys)).ok_or(SignatureError::Key)
     }
 
-    /// Stores fetched keys and their lifetime in seconds. `None` means that the fetch failed: the previous
-    /// keys stay in use.
+    /// Stores fetched keys and their lifetime in seconds. After a failed fetch (`None`), keeps the old keys.
     fn store_result(&mut self, result: Option<(Vec<AgentKey>, i64)>, now: Timestamp) {
         let now = now.as_second();
         self.is_fetching = false;
@@ -165,8 +160,7 @@ impl DirectoryState {
     }
 }
 
-/// A fetch of a directory. Dropping this value records the result in the directory, even if the task is
-/// cancelled.
+/// A fetch of a directory. Dropping it records the result, even if the task is cancelled.
 struct DirectoryFetch {
     directory: Arc<Directory>,
     began: Timestamp,
@@ -197,8 +191,7 @@ impl Drop for DirectoryFetch {
     }
 }
 
-/// Parses a directory's response. Returns the keys and their lifetime in seconds, or a description of the
-/// fault.
+/// Returns the keys in a directory's response and their lifetime in seconds, or a description of the fault.
 fn parse_response(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String> {
     if answer.status != StatusCode::OK {
         return Err(format!("the response status is {}", answer.status.as_u16()));
@@ -218,8 +211,7 @@ fn parse_response(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String
     Ok((keys, key_lifetime(&answer.headers)))
 }
 
-/// The lifetime of the keys in seconds: `max-age` (RFC 9111 §5.2.2.1), within the bounds. `no-store` and
-/// `no-cache` mean the shortest lifetime.
+/// `max-age` in seconds (RFC 9111 §5.2.2.1), within bounds; the shortest for `no-store` and `no-cache`.
 fn key_lifetime(headers: &HeaderMap) -> i64 {
     let lines = headers.get_all(CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
     let mut lifetime = None;

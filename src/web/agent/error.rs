@@ -1,12 +1,10 @@
 //! Signature verification errors.
 
-/// Why a signature is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureError {
     /// The syntax is invalid, or `keyid`, `created`, `expires` or the signature itself is missing.
     Malformed,
-    /// The signature does not cover the site's authority or the `Signature-Agent` header, or it covers a
-    /// missing or unknown component.
+    /// The signature omits the authority or `Signature-Agent`, or covers a missing or unknown component.
     Components,
     /// The signature was created in the future, even allowing for clock skew.
     Early,
@@ -23,8 +21,7 @@ pub enum SignatureError {
     Algorithm,
     /// The signature does not match the request.
     Signature,
-    /// The signature does not match the request. The `Host` names another site, for which the signature may
-    /// have been made.
+    /// Like [`Self::Signature`], but `Host` names another site, for which the agent may have signed.
     Authority,
     /// The signature was used before, or the table of used signatures is full.
     Replayed,

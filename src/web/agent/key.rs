@@ -1,5 +1,4 @@
-//! Agents' public keys: parses a directory (a JWK set, RFC 7517), identifies keys by their thumbprints, and
-//! verifies signatures.
+//! Agents' public keys: parses a directory (a JWK set, RFC 7517), computes thumbprints, verifies signatures.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{
@@ -25,8 +24,7 @@ pub enum Algorithm {
     RsaV15Sha256,
 }
 
-/// The names of each algorithm: in the `alg` parameter of a signature, and in the `alg` member of a JWK (RFC
-/// 7518, RFC 8037, RFC 9864).
+/// The names of each algorithm in the `alg` of a signature and of a JWK (RFC 7518, RFC 8037, RFC 9864).
 const ALGORITHMS: [(Algorithm, &str, &[&str]); 4] = [
     (Algorithm::Ed25519, "ed25519", &["EdDSA", "Ed25519"]),
     (Algorithm::EcdsaP256Sha256, "ecdsa-p256-sha256", &["ES256"]),
@@ -69,8 +67,7 @@ struct JwkSet {
     keys: Vec<serde_json::Value>,
 }
 
-/// The JWK members that the server uses. `kid` is ignored: keys are identified by their thumbprints, which an
-/// agent cannot choose freely.
+/// `kid` is ignored: keys are identified by their thumbprints, which an agent cannot choose freely.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -116,8 +113,7 @@ impl AgentKey {
             ("RSA", _) => {
                 let (n, e) = (text(&jwk.n)?, text(&jwk.e)?);
                 let components = RsaPublicKeyComponents { n: bytes(&n)?, e: bytes(&e)? };
-                // The modulus must have 2048 to 8192 bits. Exponents of more than 32 bits would only slow
-                // down verification.
+                // Moduli have 2048 to 8192 bits. Exponents above 32 bits would only slow down verification.
                 if components.e.len() > 4 || !(256..=1024).contains(&components.n.len()) {
                     return None;
                 }
@@ -145,8 +141,7 @@ impl AgentKey {
         self.not_before.is_none_or(|from| from <= now) && self.expires.is_none_or(|until| now < until)
     }
 
-    /// The algorithm for a signature with this `alg`. Returns an error if the key is for another algorithm
-    /// (RFC 9421 §3.2).
+    /// The algorithm for a signature with this `alg`; an error if the key is for another (RFC 9421 §3.2).
     fn algorithm(&self, claimed: Option<Algorithm>) -> Result<Algorithm, SignatureError> {
         let own = match &self.public {
             KeyMaterial::Ed25519(_) => Algorithm::Ed25519,
@@ -183,14 +178,12 @@ impl AgentKey {
     }
 }
 
-/// Whether the text is canonical base64url. Thumbprints are hashes of the text, so each key must have only
-/// one encoding.
+/// Whether the text is canonical base64url. Thumbprints hash the text, so a key must have one encoding.
 fn is_canonical(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| URL_SAFE_NO_PAD.encode(bytes) == text)
 }
 
-/// Converts a time to seconds since 1970. Some directories use milliseconds, which would otherwise be read as
-/// dates in the far future.
+/// Converts a time to seconds since 1970. Some directories use milliseconds.
 fn to_seconds(time: i64) -> i64 {
     const YEAR_5138: i64 = 100_000_000_000;
     if time > YEAR_5138 { time / 1000 } else { time }

@@ -17,7 +17,6 @@ pub enum SignatureId<'a> {
     Signature(&'a [u8]),
 }
 
-/// Used signatures that have not expired.
 #[derive(Debug, Default)]
 pub(super) struct Replays {
     /// The expiry time of each signature (seconds since 1970), by a hash of its key ID and [`SignatureId`].
@@ -25,9 +24,8 @@ pub(super) struct Replays {
 }
 
 impl Replays {
-    /// Records a signature that was made with this key and is valid until `expires` (seconds since 1970).
-    /// Returns an error if it was recorded before, or if the table is full: dropping an entry instead would
-    /// allow that signature to be replayed.
+    /// Records a signature that is valid until `expires` (seconds since 1970). Returns an error if it was
+    /// recorded before, or if the table is full: a dropped entry could be replayed.
     pub(super) fn record(
         &mut self,
         key_id: &str,

@@ -1,10 +1,8 @@
 //! Parses and verifies the signatures of a request (RFC 9421 §3.2, draft-meunier-web-bot-auth-architecture).
 //!
-//! The functions are pure: the keys and the time are arguments.
-//!
-//! Uses the `sfv` parser and aws-lc, which are already dependencies. The existing crates for HTTP signatures
-//! would add a second implementation of the algorithms and hashes, and they lack RSA and ECDSA
-//! (`web-bot-auth`) or tags and directories (`httpsig`).
+//! The functions are pure: the keys and the time are arguments. They use the `sfv` parser and aws-lc, which
+//! are already dependencies: crates for HTTP signatures would add a second implementation of the algorithms,
+//! and lack RSA and ECDSA (`web-bot-auth`) or tags and directories (`httpsig`).
 
 use http::HeaderMap;
 use http::request::Parts;
@@ -28,8 +26,7 @@ pub const CLOCK_SKEW: i64 = 60;
 /// The maximum number of signatures that are verified per request.
 const MAX_SIGNATURES: usize = 3;
 
-/// How many leading bytes identify a signature: the length of the first half (r or R) of an ECDSA or Ed25519
-/// signature.
+/// How many leading bytes identify a signature: the first half (r or R) of an ECDSA or Ed25519 signature.
 const IDENTIFYING_BYTES: usize = 32;
 
 /// A parsed signature that has not been verified yet.
@@ -56,16 +53,13 @@ pub fn claims(head: &Parts, origin: &SiteOrigin) -> Vec<Result<Claim, SignatureE
         return vec![Err(SignatureError::Malformed)];
     };
     let signatures = parse_dictionary(head, "signature").unwrap_or_default();
-    let is_ours = |entry: &ListEntry| matches!(entry, ListEntry::InnerList(input) if string_parameter(&input.params, "tag") == Ok(Some(TAG)));
-    inputs
-        .iter()
-        .filter(|(_, entry)| is_ours(entry))
-        .take(MAX_SIGNATURES)
-        .map(|(label, entry)| match entry {
-            ListEntry::InnerList(input) => Claim::parse(head, origin, label.as_str(), input, &signatures),
-            ListEntry::Item(_) => Err(SignatureError::Malformed),
-        })
-        .collect()
+    let tagged = inputs.iter().filter_map(|(label, entry)| match entry {
+        ListEntry::InnerList(input) if string_parameter(&input.params, "tag") == Ok(Some(TAG)) => {
+            Some(Claim::parse(head, origin, label.as_str(), input, &signatures))
+        }
+        _ => None,
+    });
+    tagged.take(MAX_SIGNATURES).collect()
 }
 
 /// Whether the request has a signature for any purpose.
@@ -74,7 +68,6 @@ pub fn is_signed(headers: &HeaderMap) -> bool {
 }
 
 impl Claim {
-    /// Parses the signature with this label, and derives its signature base.
     fn parse(
         head: &Parts,
         origin: &SiteOrigin,
@@ -89,17 +82,15 @@ impl Claim {
         };
         let owned = |name| string_parameter(&input.params, name).map(|text| text.map(str::to_owned));
         let time = |name| input.params.get(name).and_then(BareItem::as_integer).map(i64::from);
-        let algorithm = match string_parameter(&input.params, "alg")? {
-            Some(name) => Some(Algorithm::from_name(name).ok_or(SignatureError::Algorithm)?),
-            None => None,
-        };
+        let algorithm = string_parameter(&input.params, "alg")?;
+        let algorithm = algorithm.map(|name| Algorithm::from_name(name).ok_or(SignatureError::Algorithm));
         let claim = Claim {
             key_id: owned("keyid")?.ok_or(SignatureError::Malformed)?,
             directory: directory_url(head, label, input)?,
             nonce: owned("nonce")?,
             created: time("created").ok_or(SignatureError::Malformed)?,
             expires: time("expires").ok_or(SignatureError::Malformed)?,
-            algorithm,
+            algorithm: algorithm.transpose()?,
             base: signature_base(head, origin, input)?,
             signature: signature.clone(),
         };
@@ -111,8 +102,7 @@ impl Claim {
         if input.items.iter().any(covers_host) { Ok(claim) } else { Err(SignatureError::Components) }
     }
 
-    /// Checks that the signature is already valid and has not expired, and that its total validity is at most
-    /// [`LONGEST_VALIDITY`].
+    /// Checks that the signature is valid now, and for at most [`LONGEST_VALIDITY`] in total.
     pub fn check_time(&self, now: Timestamp) -> Result<(), SignatureError> {
         let now = now.as_second();
         if self.created > now.saturating_add(CLOCK_SKEW) {
@@ -126,9 +116,8 @@ impl Claim {
         }
     }
 
-    /// Identifies the signature among all signatures made with its key: by the nonce or, if there is no
-    /// nonce, by the beginning of the signature. The end is malleable: from an ECDSA signature (r, s), anyone
-    /// can derive the valid signature (r, -s).
+    /// Identifies the signature among those of its key: by the nonce, or else by its first bytes, because
+    /// anyone can derive the valid ECDSA signature (r, -s) from (r, s).
     pub fn identity(&self) -> SignatureId<'_> {
         match &self.nonce {
             Some(nonce) => SignatureId::Nonce(nonce),
@@ -136,8 +125,7 @@ impl Claim {
         }
     }
 
-    /// Verifies the signature with the key that it names, and returns that key. The key must be one of `keys`
-    /// and valid now.
+    /// Verifies the signature with the key that it names, which must be one of `keys` and valid now.
     pub fn check_key<'a>(
         &self,
         keys: &'a [AgentKey],
@@ -152,14 +140,11 @@ impl Claim {
 
 /// A string parameter; `None` if it is absent, an error if it has another type.
 fn string_parameter<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, SignatureError> {
-    match parameters.get(name) {
-        None => Ok(None),
-        Some(value) => value.as_string().map(|text| Some(text.as_str())).ok_or(SignatureError::Malformed),
-    }
+    let value = parameters.get(name);
+    value.map(|value| value.as_string().map(StringRef::as_str).ok_or(SignatureError::Malformed)).transpose()
 }
 
-/// The directory URL in `Signature-Agent`, which is a string in earlier drafts and a dictionary in later
-/// ones. The signature must cover the header if it is present. `None` without the header.
+/// The URL in `Signature-Agent` (a string or, in later drafts, a dictionary), which the signature must cover.
 fn directory_url(head: &Parts, label: &str, input: &InnerList) -> Result<Option<String>, SignatureError> {
     const NAME: &str = "signature-agent";
     let Some(header) = combined_value(head, NAME) else { return Ok(None) };

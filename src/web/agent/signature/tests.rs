@@ -461,7 +461,7 @@ fn a_second_ecdsa_signature_made_of_the_first_is_the_same_one() {
     let second = claim(&|_| second.clone());
     assert_ne!(first.signature, second.signature);
     assert_eq!(first.identity(), second.identity());
-    // The agent's next signature over the same text is a different one.
+    // A second signature by the agent over the same text is different.
     assert_ne!(first.identity(), claim(&sign).identity());
 }
 
