@@ -1,5 +1,4 @@
-//! TLS 1.2 and 1.3 on the public sockets: options, the server certificate, handshakes and their deadlines,
-//! and HSTS.
+//! TLS 1.2 and 1.3 on the public sockets: options, certificate, handshakes with deadlines, and HSTS.
 
 mod acme;
 mod certificate;
@@ -105,11 +104,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Loads the certificate files or starts the ACME client, and starts the thread that watches the
-    /// certificate.
-    ///
-    /// Certificate files must already be usable. With ACME, handshakes fail until the authority has issued
-    /// the first certificate.
+    /// Loads the certificate files, which must be usable, or starts the ACME client, and starts the thread
+    /// that watches the certificate. With ACME, handshakes fail until the first certificate is issued.
     pub fn start(source: &CertificateSource) -> Result<Arc<Self>, TlsStartError> {
         let current = Arc::new(CurrentCertificate::default());
         let config = Arc::new(server_config(current.clone())?);
@@ -125,8 +121,7 @@ impl Tls {
         Ok(Arc::new(Self { config, current, files, challenge }))
     }
 
-    /// Rereads the certificate files; does nothing with ACME. New connections use the new certificate. If it
-    /// is unusable, the server keeps the previous one, and logs the reason once until the files change again.
+    /// Rereads the certificate files, if any. If they are unusable, keeps the certificate and logs why once.
     pub fn reload(&self) {
         if let Some(watched) = &self.files {
             watched.reload(&self.current);
@@ -138,9 +133,8 @@ impl Tls {
         self.current.get().map(|certificate| certificate.not_after)
     }
 
-    /// Performs the handshake. The first byte must arrive within `first_byte`, and the handshake must
-    /// complete within `header` after that. Returns `None` if there is nothing to serve: after an ACME
-    /// validation or a refused plain-text request.
+    /// Performs the handshake: the first byte within `first_byte`, the rest within `header` after that.
+    /// Returns `None` after an ACME validation or a refused plain-text request.
     pub(super) async fn accept(
         &self,
         stream: TcpStream,
@@ -151,8 +145,7 @@ impl Tls {
         let read = timeout(first_byte, stream.peek(&mut first)).await;
         read.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
         let handshake = timeout(header, async {
-            // A TLS record never begins with a letter, but a plain-text request does, because its method
-            // comes first.
+            // A TLS record never begins with a letter, but a plain-text request does: its method.
             if first[0].is_ascii_alphabetic() {
                 refuse_plain_text(stream).await.map(|()| None)
             } else {
@@ -178,21 +171,18 @@ impl Tls {
 /// The configuration for all handshakes except ACME validations.
 fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, rustls::Error> {
     let mut config = certificate::tls_config(certificates, &PROTOCOLS)?;
-    // Stateless session tickets: clients store their own sessions, encrypted with keys that rotate every few
-    // hours, so the server needs no memory for them. Early data stays disabled (`max_early_data_size` is 0),
-    // because an attacker can replay it.
+    // Stateless session tickets: clients store their sessions, encrypted with keys that rotate every few
+    // hours. Early data stays disabled (`max_early_data_size` is 0), because an attacker can replay it.
     config.ticketer = aws_lc_rs::Ticketer::new()?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    // One ticket is enough for clients that resume one connection at a time, and saves the work of creating a
-    // second one.
+    // Clients that resume one connection at a time need one ticket; creating a second would waste work.
     config.send_tls13_tickets = 1;
     Ok(config)
 }
 
 /// Responds to a plain-text HTTP request on a TLS socket with a readable error.
 async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
-    // Read the request first: closing a socket with unread data resets the connection, and the client would
-    // lose the response.
+    // Read the request first: closing a socket with unread data resets it, and the response is lost.
     let mut request = Vec::new();
     let mut limited = (&mut stream).take(MAX_PLAIN_REQUEST);
     while !request.ends_with(b"\r\n\r\n") && limited.read_buf(&mut request).await? > 0 {}

@@ -1,5 +1,4 @@
-//! The ACME client (RFC 8555): orders a certificate, renews it, and answers TLS-ALPN-01 challenges (RFC 8737)
-//! on the TLS socket.
+//! The ACME client (RFC 8555): orders and renews certificates, answers TLS-ALPN-01 challenges (RFC 8737).
 
 #![expect(clippy::disallowed_methods, reason = "the renewal time depends on the clock")]
 
@@ -28,19 +27,16 @@ use http::Http;
 
 pub(super) use challenge::is_challenge;
 
-/// How many consecutive failures are retried within seconds. A problem that lasts longer needs time or an
-/// operator to resolve.
+/// Consecutive failures that are retried within seconds. A longer problem needs time or an operator.
 const QUICK_RETRIES: u32 = 3;
 
-/// The minimum wait after each further failure, because Let's Encrypt rejects orders for a name after five
-/// failed validations within an hour.
+/// The minimum wait after further failures: Let's Encrypt allows a name five failed validations an hour.
 const SLOW_RETRY: Duration = Duration::from_mins(30);
 
 /// The wait after a failure starts at one second and doubles at most this many times, to about 18 hours.
 const MAX_DOUBLINGS: u32 = 16;
 
-/// How often the client compares the clock with the renewal time. A single long wait would miss the renewal
-/// time if the clock is corrected in the meantime.
+/// How often the clock is compared with the renewal time, so that a corrected clock is noticed.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The time limit for a whole order, from fetching the directory to receiving the certificate.
@@ -50,8 +46,7 @@ const ORDER_TIMEOUT: Duration = Duration::from_mins(10);
 const POLLING: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(500)).backoff(1.5).timeout(Duration::from_mins(4));
 
-/// The maximum length of an error message in the log, in characters. The message may quote a long response
-/// from the authority.
+/// The maximum length of a logged error, which may quote a long response from the authority.
 const MAX_ERROR_CHARS: usize = 600;
 
 /// The problem type for a rejected nonce (RFC 8555 §6.5).
@@ -68,15 +63,13 @@ pub struct Acme {
     pub email: String,
     /// The URL of the authority's directory.
     pub directory: String,
-    /// A PEM file of root certificates that are trusted for connections to the authority, in addition to the
-    /// public ones.
+    /// A PEM file of root certificates that are trusted for the authority in addition to the public ones.
     pub ca_file: Option<PathBuf>,
     /// The folder that stores the account, the key and the certificate.
     pub cache: PathBuf,
 }
 
 impl Acme {
-    /// The additional root certificates for connections to the authority; `None` if no file is configured.
     pub(super) fn load_roots(&self) -> Result<Option<ExtraRoots>, String> {
         let Some(path) = &self.ca_file else { return Ok(None) };
         let pem = std::fs::read(path).map_err(|error| error.to_string())?;
@@ -88,9 +81,7 @@ impl Acme {
     }
 }
 
-/// Puts the cached certificate, if there is one, into `current`, and starts the thread that orders and renews
-/// certificates.
-///
+/// Uses the cached certificate, if there is one, and starts the thread that orders and renews certificates.
 /// Returns the TLS configuration for the authority's validation handshakes.
 pub(super) fn start(
     acme: &Acme,
@@ -140,21 +131,18 @@ async fn run(client: Arc<Client>) {
 struct Failures {
     /// Failures that the authority may count towards its rate limits.
     counted: u32,
-    /// Orders that failed because the authority rejected a nonce. It expects the client to retry, so these
-    /// failures do not trigger [`SLOW_RETRY`].
+    /// Orders whose nonce was rejected. The client is meant to retry, so they do not cause [`SLOW_RETRY`].
     bad_nonces: u32,
 }
 
 impl Failures {
-    /// Counts a failed order.
     fn count(&mut self, error: &OrderError) {
         let count = if error.is(BAD_NONCE) { &mut self.bad_nonces } else { &mut self.counted };
         *count = count.saturating_add(1);
     }
 }
 
-/// The wait before the next order: until a third of the certificate's lifetime is left, or the backoff after
-/// failures.
+/// The wait until a third of the certificate's lifetime is left, or the backoff after failures.
 fn delay(now: Timestamp, validity: Option<(Timestamp, Timestamp)>, failures: Failures) -> Duration {
     if let Some(doublings) = failures.counted.saturating_add(failures.bad_nonces).checked_sub(1) {
         let backoff = Duration::from_secs(1 << doublings.min(MAX_DOUBLINGS));
@@ -207,7 +195,6 @@ impl Client {
         Ok(Self { http: Http::new(roots), acme, cache, account, challenges: Arc::default(), current })
     }
 
-    /// Starts serving the cached certificate, if there is a usable one.
     fn use_cached_certificate(&self) {
         match std::fs::read(&self.cache.certificate).map(|pem| ServerCertificate::parse(&pem, &pem)) {
             Ok(Ok(certificate)) => {
@@ -224,15 +211,13 @@ impl Client {
         }
     }
 
-    /// The start and the end of the current certificate's validity; `None` if there is no certificate.
     fn validity(&self) -> Option<(Timestamp, Timestamp)> {
         self.current.get().map(|certificate| (certificate.not_before, certificate.not_after))
     }
 
     /// Orders a certificate, serves it and stores it.
     async fn obtain(self: Arc<Self>) -> Result<(), OrderError> {
-        // Run the order in a separate task, so that a panic in the ACME library fails the order but does not
-        // end the thread.
+        // Run the order in its own task: a panic in the ACME library must not end this thread.
         let client = self.clone();
         let order = tokio::spawn(async move { timeout(ORDER_TIMEOUT, client.order()).await });
         let late = || format!("timed out after {} s", ORDER_TIMEOUT.as_secs());
@@ -283,7 +268,6 @@ impl Client {
         Ok(format!("{key}\n{chain}"))
     }
 
-    /// Loads the account from its credentials, or creates and stores one.
     async fn load_or_create_account(&self) -> Result<Account, OrderError> {
         let builder = Account::builder_with_http(Box::new(self.http.clone()));
         let stored = self.account.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -335,7 +319,6 @@ impl Client {
         Ok(())
     }
 
-    /// Formats an error for the log.
     fn describe(&self, error: &OrderError) -> String {
         let mut text = error.to_string();
         if !self.acme.email.is_empty() {

@@ -16,11 +16,9 @@ use tokio_rustls::rustls::{self, Error, InconsistentKeys, ServerConfig};
 use x509_cert::der::{self, AnyRef, Decode as _, Reader as _, SliceReader, Tag};
 use x509_cert::time;
 
-/// How long before expiry the server starts to warn. Renewal tools replace certificates earlier than that, so
-/// a warning means that renewal has failed.
+/// How long before expiry the server warns. Renewal tools act earlier, so a warning means that they failed.
 const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 
-/// A certificate chain and its private key.
 #[derive(Debug, Clone)]
 pub struct ServerCertificate {
     key: Arc<CertifiedKey>,
@@ -39,7 +37,6 @@ pub enum CertificateDefect {
     Key { what: String, hint: &'static str },
 }
 
-/// Whether a certificate is valid at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Validity {
     NotYet,
@@ -102,8 +99,7 @@ impl ServerCertificate {
     }
 }
 
-/// The certificate for new connections; empty until one is available. Open connections keep the certificate
-/// from their handshake.
+/// The certificate for new connections, once one is available. Open connections keep theirs.
 #[derive(Debug, Default)]
 pub(super) struct CurrentCertificate(ArcSwapOption<ServerCertificate>);
 
@@ -118,8 +114,7 @@ impl CurrentCertificate {
 }
 
 impl ResolvesServerCert for CurrentCertificate {
-    /// Returns the same certificate even if the client requests another name or none. The client decides
-    /// whether to accept it.
+    /// Ignores the name that the client requests: the client decides whether to accept the certificate.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.load().as_ref().map(|certificate| certificate.key.clone())
     }
@@ -142,7 +137,6 @@ pub(super) fn tls_config(
 pub enum TlsStartError {
     #[error(transparent)]
     CertificateDefect(#[from] CertificateDefect),
-    /// The root certificates for the ACME authority cannot be used.
     #[error("the certificates in `tls.acme_ca_file` cannot be used: {0}")]
     Roots(String),
     #[error(transparent)]
@@ -152,9 +146,7 @@ pub enum TlsStartError {
     Io(#[from] io::Error),
 }
 
-/// The start and the end of a certificate's validity (RFC 5280 §4.1.2.5).
-///
-/// Reads the fields up to the validity and no further. The TLS library checks the rest of the certificate.
+/// The validity of a certificate (RFC 5280 §4.1.2.5). The TLS library checks the rest of the certificate.
 fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     let certificate = AnyRef::from_der(certificate)?;
     let tbs_certificate = AnyRef::decode(&mut SliceReader::new(certificate.value())?)?;
@@ -169,8 +161,7 @@ fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     Ok((to_timestamp(not_before), to_timestamp(not_after)))
 }
 
-/// Converts a time. A time beyond [`Timestamp::MAX`] becomes [`Timestamp::MAX`]. One such time is the end of
-/// the year 9999, which marks a certificate without an expiry date (RFC 5280 §4.1.2.5).
+/// Converts a time, up to [`Timestamp::MAX`]. The end of 9999 means no expiry date (RFC 5280 §4.1.2.5).
 fn to_timestamp(time: time::Time) -> Timestamp {
     let seconds = i64::try_from(time.to_unix_duration().as_secs()).ok();
     seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or(Timestamp::MAX)

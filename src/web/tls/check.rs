@@ -45,8 +45,7 @@ pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Ve
 const RENEW: &str = "renew it; a running server loads the new one";
 const OTHER_NAMES: &str = "browsers reject a certificate that does not cover the site's host";
 
-/// Checks certificate files. Calls `add` for each finding: whether it is an error, and its key, message and
-/// hint.
+/// Calls `add` for each finding: whether it is an error, and its key, message and hint.
 fn check_files(
     files: &CertificateFiles,
     host: &str,

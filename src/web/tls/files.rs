@@ -13,12 +13,10 @@ use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use super::certificate::{CertificateDefect, CurrentCertificate, ServerCertificate, Validity};
 
-/// How often the files are read even without a notification, because the kernel does not report every change,
-/// for example on network file systems.
+/// How often the files are read without a notification: network file systems do not report every change.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How long to wait after a change before reading the files, because a program that replaces one file usually
-/// replaces the other next.
+/// How long to wait after a change: a program that replaces one file usually replaces the other next.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +27,6 @@ pub struct CertificateFiles {
 }
 
 impl CertificateFiles {
-    /// The contents of both files: the chain and the key.
     fn read_bytes(&self) -> Result<[Vec<u8>; 2], CertificateDefect> {
         let hint = "the user that the server runs as must be able to read it";
         let read = |path: &Path| {
@@ -40,13 +37,11 @@ impl CertificateFiles {
         Ok([certificate, read(&self.key).map_err(|what| CertificateDefect::Key { what, hint })?])
     }
 
-    /// Reads and parses both files.
     pub fn read(&self) -> Result<ServerCertificate, CertificateDefect> {
         self.read_bytes().and_then(|[certificate, key]| ServerCertificate::parse(&certificate, &key))
     }
 }
 
-/// Certificate files, and their state when they were last read.
 pub(super) struct WatchedFiles {
     files: CertificateFiles,
     /// Digests of the file contents, or the error from reading them; `None` before the first read.
@@ -89,8 +84,7 @@ impl WatchedFiles {
     }
 }
 
-/// Starts the thread that reloads the files when they change, and warns before the certificate expires. The
-/// thread ends when `current` is dropped.
+/// Starts a thread that reloads changed files and warns before expiry, until `current` is dropped.
 pub(super) fn spawn_watcher(
     files: Option<Arc<WatchedFiles>>,
     current: &Arc<CurrentCertificate>,
@@ -102,8 +96,6 @@ pub(super) fn spawn_watcher(
     Ok(())
 }
 
-/// Reloads the files whenever they change, and warns before the certificate expires, until `current` is
-/// dropped.
 fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
     let (sender, changes) = mpsc::sync_channel(1);
     // Keep `sender`, so that the channel stays connected even without a watcher.

@@ -25,8 +25,7 @@ impl AcmeCache {
         })
     }
 
-    /// The stored credentials for the authority with this directory URL; `None` if the file does not exist or
-    /// is unusable.
+    /// The stored credentials for the authority with this directory URL, if the file exists and is usable.
     pub fn load_account(&self, directory: &str) -> Option<String> {
         let json = std::fs::read_to_string(&self.account).ok()?;
         let value: serde_json::Value = serde_json::from_str(&json).ok()?;
@@ -34,7 +33,6 @@ impl AcmeCache {
     }
 }
 
-/// The part of a file name that identifies these names or contacts at this authority.
 fn file_name_digest(owners: &[String], directory: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     for text in owners.iter().map(String::as_str).chain([directory]) {

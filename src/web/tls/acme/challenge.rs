@@ -13,8 +13,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 /// The ALPN protocol ID of validation handshakes.
 pub(super) const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// Whether this is a validation handshake: the client offers [`ACME_TLS`] and no other protocol (RFC 8737
-/// §3).
+/// Whether the client offers [`ACME_TLS`] and no other protocol (RFC 8737 §3).
 pub(in crate::web::tls) fn is_challenge(hello: &ClientHello<'_>) -> bool {
     hello.alpn().into_iter().flatten().eq([ACME_TLS])
 }
@@ -24,8 +23,7 @@ pub(in crate::web::tls) fn is_challenge(hello: &ClientHello<'_>) -> bool {
 pub(super) struct Challenges(Mutex<HashMap<String, Arc<CertifiedKey>>>);
 
 impl Challenges {
-    /// Adds the challenge certificate for a name. The certificate contains the digest of the key
-    /// authorization.
+    /// Adds a challenge certificate for a name, with the digest of the key authorization.
     pub fn insert(&self, name: &str, digest: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
         let certificate = self_signed(name, digest)?;
         let mut responses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,8 +52,7 @@ fn self_signed(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::e
     let certificate = parameters.self_signed(&key)?;
     let key = PrivatePkcs8KeyDer::from(key.serialize_der());
     let key = aws_lc_rs::default_provider().key_provider.load_private_key(key.into())?;
-    // Do not use `CertifiedKey::from_der`: it would reject the certificate for a critical extension that the
-    // TLS library does not support.
+    // `CertifiedKey::from_der` would reject the critical extension, which the TLS library does not support.
     Ok(CertifiedKey::new(vec![certificate.der().clone()], key))
 }
 

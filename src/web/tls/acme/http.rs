@@ -1,5 +1,4 @@
-//! The HTTP client for the ACME library. Sends each request over its own HTTPS connection, with time limits
-//! and a maximum response size.
+//! The ACME library's HTTP client: one HTTPS connection per request, with time and size limits.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +14,6 @@ use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use crate::fetch::url::UrlScheme;
 use crate::fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url};
 
-/// The time limit for each phase of a request.
 const DEADLINES: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(10),
     connect: Duration::from_secs(10),
@@ -24,16 +22,14 @@ const DEADLINES: FetchTimeouts = FetchTimeouts {
     body: Duration::from_secs(30),
 };
 
-/// The maximum `Retry-After` in seconds. Larger values are reduced to this one, because the library panics if
-/// a value overflows its clock.
+/// Longer `Retry-After` times (in seconds) are cut to this: the library panics if its clock overflows.
 const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
 
 #[derive(Clone)]
 pub(super) struct Http(Arc<FetchClient>);
 
 impl Http {
-    /// Creates a client that trusts the public root certificates and `roots`. The operator chose the
-    /// authority, so private addresses are permitted.
+    /// Also trusts `roots`. Private addresses are permitted, because the operator chose the authority.
     pub fn new(roots: Option<&ExtraRoots>) -> Self {
         Self(Arc::new(FetchClient::new(NameResolver::System, true, roots, DEADLINES)))
     }
@@ -50,16 +46,12 @@ impl HttpClient for Http {
             let Ok(body) = body.collect().await;
             let response =
                 async { send_and_check(&client, &head, &https_url(&head.uri)?, body.to_bytes()).await };
-            match response.await {
-                Ok(response) => Ok(BytesResponse::from(response)),
-                Err(error) => Err(Error::Other(error.into())),
-            }
+            response.await.map(BytesResponse::from).map_err(|error| Error::Other(error.into()))
         })
     }
 }
 
-/// Parses the URL of a request, which comes from the configuration or the authority. Returns an error unless
-/// it is HTTPS, as RFC 8555 §6.1 requires.
+/// Parses a URL from the configuration or the authority, which must be HTTPS (RFC 8555 §6.1).
 fn https_url(uri: &Uri) -> Result<Url, String> {
     let url = Url::parse(&uri.to_string()).map_err(|error| format!("invalid authority URL: {error}"))?;
     if url.scheme() == UrlScheme::Https { Ok(url) } else { Err("the authority URL is not HTTPS".to_owned()) }
