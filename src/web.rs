@@ -1,5 +1,4 @@
-//! The HTTP server: the listening sockets, the connections and their limits, TLS, HTTP/1 and HTTP/2, and the
-//! routes (`router.rs`).
+//! The HTTP server: sockets, connections and their limits, TLS, HTTP/1, HTTP/2, and routes (`router.rs`).
 //!
 //! Only this module handles incoming HTTP requests; `fetch` makes outgoing ones. Each worker is a thread with
 //! its own runtime, so a connection's state never crosses threads; all workers accept from the same sockets.
@@ -59,9 +58,8 @@ pub use worker::WorkerState;
 /// The name prefix of worker threads.
 pub const WORKER: &str = "worker-";
 
-/// Runs the server until [`ShutdownPhase::Stopping`], then gives requests in progress up to
-/// [`WebOptions::shutdown_grace`] to finish. `sockets` must already be listening. Blocks until all workers
-/// have ended.
+/// Runs the server on the listening `sockets` until [`ShutdownPhase::Stopping`], then gives requests in
+/// progress up to [`WebOptions::shutdown_grace`] to finish. Blocks until all workers have ended.
 pub fn serve(
     app: &Arc<AppState>,
     mut sockets: Sockets,
@@ -77,8 +75,7 @@ pub fn serve(
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();
-    // Close this thread's copies, so that the sockets close as soon as the last worker stops accepting.
-    // Otherwise, new connections would queue and never be served.
+    // Close this thread's copies, or connections would still queue after the last worker has stopped.
     drop(sockets);
     let (workers_done, until) = watch::channel(false);
     let ops = private.map(|private| {
@@ -94,8 +91,7 @@ pub fn serve(
     for thread in threads {
         join_thread(thread)?;
     }
-    // The private address stays available until the workers have ended, to report that the server is
-    // stopping.
+    // Serve the private address until the workers have ended, so that it reports the shutdown.
     let _ = workers_done.send(true);
     ops.map_or(Ok(()), join_thread)
 }

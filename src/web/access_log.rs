@@ -1,5 +1,4 @@
-//! Counts each request in the metrics and, if `log.requests` is enabled, logs it. Log lines contain nothing
-//! that identifies the client.
+//! Counts each request in the metrics and, with `log.requests`, logs it without identifying the client.
 
 use std::time::Duration;
 
@@ -24,9 +23,8 @@ pub(super) struct ServedRequest<'a> {
     pub(super) took: Duration,
 }
 
-/// Counts and logs a request. The log entry has no query, address, User-Agent or Referer. Unknown methods,
-/// and paths that do not exist on the site, are left out as well, because they could contain anything that a
-/// visitor typed.
+/// Counts and logs a request. The log has no query, address, User-Agent or Referer, and no unknown method or
+/// path, because these could contain anything that a visitor typed.
 pub(super) fn record(
     app: &AppState,
     snapshot: &Snapshot,

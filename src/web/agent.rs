@@ -1,8 +1,7 @@
 //! Web Bot Auth: verifies which agent sent a request, using HTTP Message Signatures (RFC 9421) and the key
 //! directories that the operator allows.
 //!
-//! Signing is optional, and no request is refused because of its signature. The result becomes a label on the
-//! submission. A signature authenticates the sender, not the body.
+//! Signing is optional: the result only labels the submission. It authenticates the sender, not the body.
 
 mod component;
 mod directory;
@@ -46,7 +45,6 @@ pub struct AgentOptions {
     pub directories: Vec<Url>,
     /// Whether a directory's host name may resolve to private addresses.
     pub allow_private: bool,
-    /// Certificate authorities that are trusted in addition to the public ones.
     pub extra_roots: Option<ExtraRoots>,
     /// The public origin of the site. Signatures must be made for this origin.
     pub origin: SiteOrigin,
@@ -79,10 +77,9 @@ impl Agents {
         }
     }
 
-    /// Verifies the signatures of a request. Returns the host of the agent's directory, or `None` if the
-    /// request has no agent signature. One valid signature is enough; if all are invalid, the error is that
-    /// of the first one. Waits only if keys must be fetched, and for at most [`AgentOptions::key_timeout`].
-    /// Must be called within a Tokio runtime.
+    /// Verifies a request's signatures. Returns the host of the agent's directory, or `None` without an agent
+    /// signature. One valid signature is enough; if all are invalid, returns the first one's error. Waits
+    /// only to fetch keys, at most [`AgentOptions::key_timeout`]. Requires a Tokio runtime.
     pub async fn verify(&self, head: &Parts, now: Timestamp) -> Result<Option<String>, SignatureError> {
         if self.directories.is_empty() {
             let is_signed = signature::is_signed(&head.headers);

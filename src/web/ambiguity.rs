@@ -1,6 +1,4 @@
 //! Refuses requests that a proxy may have parsed differently (request smuggling), and reads the host name.
-//!
-//! Checks transfer codings, CONNECT, the syntax of hosts, and padded values in HTTP/2.
 
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -16,8 +14,7 @@ pub(super) fn refusal(head: &Parts) -> Option<HttpResponse> {
         return Some(with_header(text(StatusCode::NOT_IMPLEMENTED, reason), CONNECTION, "close"));
     }
     if head.method == Method::CONNECT {
-        // Close the connection: the client may already have sent tunnelled data, which must not be parsed as
-        // HTTP.
+        // Close the connection: the client may have sent tunnelled data, which must not be parsed as HTTP.
         return Some(with_header(bad_request("this server is not a proxy"), CONNECTION, "close"));
     }
     let hosts = head.headers.get_all(HOST);
@@ -45,15 +42,13 @@ fn has_supported_coding(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The host that a request names, with its port: the `Host` header or, without it, the authority of the
-/// request's URI. `None` if it has neither.
+/// The host that a request names, with its port: from `Host` or, without it, from the request's URI.
 pub(super) fn host_of(head: &Parts) -> Option<&str> {
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     host.or_else(|| head.uri.authority().map(Authority::as_str))
 }
 
-/// Whether the value is a single host with an optional port (RFC 9110 §7.2), without user information or a
-/// path.
+/// Whether the value is one host with an optional port (RFC 9110 §7.2), without user information or path.
 pub(super) fn is_valid_host(value: &[u8]) -> bool {
     let Ok(authority) = Authority::try_from(value) else { return false };
     let (text, host) = (authority.as_str(), authority.host());

@@ -1,5 +1,4 @@
-//! Distributes connections among the workers. All workers accept from the same sockets, so without balancing,
-//! the first idle worker would accept and keep most connections in a burst.
+//! Distributes connections among the workers; otherwise, the first idle one would accept most of a burst.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -11,8 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::conn_limits::ConnPermit;
 use super::socket::{Peer, Scheme};
 
-/// A worker keeps a new connection unless its connections outnumber those of the least loaded worker by more
-/// than this.
+/// A worker keeps a new connection if it has at most this many more than the least loaded worker.
 const SLACK: usize = 1;
 
 /// Transfers connections from one worker to others. The receivers close when all balancers have been dropped.
@@ -29,7 +27,6 @@ pub(super) struct AcceptedConn {
     /// Not registered with a runtime yet.
     pub(super) stream: TcpStream,
     pub(super) peer: Peer,
-    /// Counts the connection towards the total and its source's limit.
     pub(super) place: ConnPermit,
 }
 
@@ -58,8 +55,7 @@ impl Balancer {
         receivers.into_iter().enumerate().map(|(own, receiver)| (balancer(own), receiver)).collect()
     }
 
-    /// Returns the connection if this worker keeps it. Otherwise transfers it to the worker with the fewest
-    /// connections and returns `None`.
+    /// Returns the connection if this worker keeps it; otherwise transfers it to the least loaded worker.
     pub(super) fn keep_or_transfer(&self, accepted: AcceptedConn) -> Option<(AcceptedConn, ConnGuard)> {
         let worker = self.choose_worker();
         if worker == self.own {
@@ -71,13 +67,11 @@ impl Balancer {
         Some((accepted, self.count_connection(self.own)))
     }
 
-    /// Counts a connection as open at `worker` until the guard is dropped.
     fn count_connection(&self, worker: usize) -> ConnGuard {
         self.open[worker].fetch_add(1, Relaxed);
         ConnGuard { worker, open: self.open.clone() }
     }
 
-    /// The index of the worker that should serve a new connection.
     fn choose_worker(&self) -> usize {
         let open = |worker: usize| self.open[worker].load(Relaxed);
         // Skip workers that have stopped: they would always have the fewest connections.

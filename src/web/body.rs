@@ -17,7 +17,6 @@ use crate::forms::MAX_BODY_BYTES;
 /// body, a client that is still sending would see a connection reset instead of the response.
 const MAX_DRAINED: usize = 8 << 20;
 
-/// Maximum time spent discarding an unwanted body.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// The body of a request, whose memory is charged to the connection.
@@ -35,8 +34,7 @@ impl RequestBody {
         self.body.is_end_stream()
     }
 
-    /// Reads the whole body of a form and returns it with the charge for its memory. Returns an error if the
-    /// body is longer than [`MAX_BODY_BYTES`], is cut off, or does not arrive within `timeout`.
+    /// Reads a form's body of at most [`MAX_BODY_BYTES`] within `timeout`, and charges its memory.
     pub(super) async fn read(
         &mut self,
         headers: &HeaderMap,
@@ -63,8 +61,7 @@ impl RequestBody {
         tokio::time::timeout(timeout, whole).await.unwrap_or(Err(Refusal::Slow))
     }
 
-    /// Reads and discards the rest of the body. Returns whether the end was reached; only then can the
-    /// connection be reused.
+    /// Discards the rest of the body. Returns whether it ended: only then can the connection be reused.
     pub(super) async fn drain(&mut self) -> bool {
         let rest = async {
             let mut drained = 0;

@@ -123,8 +123,7 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     parse_address(&found?)
 }
 
-/// Parses a quoted string after its opening quote. Returns the unescaped text and the rest after the closing
-/// quote, or `None` if there is no closing quote.
+/// Unescapes a quoted string after its opening quote. Also returns the rest after the closing quote.
 fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut value = Vec::new();
     let mut bytes = text.iter().enumerate();
@@ -138,8 +137,7 @@ fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     None
 }
 
-/// Parses an address with an optional port: `192.0.2.1:80`, `[2001:db8::1]:80`, or `2001:db8::1`, for which
-/// the RFC requires brackets that many proxies omit.
+/// Parses `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]:80`, or `2001:db8::1`, as many proxies write it.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, port): (IpAddr, &str) = if let Some(rest) = text.strip_prefix('[') {

@@ -42,8 +42,7 @@ impl OpenConns {
         self.all + options.max_connections / RESERVE >= options.max_connections
     }
 
-    /// Evicts connections, starting with the source that has the most. A connection with a request in
-    /// progress is closed after the response.
+    /// Evicts connections of the sources that have the most: idle ones now, busy ones after their response.
     fn make_room(&mut self, options: &WebOptions) {
         let now = Instant::now();
         if self.evicted_at.is_some_and(|at| now.duration_since(at) < EVICT_EVERY) {
@@ -52,22 +51,19 @@ impl OpenConns {
         self.evicted_at = Some(now);
         let mut sources: Vec<&Vec<Arc<Slot>>> = self.by_source.values().collect();
         sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
-        // Always evict at least one more connection, because a slow request can keep an evicted connection
-        // open for a long time.
+        // Always evict at least one more: a slow request can keep an evicted connection open for a long time.
         let closing = self.by_source.values().flatten().filter(|slot| slot.closing().is_some()).count();
         let most = (options.max_connections / RESERVE).saturating_sub(closing).max(1);
         let slots = sources.into_iter().flatten().filter(|slot| slot.closing().is_none());
         slots.take(most).for_each(|slot| slot.close(Closing::WhenIdle));
     }
 
-    /// Counts a connection from `source`. Returns an error if the source is blocked, if it or its network is
-    /// at its limit, or if only the reserve is left and the network already has [`MAX_IN_RESERVE`]
-    /// connections.
+    /// Counts a connection from `source`, unless the source is blocked, it or its network is at its limit, or
+    /// the network has [`MAX_IN_RESERVE`] connections while only the reserve is left.
     fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &WebOptions) -> Result<(), CloseReason> {
         let network = source.network();
         let in_network = self.by_network.get(&network).copied().unwrap_or_default();
-        // Connections with requests in progress cannot be evicted, so the reserve is kept for networks with
-        // few connections.
+        // Busy connections cannot be evicted, so keep the reserve for networks with few connections.
         if self.is_nearly_full(options) && in_network >= MAX_IN_RESERVE {
             return Err(CloseReason::All);
         }
@@ -86,7 +82,6 @@ impl OpenConns {
         Ok(())
     }
 
-    /// Removes a connection, and the entries for its source and network if they have no other connections.
     fn remove(&mut self, source: Source, slot: &Arc<Slot>) {
         if let Entry::Occupied(mut slots) = self.by_source.entry(source) {
             slots.get_mut().retain(|other| !Arc::ptr_eq(other, slot));
@@ -103,7 +98,6 @@ impl OpenConns {
     }
 }
 
-/// The memory that one connection holds, and its source.
 pub(super) struct Holding {
     pub(super) source: Source,
     pub(super) bytes: usize,
@@ -111,8 +105,7 @@ pub(super) struct Holding {
 }
 
 impl Connections {
-    /// Admits a connection from `peer`. Returns an error if the server, the source or its network is at its
-    /// limit. Connections from trusted proxies count only towards the total.
+    /// Admits a connection below all limits. Those from trusted proxies count only towards the total.
     pub(super) fn admit(
         self: &Arc<Self>,
         peer: Peer,
@@ -157,7 +150,6 @@ impl Connections {
         }
     }
 
-    /// Accepts connections again from sources whose block has expired.
     pub(super) fn lift_expired_blocks(&self, now: Instant) {
         self.lock().blocked.retain(|_, until| now < *until);
     }
@@ -175,8 +167,7 @@ pub(super) struct ConnPermit {
 }
 
 impl ConnPermit {
-    /// Counts a proxy's connection as a connection from `client`. Returns an error if the client or its
-    /// network is at its limit.
+    /// Counts a proxy's connection as one from `client`. An error if `client` or its network is at its limit.
     pub(super) fn assign_client(&mut self, client: Peer, options: &WebOptions) -> Result<(), CloseReason> {
         if is_trusted(&options.trusted_proxies, client) {
             return Ok(());

@@ -17,8 +17,7 @@ use super::state::ShutdownPhase;
 /// Maximum length of a request's header in bytes.
 pub(super) const HEADER_LIMIT: usize = 16 * 1024;
 
-/// How long idle connections still accept a request during shutdown, so that requests already in transit are
-/// served.
+/// How long idle connections accept requests during shutdown, so that requests in transit are served.
 pub(super) const LAST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 /// Minimum rate at which a client must read a response, in bytes per second.
@@ -30,7 +29,6 @@ pub(super) struct SendProgress {
     pub(super) began: Instant,
     /// Length of the bodies in bytes.
     pub(super) length: u64,
-    /// Bytes that have been written to the stream.
     pub(super) written: u64,
 }
 
@@ -68,8 +66,7 @@ pub(super) async fn wait_for_shutdown(phase: &mut watch::Receiver<ShutdownPhase>
     tokio::time::sleep(LAST_REQUEST_GRACE).await;
 }
 
-/// The waker of the last poll. A future that already has this waker need not be polled again just to register
-/// it.
+/// The waker of the last poll. A future that already has it need not be polled just to register it.
 #[derive(Debug, Default)]
 struct LastWaker(Option<Waker>);
 
@@ -84,8 +81,7 @@ impl LastWaker {
     }
 }
 
-/// Runs `connection` to its end, or returns `None` once its deadline has passed. The deadline may move, so it
-/// is evaluated again after each poll.
+/// Runs `connection` to its end. Returns `None` once its deadline, which each poll may move, has passed.
 pub(super) async fn run_until_deadline<F: Future>(
     deadline: impl Fn() -> Instant,
     connection: Pin<&mut F>,
@@ -98,15 +94,13 @@ pub(super) async fn run_until_deadline<F: Future>(
             return Poll::Ready(Some(output));
         }
         let at = deadline();
-        // Resetting the alarm is expensive. If the deadline has moved to a later time, the alarm stays
-        // unchanged and is corrected when it fires.
+        // Resetting the alarm is expensive, so a later deadline takes effect only when the alarm fires.
         if at < alarm.deadline() {
             alarm.as_mut().reset(at);
         } else if !last_waker.changed(cx) && !alarm.is_elapsed() {
             return Poll::Pending;
         }
-        // Unconstrained: if the task's budget is used up, the alarm must still be registered, or it would
-        // never fire.
+        // Unconstrained: even if the task's budget is used up, the alarm must be registered.
         while Pin::new(&mut unconstrained(alarm.as_mut())).poll(cx).is_ready() {
             let at = deadline();
             if at <= Instant::now() {
@@ -119,7 +113,6 @@ pub(super) async fn run_until_deadline<F: Future>(
     .await
 }
 
-/// Receives reports of the bytes that pass through a stream.
 pub(super) trait Observer {
     /// At least one byte was read. If this method returns an error, the read fails and the connection ends.
     fn bytes_read(&self, bytes: &[u8]) -> io::Result<()>;
@@ -130,7 +123,6 @@ pub(super) trait Observer {
     fn write_pending(&self) {}
 }
 
-/// A stream that reports reads and writes to an observer.
 pub(super) struct Observed<S, O> {
     /// Bytes that were already read from the stream. Reads return them first.
     unread: Bytes,

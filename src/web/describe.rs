@@ -1,8 +1,6 @@
-//! Describes a site's response for each of its URLs, so that `frontdesk export` can publish the responses on
-//! other servers.
+//! Describes a site's responses for each URL, so that `frontdesk export` can publish them on other servers.
 //!
-//! This module passes requests to `get_page::choose` and records the responses, so it does not define any
-//! headers of its own.
+//! Records the responses of `get_page::choose`, so it defines no headers of its own.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
@@ -15,7 +13,6 @@ use crate::pages::{File, Site, SiteEntry, path};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedResponse {
-    /// The status code: 200, 308, 404 and so on.
     pub status: u16,
     /// Headers with lower-case names, in the order in which they are sent, without `content-length`.
     pub headers: Vec<(String, String)>,
@@ -33,7 +30,6 @@ impl RecordedResponse {
 pub struct EncodedResponses(pub Vec<(Encoding, RecordedResponse)>);
 
 impl EncodedResponses {
-    /// The unencoded response.
     pub fn identity(&self) -> &RecordedResponse {
         &self.0[0].1
     }
@@ -44,9 +40,7 @@ impl EncodedResponses {
 pub enum UrlResponses {
     /// `Accept` selects the representation.
     Negotiated {
-        /// `text/html`
         html: EncodedResponses,
-        /// `text/markdown`
         markdown: EncodedResponses,
         /// The response if `Accept` allows neither.
         neither: RecordedResponse,
@@ -57,7 +51,6 @@ pub enum UrlResponses {
     Moved(RecordedResponse),
 }
 
-/// The responses at all URLs of a site.
 #[derive(Debug)]
 pub struct Description {
     /// The responses by decoded path, sorted.
@@ -119,8 +112,7 @@ fn describe_url(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlRespon
     }
 }
 
-/// Records the response to a client that accepts only `media` (neither HTML nor Markdown if it is `None`) and
-/// prefers one encoding. `is_read` means that the method is GET.
+/// Records the response to a client that accepts only `media` (`None`: neither) and prefers one encoding.
 fn record_response_to(
     site: &Site,
     path: &str,
@@ -141,7 +133,6 @@ fn record_response_to(
     record(choose(site, path, is_read, &headers).0.into_response(site, None))
 }
 
-/// Converts a response, and adds the security headers.
 fn record(response: HttpResponse) -> RecordedResponse {
     let (head, body) = add_security_headers(response).into_parts();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

@@ -1,10 +1,9 @@
 //! The fast path: serves plain HTTP/1.1 requests without the HTTP library.
 //!
-//! A request is plain if it is a GET or HEAD request for a representation in memory, arrives in one piece,
-//! and has no header that needs special handling (`fast_path/plain_request.rs`). On any other request, the
-//! connection falls back to hyper, which receives the unserved bytes and serves all further requests. Both
-//! use `get_page::choose` and `Selection::head`, and a fuzz target sends the same bytes to both and compares
-//! their responses.
+//! A request is plain if it is a GET or HEAD for a representation in memory, arrives in one piece, and has no
+//! header that needs special handling (`fast_path/plain_request.rs`). At any other request, the connection
+//! falls back to hyper, which gets the unserved bytes and serves all further requests. Both use
+//! `get_page::choose` and `Selection::head`, and a fuzz target compares their responses.
 //!
 //! The connections of a worker can share one set of buffers, because each request that has arrived is served
 //! before another connection is polled. Idle connections therefore need no buffers.
@@ -75,15 +74,13 @@ pub(super) enum Exit {
     Fallback(Bytes),
 }
 
-/// A connection that the fast path serves.
 pub(super) struct FastPathConn<'a> {
     pub(super) app: &'a AppState,
     pub(super) fast_path: &'a FastPath,
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) timer: &'a Rc<ConnTimer>,
-    /// When the server leaves [`ShutdownPhase::Serving`], hyper takes over, because only hyper announces the
-    /// end of the connection in its responses.
+    /// hyper takes over when shutdown begins: only its responses announce the end of the connection.
     pub(super) phase: &'a watch::Receiver<ShutdownPhase>,
     /// Whether to close the connection after serving the requests that have arrived.
     pub(super) is_closing: &'a Cell<bool>,
@@ -99,8 +96,7 @@ enum PollOutcome {
     TurnEnded,
 }
 
-/// How many responses a connection sends before the worker serves its other connections. Without this limit,
-/// clients that pipeline hundreds of requests would make all others wait.
+/// How many responses a connection sends per turn, so that pipelining clients do not make others wait.
 const RESPONSES_PER_TURN: u32 = 8;
 
 impl FastPathConn<'_> {
@@ -197,15 +193,13 @@ impl FastPathConn<'_> {
         }
     }
 
-    /// Ends the fast path: hyper serves the requests that begin with these bytes.
     fn hand_over_to_hyper(&self, unserved: &[u8]) -> PollOutcome {
         self.timer.on_first_byte();
         PollOutcome::Exit(Exit::Fallback(Bytes::copy_from_slice(unserved)))
     }
 
-    /// Writes the header of the response into `response`, and the body as well if it is short. Returns the
-    /// body if it is long (otherwise, no bytes) and the current time. Returns `None` if hyper must serve the
-    /// request.
+    /// Writes the header into `response`, and a short body as well. Returns a long body (otherwise, no bytes)
+    /// and the current time, or `None` if hyper must serve the request.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,
@@ -251,7 +245,6 @@ impl FastPathConn<'_> {
         Some((body, now))
     }
 
-    /// Sends the rest of a response as fast as the client reads it.
     async fn send<S: AsyncWrite + Unpin>(
         &self,
         stream: &mut S,
@@ -311,8 +304,7 @@ impl RequestPreferences for CachedPreferences<'_> {
     }
 }
 
-/// Writes as much of `head` and `body` as the socket accepts. Returns the rest, or `None` if everything has
-/// been written and flushed.
+/// Writes as much as the socket accepts. Returns the rest, or `None` if all has been written and flushed.
 fn poll_write_response<S: AsyncWrite + Unpin>(
     cx: &mut Context<'_>,
     stream: &mut S,

@@ -1,5 +1,4 @@
-//! GET and HEAD: looks up the path, negotiates the representation and the encoding, and evaluates
-//! preconditions.
+//! GET and HEAD: looks up the path, negotiates representation and encoding, and evaluates preconditions.
 
 use std::borrow::Cow;
 
@@ -19,8 +18,7 @@ use crate::pages::file::{EncodedBody, File};
 use crate::pages::negotiate::{self, Codings, Media};
 use crate::pages::{Page, Redirect, Role, RuleResult, Site, SiteEntry};
 
-/// The path prefix of the endpoints. An unknown endpoint returns 404 with a JSON body, in the format of the
-/// form endpoints' own errors.
+/// The path prefix of the endpoints. Unknown ones get a JSON 404, in the format of the endpoints' own errors.
 pub(super) const API: &str = "/api/";
 
 /// The response to a request for any path other than a form endpoint.
@@ -45,7 +43,6 @@ pub(super) trait RequestPreferences {
     /// The preferred representation; `None` if the client accepts neither HTML nor Markdown.
     fn media(&self) -> Option<Media>;
 
-    /// The content codings that the client accepts.
     fn codings(&self) -> Codings;
 
     /// Whether `If-Match` is present and does not list this body's ETag.
@@ -55,8 +52,7 @@ pub(super) trait RequestPreferences {
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool;
 }
 
-/// Chooses the response to a request for a decoded `path`, and its metrics labels. `is_read` means that the
-/// method is GET or HEAD.
+/// Chooses the response for a decoded `path`, and its metrics labels. `is_read` means GET or HEAD.
 pub(super) fn choose<'a>(
     site: &'a Site,
     path: &str,
@@ -156,8 +152,7 @@ impl RequestPreferences for HeaderMap {
     }
 }
 
-/// The response to a request for any path other than a form endpoint, and its metrics labels. `path` is
-/// decoded.
+/// Responds to a request for any decoded path but a form endpoint's. Also returns its metrics labels.
 pub(super) fn respond(site: &Site, path: &str, head: &Parts) -> (HttpResponse, RequestLabels) {
     let is_read = head.method == Method::GET || head.method == Method::HEAD;
     let (choice, labels) = choose(site, path, is_read, &head.headers);
@@ -165,8 +160,7 @@ pub(super) fn respond(site: &Site, path: &str, head: &Parts) -> (HttpResponse, R
 }
 
 impl<'a> Choice<'a> {
-    /// Evaluates the request's preconditions against the selected representation, in the order of RFC 9110
-    /// §13.2.2.
+    /// Evaluates the request's preconditions in the order of RFC 9110 §13.2.2.
     ///
     /// Ignores `If-Modified-Since` and `If-Unmodified-Since`, because no representation has a modification
     /// date (§13.1.3, §13.1.4). Preconditions do not change a response that would not be 200 (§13.2.1).
@@ -252,8 +246,7 @@ pub(super) fn matches_etag(line: &[u8], etag: &str) -> bool {
     any_etag(line, |candidate| candidate.strip_prefix("W/").unwrap_or(candidate) == etag)
 }
 
-/// Whether a line of `If-Match` matches `etag` by strong comparison (RFC 9110 §8.8.3.2): a weak validator
-/// never matches.
+/// Whether a line of `If-Match` matches `etag` strongly (RFC 9110 §8.8.3.2): weak validators never match.
 fn matches_etag_strongly(line: &[u8], etag: &str) -> bool {
     any_etag(line, |candidate| candidate == etag)
 }

@@ -23,8 +23,7 @@ use super::trusted_proxies::is_trusted;
 use super::worker::{ConnContext, WorkerState};
 use super::{http1, http2, proxy, tls};
 
-/// Minimum idle timeout for trusted proxies: longer than common proxies and load balancers keep an idle
-/// connection open.
+/// Minimum idle timeout for trusted proxies: longer than common proxies keep an idle connection open.
 const PROXY_IDLE: Duration = Duration::from_secs(75);
 
 /// Serves a connection until it ends, a deadline passes or the server stops.
@@ -56,8 +55,7 @@ pub(super) async fn serve(
             peer.trust = Trust::Never;
         }
     }
-    // Proxies reuse connections. With a shorter timeout, a proxy might send a request on a connection that
-    // the server has just closed.
+    // With a shorter timeout, a proxy could reuse a connection that the server has just closed.
     let mut timeouts = options.timeouts;
     if is_trusted(&options.trusted_proxies, peer) {
         timeouts.idle = timeouts.idle.max(PROXY_IDLE);
@@ -71,8 +69,7 @@ pub(super) async fn serve(
     let conn = ConnContext { worker, timeouts, scheme, peer, phase, slot };
     match scheme {
         Scheme::Http => conn.serve_cleartext(stream).await,
-        // Boxed, like other rare cases below: a future always takes as much memory as its largest state, even
-        // while the connection is idle.
+        // Boxed, like rare cases below: a future takes the memory of its largest state even while idle.
         Scheme::Https => Box::pin(conn.serve_tls(stream)).await,
     }
 }
@@ -94,8 +91,7 @@ impl WorkerState {
 }
 
 impl ConnContext<'_> {
-    /// Detects the protocol from the first bytes (RFC 9113 §3.3), then serves the connection. Until the
-    /// protocol is known, the deadlines of an HTTP/1 request apply.
+    /// Detects the protocol (RFC 9113 §3.3) within an HTTP/1 request's deadlines, then serves the connection.
     pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
         let timer = ConnTimer::new(self.timeouts, self.slot.clone());
         let mut stream = Observed::new(Bytes::new(), stream, timer.clone());
@@ -119,7 +115,6 @@ impl ConnContext<'_> {
         }
     }
 
-    /// Performs the TLS handshake, then serves the connection.
     async fn serve_tls(self, stream: TcpStream) {
         let Some(tls) = &self.worker.app.tls else { return };
         let charge = self.slot.charge(cost::HANDSHAKE);

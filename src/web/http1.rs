@@ -26,16 +26,14 @@ use super::worker::{ConnContext, WorkerState};
 /// Maximum number of header fields in a request.
 const MAX_FIELDS: usize = 100;
 
-/// Serves requests until the connection ends. `unserved` contains bytes that were already read from the
-/// stream.
+/// Serves requests until the connection ends. `unserved` was already read from the stream.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut conn: ConnContext<'_>,
     mut unserved: Bytes,
     mut stream: S,
     timer: Rc<ConnTimer>,
 ) {
-    // Skip the fast path during shutdown: each response must announce that the connection will close, and
-    // only hyper's responses can.
+    // Skip the fast path during shutdown: only hyper's responses announce that the connection will close.
     if conn.worker.app.snapshot.load().options.fast_path && *conn.phase.borrow() == ShutdownPhase::Serving {
         match serve_fast_path(&mut conn, unserved, &mut stream, &timer).await {
             Exit::Fallback(rest) => unserved = rest,
@@ -47,8 +45,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Box::pin(serve_hyper(conn, stream, timer)).await;
 }
 
-/// Serves plain requests on the fast path. Returns when hyper must continue ([`Exit::Fallback`]): at another
-/// kind of request, or during shutdown. Otherwise, the connection has ended or missed a deadline.
+/// Serves plain requests on the fast path. Returns [`Exit::Fallback`] at any other request or at shutdown,
+/// and [`Exit::Closed`] when the connection ends or misses a deadline.
 async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut ConnContext<'_>,
     unserved: Bytes,
@@ -83,7 +81,6 @@ async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     })
 }
 
-/// Serves requests with hyper until the connection ends or misses a deadline, or the server stops.
 async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(
     conn: ConnContext<'_>,
     stream: S,
@@ -128,8 +125,7 @@ async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(
         connection.as_mut().graceful_shutdown();
         run_until_deadline(|| timer.deadline(), connection).await
     };
-    // Ignore errors: the client has disconnected, or it has sent invalid HTTP, to which hyper has responded
-    // if possible.
+    // Ignore errors: the client has disconnected, or hyper has responded to invalid HTTP if possible.
     if watched.is_none() {
         app.metrics.record_close(timer.close_reason());
     }

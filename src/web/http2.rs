@@ -53,8 +53,7 @@ const RESET_UNSEEN: usize = 32;
 /// The maximum number of streams per connection that hyper resets because of client errors.
 const RESET_BY_US: usize = 256;
 
-/// Response bodies are passed to hyper in chunks of this many bytes, so that the server knows how much hyper
-/// has taken.
+/// Bodies go to hyper in chunks of this many bytes, so that the server knows how much hyper has taken.
 const CHUNK: usize = 16 * 1024;
 
 /// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,
@@ -73,11 +72,9 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(Observed::new(read, stream, conn.clone())), service);
     let mut connection = std::pin::pin!(connection);
-    // A connection that is opened while the server is draining stays open until the server stops: if it were
-    // closed without a response, its client would only connect again.
+    // A connection opened while draining stays open until the server stops: its client would only reconnect.
     let begun = *phase.borrow();
-    // Ignore errors here and below: the peer has disconnected, or it has violated the protocol and hyper has
-    // sent GOAWAY.
+    // Ignore errors here and below: the peer has disconnected or violated the protocol (hyper sent GOAWAY).
     let (is_over, is_overdue) = tokio::select! {
         ended = run_until_deadline(|| conn.next_deadline(), connection.as_mut()) => {
             (ended.is_some() || conn.is_closing_now() || !conn.deadlines.borrow().is_idle(), ended.is_none())
@@ -106,7 +103,6 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     let _ = run_until_deadline(|| conn.next_deadline(), connection).await;
 }
 
-/// Responds to one request, and tracks how much of the response hyper has taken.
 async fn respond(
     app: Arc<AppState>,
     scheme: Scheme,
@@ -131,8 +127,7 @@ async fn respond(
     Ok(Response::from_parts(head, ChunkedBody { bytes, active_request }))
 }
 
-/// The state of one connection, shared by the stream, the requests and the deadline check. They all run on
-/// one thread.
+/// Shared by the stream, the requests and the deadline check, which all run on one thread.
 struct Http2Conn {
     /// The deadline for the first byte; `None` after it has arrived.
     first_byte: Cell<Option<Instant>>,
@@ -176,8 +171,7 @@ impl Http2Conn {
         self.slot.closing() == Some(Closing::Now)
     }
 
-    /// Starts the deadline for a request, and charges the request's memory to the connection until the
-    /// returned value is dropped.
+    /// Starts a request's deadline, and charges its memory until the returned value is dropped.
     fn begin_request(self: &Rc<Self>) -> ActiveRequest {
         let number = self.deadlines.borrow_mut().exchange_began(Instant::now());
         self.memory.borrow_mut().on_request_begin();
@@ -209,8 +203,7 @@ impl Observer for Rc<Http2Conn> {
     }
 }
 
-/// A request in progress. It is dropped when hyper has taken the response, or when the client cancels the
-/// request.
+/// Dropped when hyper has taken the response, or when the client cancels the request.
 struct ActiveRequest {
     conn: Rc<Http2Conn>,
     number: u64,
@@ -229,7 +222,6 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// A response body that is sent in chunks of at most [`CHUNK`] bytes.
 struct ChunkedBody {
     bytes: Bytes,
     active_request: ActiveRequest,
@@ -261,15 +253,10 @@ impl Body for ChunkedBody {
     }
 }
 
-/// Runs hyper's tasks on the worker's thread.
 #[derive(Debug, Clone, Copy)]
 struct OnThisThread;
 
-impl<F> Executor<F> for OnThisThread
-where
-    F: Future + 'static,
-    F::Output: 'static,
-{
+impl<F: Future<Output: 'static> + 'static> Executor<F> for OnThisThread {
     fn execute(&self, future: F) {
         tokio::task::spawn_local(future);
     }

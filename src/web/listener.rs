@@ -18,20 +18,17 @@ use super::socket::{Listener, Scheme, Socket};
 use super::state::ShutdownPhase;
 use super::worker::WorkerState;
 
-/// Number of tasks that run before the runtime polls the kernel for events. A high number, because polling
-/// costs a third as much as a response, which takes only microseconds.
+/// The number of tasks that run between polls for events: high, because a poll costs a third of a response.
 const EVENT_INTERVAL: u32 = 256;
 
 /// Maximum number of queued connections that are accepted at shutdown: the length of the queue. The maximum
 /// is needed because the queue may never become empty while another process shares the socket.
 const MAX_QUEUED: usize = 4096;
 
-/// Pause after an error, because accepting would fail again at once while memory or descriptors are
-/// exhausted.
+/// Pause after an error: while memory or descriptors are exhausted, accepting would fail again at once.
 pub(super) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
-/// Runs one worker until [`ShutdownPhase::Stopping`], and then until its connections have ended or the grace
-/// period is over.
+/// Runs one worker until [`ShutdownPhase::Stopping`], then until its connections or the grace period end.
 pub(super) fn run(
     worker: WorkerState,
     sockets: Vec<(Scheme, Socket)>,
@@ -49,8 +46,7 @@ pub(super) fn run(
             let listener = socket.into_listener()?;
             let (tasks, connections, balancer) = (tasks.clone(), connections.clone(), balancer.clone());
             accepting.push(tokio::task::spawn_local(async move {
-                // The task owns the listener, so that this worker's copy of the socket closes when the task
-                // ends.
+                // The task owns the listener, so that this worker's socket closes when the task ends.
                 accept(&tasks, scheme, &listener, &connections, &balancer).await;
             }));
         }
@@ -65,8 +61,7 @@ pub(super) fn run(
         let app = tasks.worker.app.clone();
         drop(tasks);
         for accepting in accepting {
-            // A panic in a connection's task does not affect other connections, but a panic here would leave
-            // a worker that serves no requests.
+            // Unlike a panic in a connection's task, a panic here would leave a worker that serves nothing.
             if let Err(error) = accepting.await
                 && error.is_panic()
             {
@@ -110,8 +105,7 @@ async fn accept(
     let mut phase = tasks.phase.clone();
     let mut failing = false;
     let admit = |stream, peer| {
-        // Above a limit, the connection is closed without a response: waiting for its request would cost
-        // more.
+        // Above a limit, close the connection without a response: waiting for its request would cost more.
         match connections.admit(peer, &app.snapshot.load().options) {
             Ok(place) => {
                 let accepted = AcceptedConn { scheme, stream, peer, place };
@@ -160,7 +154,6 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// Whether the process or the system is out of file descriptors.
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE].into_iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
@@ -181,8 +174,7 @@ impl Reserve {
         self.reopen();
     }
 
-    /// Reopens the spare descriptor if it is closed. An earlier attempt may have failed because another
-    /// thread had used the last free descriptor.
+    /// Reopens the spare descriptor. An earlier attempt may have failed because none was free.
     fn reopen(&mut self) {
         if self.0.is_none() {
             *self = Self::new();

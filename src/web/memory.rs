@@ -1,11 +1,9 @@
-//! Keeps the process's memory below `server.max_memory`: estimates how much each connection holds and, while
-//! memory is short, closes the connections that hold the most.
+//! Keeps memory below `server.max_memory`: closes the connections that hold the most when memory is short.
 //!
-//! Connections charge their memory to their slots (`slot.rs`); plain requests over HTTP/1.1 charge nothing. A
-//! thread compares the process's resident memory with the limit. Near the limit, it closes connections: first
-//! those of the network that holds the most memory and, within that network, those of the source that holds
-//! the most. The site, the limiter's tables and a reload count towards the limit as well. Because closing
-//! connections does not free that memory, connections may always hold an eighth of the limit.
+//! Connections charge their memory to their slots (`slot.rs`); plain HTTP/1.1 requests charge nothing. When
+//! resident memory nears the limit, a thread closes connections: first those of the network that holds the
+//! most and, within it, of the source that holds the most. The site, the limiter's tables and a reload also
+//! count. Closing connections does not free those, so connections may always hold an eighth of the limit.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fs;
@@ -19,22 +17,17 @@ use super::slot::{Closing, Slot};
 use super::state::AppState;
 use crate::limits::{Source, SourceNetwork};
 
-/// The memory, in bytes, that the process needs in addition to the site and the connections: about 40 MB for
-/// the program and the database, and 40 MiB for the limiter's tables.
+/// Bytes, besides the site and connections: 40 MB for the program and the database, 40 MiB for the limiter.
 pub const NEEDED: u64 = 80 << 20;
 
-/// The time between two measurements while less than half of the limit is used.
+/// The time between two measurements while less than half of the limit is used, and otherwise.
 const INTERVAL: Duration = Duration::from_millis(100);
-
-/// The time between two measurements while more than half of the limit is used.
 const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// An eighth of the limit is kept free, because memory grows between two measurements and connections take a
-/// moment to close.
+/// An eighth of the limit is kept free: memory grows between measurements, and closing takes a moment.
 const RESERVE: u64 = 8;
 
-/// The minimum amount of memory to keep free, in bytes, unless a quarter of the limit is less. An eighth of a
-/// low limit would be too little, because memory use grows just as fast as it does under a high limit.
+/// At least this many bytes are kept free, or a quarter of the limit: memory grows as fast under a low limit.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold an eighth of the limit.
@@ -43,9 +36,8 @@ const ALLOWANCE: u64 = 8;
 /// How long new connections from a source are refused after its connections were closed.
 const BLOCKED_FOR: Duration = Duration::from_secs(10);
 
-/// How long memory must be above the limit before the log reports that connections are not the cause: a
-/// reload may briefly need more memory. Also the minimum time between closing a connection and the report
-/// that memory is below the limit again.
+/// How long memory must be above the limit before the log says that connections are not the cause (a reload
+/// may briefly need more), and the time from the last closure until the log reports recovery.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A warning is repeated after this time if its cause persists.
@@ -61,8 +53,7 @@ enum Action {
     Warn,
 }
 
-/// Decides what to do about the resident memory, given the memory of all connections, the memory of the
-/// connections that are being closed, and the limit; all in bytes.
+/// All amounts are in bytes. `held` is the memory of all connections, `closing` that of closing ones.
 fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let threshold = closing_threshold(limit);
     let expected = resident.saturating_sub(closing);
@@ -76,7 +67,6 @@ fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     }
 }
 
-/// The number of bytes to keep free below the limit.
 fn reserve(limit: u64) -> u64 {
     (limit / RESERVE).max(LEAST_RESERVE.min(limit / 4))
 }
@@ -163,8 +153,7 @@ fn total_bytes(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
 /// Logs each memory event once, and again every ten minutes while it lasts.
 #[derive(Debug, Default)]
 struct Log {
-    /// The number of connections closed since the log last reported that memory is below the limit, and the
-    /// time of the last closure.
+    /// How many connections were closed since the last report of recovery, and when the last one was closed.
     closed: Option<(usize, Instant)>,
     closing_warned_at: Option<Instant>,
     /// The time at which memory rose above the limit for a reason other than connections.
@@ -173,8 +162,7 @@ struct Log {
 }
 
 impl Log {
-    /// Counts closed connections. Logs a warning on the first closure, and again every [`WARN_EVERY`] while
-    /// closures continue.
+    /// Counts closed connections. Warns at the first, and again every [`WARN_EVERY`] while this continues.
     fn record_closed(&mut self, count: usize, held: u64, limit: u64, now: Instant) {
         if self.closed.is_none() || may_warn_again(self.closing_warned_at, now) {
             self.closing_warned_at = Some(now);
@@ -199,7 +187,6 @@ impl Log {
         }
     }
 
-    /// Whether it is time to log that memory is above the limit and that connections are not the cause.
     fn is_warning_due(&mut self, now: Instant) -> bool {
         let since = *self.above_since.get_or_insert(now);
         now.saturating_duration_since(since) >= PATIENCE && may_warn_again(self.above_warned_at, now)
@@ -215,7 +202,6 @@ impl Log {
     }
 }
 
-/// Whether [`WARN_EVERY`] has passed since the last warning, or there was none.
 fn may_warn_again(warned_at: Option<Instant>, now: Instant) -> bool {
     warned_at.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY)
 }
@@ -229,9 +215,8 @@ pub fn default_limit() -> Option<u64> {
     machine.into_iter().chain(group).min().map(default_share)
 }
 
-/// Half of the memory; the other half is for reloads, kernel buffers and other programs. If half is too
-/// little for a small site, the share is as much as such a site needs, but at least an eighth of the memory
-/// stays free.
+/// Half of the memory: reloads, kernel buffers and other programs need the rest. A small site may need more
+/// than half, but at least an eighth of the memory stays free.
 fn default_share(memory: u64) -> u64 {
     (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
 }

@@ -101,7 +101,6 @@ label! {
         Evicted = "evicted",
         /// Memory was short, and the source held the most memory.
         Memory = "memory",
-        /// The process or the system is out of file descriptors.
         Descriptors = "descriptors",
         /// The client did not send its first byte in time.
         FirstByte = "first_byte",
@@ -236,13 +235,11 @@ impl Metrics {
         OpenConn(self.own.clone())
     }
 
-    /// Adds up one counter over all shards.
     fn total(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
         let shards = self.shared.shards.lock().unwrap_or_else(PoisonError::into_inner);
         shards.iter().map(|shard| of(shard).load(Relaxed)).sum()
     }
 
-    /// Adds up each counter of an array over all shards.
     fn totals<const N: usize>(&self, of: impl Fn(&Shard) -> &[AtomicU64; N]) -> [u64; N] {
         array::from_fn(|place| self.total(|shard| &of(shard)[place]))
     }

@@ -1,7 +1,7 @@
 //! The private address: health checks and metrics.
 //!
-//! Each connection serves one request and ends within [`Timeouts::exchange`](super::options::Timeouts). At
-//! most [`MAX_CONNECTIONS`] are open, so that a faulty monitor cannot exhaust the server.
+//! Each connection serves one request within [`Timeouts::exchange`](super::options::Timeouts). At most
+//! [`MAX_CONNECTIONS`] are open (others are closed at once), so a faulty monitor cannot exhaust the server.
 
 #![expect(clippy::disallowed_methods, reason = "a probe reads the clock")]
 
@@ -26,14 +26,11 @@ use super::response::{HttpResponse, method_not_allowed, text, with_header};
 use super::socket::Socket;
 use super::state::{AppState, ShutdownPhase};
 
-/// The maximum number of open connections; further connections are closed at once.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Maximum length of a request's header in bytes.
 const HEADER_LIMIT: usize = 8 * 1024;
 
-/// Serves the private address until `stopped` becomes true. From [`ShutdownPhase::Draining`] on, `/readyz`
-/// returns 503, so that load balancers send no further requests.
+/// Serves until `stopped`. `/readyz` returns 503 from [`ShutdownPhase::Draining`] on, for load balancers.
 pub(super) fn run(
     app: Arc<AppState>,
     socket: Socket,
@@ -80,7 +77,6 @@ pub(super) fn run(
     })
 }
 
-/// Responds to `/livez`, `/readyz` and `/metrics`.
 async fn respond_to_probe(
     app: &AppState,
     connections: &Connections,

@@ -1,5 +1,4 @@
-//! Options of the web server: timeouts, limits on connections and memory, trusted proxies, TLS, and what
-//! `/metrics` reports.
+//! The web server's options: timeouts, limits, trusted proxies, TLS, and what `/metrics` reports.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,11 +32,9 @@ pub struct WebOptions {
     pub max_connections: usize,
     /// Maximum number of connections from one IPv4 address or IPv6 /64, except for trusted proxies.
     pub max_connections_per_source: usize,
-    /// Maximum number of connections from one IPv4 /24 or IPv6 /48, except for trusted proxies; at least
-    /// `max_connections_per_source`.
+    /// Maximum per IPv4 /24 or IPv6 /48, except for trusted proxies; at least `max_connections_per_source`.
     pub max_connections_per_network: usize,
-    /// Resident memory, in bytes, above which the connections that hold the most are closed. `None` means no
-    /// limit.
+    /// Resident memory, in bytes, above which the largest connections are closed. `None` means no limit.
     pub max_memory: Option<u64>,
     /// Peers whose forwarding headers are trusted.
     pub trusted_proxies: Vec<Network>,
@@ -46,18 +43,15 @@ pub struct WebOptions {
     /// The header in which trusted proxies name the client.
     pub forwarded_header: ForwardedHeader,
     pub timeouts: Timeouts,
-    /// How long the server continues to accept connections after it is asked to stop, while `/readyz` returns
-    /// 503.
+    /// How long the server still accepts connections when asked to stop, while `/readyz` returns 503.
     pub drain: Duration,
     /// How long requests in progress have to finish after [`WebOptions::drain`].
     pub shutdown_grace: Duration,
     /// Names of the forms whose 200 response waits until a channel has confirmed the submission.
     pub confirmed_forms: Vec<&'static str>,
-    /// Time limit for the confirmation of a submission. After this time, the response is 500, but delivery
-    /// continues.
+    /// Time limit for a confirmation. After this time, the response is 500, but delivery continues.
     pub confirm_timeout: Duration,
-    /// Whether plain HTTP/1.1 requests are served by the fast path instead of hyper. The responses are the
-    /// same.
+    /// Whether the fast path serves plain HTTP/1.1 requests instead of hyper. Responses are the same.
     pub fast_path: bool,
     pub log_requests: bool,
     /// The inbox database, whose submissions and deliveries `/metrics` counts.

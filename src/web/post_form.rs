@@ -30,7 +30,6 @@ use crate::store::disk::SMALL_BODY_BYTES;
 /// How long counts of refused requests stay in memory before they are stored.
 const PRESSURE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// A request to a form's endpoint.
 pub(super) struct FormRequest<'a> {
     pub(super) app: &'a Arc<AppState>,
     pub(super) snapshot: &'a Snapshot,
@@ -74,9 +73,8 @@ impl FormRequest<'_> {
         response
     }
 
-    /// Stores one submission from `source`; `rate` is the share of the source's quota that is used up. On
-    /// success, the submission is on stable storage. After an error other than [`Refusal::NotConfirmed`], no
-    /// part of the submission is stored.
+    /// Stores one submission; `rate` is the used share of the source's quota. On success, the submission is
+    /// on stable storage; after an error other than [`Refusal::NotConfirmed`], no part of it is stored.
     async fn submit(&self, source: Source, rate: Rate, body: &mut RequestBody) -> Result<(), Refusal> {
         let Self { app, snapshot, form, head, .. } = *self;
         if !is_json(&head.headers) {
@@ -114,8 +112,7 @@ impl FormRequest<'_> {
         Ok(())
     }
 
-    /// Waits until a channel has confirmed the submission. After the timeout, delivery continues; if the
-    /// client sends the submission again, the server recognises the repeat, and that request waits as well.
+    /// Waits for a channel's confirmation. After the timeout, delivery continues, and a repeat waits as well.
     async fn wait_for_confirmation(&self, id: uuid::Uuid) -> Result<(), Refusal> {
         let Self { app, snapshot, form, .. } = *self;
         let confirmed = snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await;
@@ -131,7 +128,6 @@ impl FormRequest<'_> {
         Err(Refusal::NotConfirmed(request))
     }
 
-    /// The request's id, for log entries and error responses.
     fn id(&self) -> RequestId {
         let lines = field_values(&self.head.headers, X_REQUEST_ID);
         RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.trusted_proxies)
@@ -143,8 +139,7 @@ fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// How much of its own per-minute or per-hour quota the source has used, whichever share is larger. Ignores
-/// the network's quotas, because other sources share them.
+/// The larger used share of the source's own two quotas. Other sources share the network's quotas.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
     Rate::most_used(own.map(|standing| (standing.remaining, standing.quota)))
@@ -156,12 +151,10 @@ fn origin(head: &Parts, base_url: &str) -> Origin {
     Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }
 
-/// How the origin of a request relates to this site, as reported by the browser (Fetch Metadata Request
-/// Headers, W3C).
+/// How a request's origin relates to this site, according to the browser (Fetch Metadata, W3C).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Counts a refused request. The first refusal since the counts were last stored schedules a task that stores
-/// them. The counts are only statistics, so a failure to store them is ignored.
+/// Counts a refused request. The first one schedules storing the counts; a failure to store is ignored.
 fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
     if app.refusals.record(source, form.name) {
         let app = app.clone();
@@ -192,8 +185,7 @@ fn is_json(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Inserts `RateLimit-Policy` and `RateLimit` as structured fields (draft-ietf-httpapi-ratelimit-headers, RFC
-/// 9651).
+/// Inserts `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers, RFC 9651).
 fn insert_rate_limit_headers(statuses: &QuotaStatuses, headers: &mut HeaderMap) {
     // 256 bytes are nearly always enough for both headers, so one allocation suffices.
     let mut lines = BytesMut::with_capacity(256);

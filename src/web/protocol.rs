@@ -18,10 +18,8 @@ pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The size of the first read, in bytes. Most requests fit, so detection costs no additional read.
 const FIRST_READ: usize = 4096;
 
-/// Reads until the protocol is known. Returns the protocol and the bytes that were read, or an error if the
-/// connection ends before the first byte.
-///
-/// The caller enforces the deadline.
+/// Reads until the protocol is known. Also returns the bytes that were read, or an error if the connection
+/// ends before the first byte. The caller enforces the deadline.
 pub(super) async fn detect<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<(Protocol, Bytes)> {
     let mut read = BytesMut::with_capacity(FIRST_READ);
     loop {

@@ -1,5 +1,4 @@
-//! The PROXY protocol, versions 1 and 2: a trusted proxy sends a header with the client's address at the
-//! start of a connection.
+//! The PROXY protocol, versions 1 and 2: a trusted proxy sends the client's address when it connects.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,13 +10,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 /// The maximum length of a version 1 header, including CRLF, in bytes (section 2.1 of the specification).
 const MAX_V1: usize = 107;
 
-/// The maximum length of a version 2 header in bytes, including the additional fields (TLVs) that a proxy may
-/// send.
+/// The maximum length of a version 2 header in bytes, including additional fields (TLVs).
 const MAX_V2: usize = 2048;
 
-/// Reads the header and nothing after it. Returns the client's address, or `None` if the header does not name
-/// one: `UNKNOWN` in version 1, `LOCAL` (a health check) and other address families in version 2. Returns an
-/// error if there is no valid header.
+/// Reads the header and nothing after it. Returns the client's address, or `None` if it names none: `UNKNOWN`
+/// in version 1, `LOCAL` (a health check) and other address families in version 2.
 pub(super) async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
     // Read as many bytes as the version 2 signature has. Every version 1 header is longer.
     let mut header = vec![0; PROTOCOL_PREFIX.len()];
@@ -44,8 +41,7 @@ pub(super) async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Res
     parse_client(&header).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Parses a complete header. The outer `None` means that it is invalid, the inner `None` that it does not
-/// name a client.
+/// Parses a complete header. The outer `None` means that it is invalid, the inner that it names no client.
 #[expect(clippy::option_option, reason = "a valid header may name no client")]
 fn parse_client(header: &[u8]) -> Option<Option<IpAddr>> {
     let address = match HeaderResult::parse(header) {

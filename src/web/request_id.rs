@@ -18,8 +18,7 @@ const MAX_LENGTH: usize = 64;
 pub(super) struct RequestId(pub(super) HeaderValue);
 
 impl RequestId {
-    /// The id that a trusted proxy sent in the `lines` of [`X_REQUEST_ID`], or a new UUID. Ids from clients
-    /// are ignored, because they could contain anything.
+    /// The id that a trusted proxy sent in `lines`, or a new UUID. Ids from clients could contain anything.
     pub(super) fn from_proxy_or_new<'a>(
         peer: Peer,
         lines: impl IntoIterator<Item = &'a [u8]>,

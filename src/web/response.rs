@@ -15,8 +15,7 @@ use crate::store::disk::SMALL_BODY_BYTES;
 /// A response whose body is in memory.
 pub(super) type HttpResponse = Response<Full<Bytes>>;
 
-/// Security headers of every response. The policy allows no inline scripts or styles, and no content from
-/// other sites.
+/// Headers of every response. The policy allows no inline scripts or styles and no other sites' content.
 pub(super) const SECURITY: [(HeaderName, &str); 6] = [
     (
         HeaderName::from_static("content-security-policy"),
@@ -46,7 +45,6 @@ pub(super) fn add_security_headers(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// Sets a response header.
 pub(super) fn with_header(mut response: HttpResponse, name: HeaderName, value: &'static str) -> HttpResponse {
     response.headers_mut().insert(name, HeaderValue::from_static(value));
     response
@@ -78,7 +76,6 @@ pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
     with_header(response, ALLOW, allow)
 }
 
-/// 200 with the body `{"ok":true}`.
 pub(super) fn accepted() -> HttpResponse {
     json(StatusCode::OK, "{\"ok\":true}")
 }
@@ -102,18 +99,15 @@ fn error(status: StatusCode, sentence: &str) -> HttpResponse {
     json(status, serde_json::json!({ "error": sentence }).to_string())
 }
 
-/// The value of `Retry-After`, in seconds, for large submissions while disk space is low. A guess: the server
-/// cannot know when an operator will free space.
+/// `Retry-After` in seconds for large submissions while disk space is low: a guess.
 const LOW_DISK_RETRY_SECONDS: u64 = 600;
 
 /// The reason why the response to a submission is not 200.
 pub(super) enum Refusal {
     Method,
-    /// The source or its network is over a rate limit. Contains the number of seconds until the submission
-    /// would be accepted.
+    /// The source or its network exceeds a rate limit, for this many more seconds.
     TooMany(u64),
-    /// The source or its network is over its byte budget. Contains the number of seconds until the submission
-    /// would be accepted.
+    /// The source or its network exceeds its byte budget, for this many more seconds.
     OverBudget(u64),
     MediaType,
     Slow,
@@ -125,13 +119,11 @@ pub(super) enum Refusal {
     NotStored(RequestId),
     /// The submission is large, and disk space is low. The log has an entry with this id.
     LowDisk(RequestId),
-    /// The submission is stored, but no channel confirmed it in time, as a 200 response for this form would
-    /// promise. The log has an entry with this id.
+    /// The submission is stored, but no channel confirmed it in time. The log has an entry with this id.
     NotConfirmed(RequestId),
 }
 
 impl Refusal {
-    /// The response, and its metrics label.
     pub(super) fn into_response(self) -> (HttpResponse, SubmissionResult) {
         use SubmissionResult as Result;
         let (result, status) = match &self {
@@ -162,7 +154,6 @@ impl Refusal {
         (response, result)
     }
 
-    /// The error message for the client, with a remedy if there is one.
     fn sentence(&self) -> String {
         let plural = |seconds: &u64| if *seconds == 1 { "" } else { "s" };
         let sentence = match self {

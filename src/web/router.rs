@@ -67,8 +67,7 @@ pub(super) async fn respond(
     add_security_headers(response)
 }
 
-/// Refuses ambiguous requests, redirects to HTTPS, and otherwise lets the form or the site respond. Returns
-/// the response and its metrics labels.
+/// Refuses ambiguous requests, redirects to HTTPS, or lets the form or the site respond.
 async fn route(
     app: &Arc<AppState>,
     snapshot: &Snapshot,
@@ -105,7 +104,6 @@ async fn route(
     }
 }
 
-/// The form whose endpoint has this path.
 pub(super) fn form_at(path: &str) -> Option<&'static Form> {
     match path {
         "/api/waitlist" => Some(&WAITLIST),
@@ -114,9 +112,8 @@ pub(super) fn form_at(path: &str) -> Option<&'static Form> {
     }
 }
 
-/// Whether the request names exactly one host. Otherwise, a proxy in front of this server could route the
-/// request by a different host. HTTP/1.1 requires one Host header (RFC 9112 §3.2). HTTP/2 has `:authority`,
-/// and Host must not differ from it (RFC 9113 §8.3.1).
+/// Whether the request names exactly one host; otherwise, a proxy could route it by another one. HTTP/1.1
+/// requires one Host (RFC 9112 §3.2); in HTTP/2, Host must not differ from `:authority` (RFC 9113 §8.3.1).
 fn has_one_host(head: &Parts) -> bool {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (host, is_single) = (hosts.next(), hosts.next().is_none());

@@ -1,7 +1,6 @@
 //! The selected representation of a resource, and the head of its response.
 //!
-//! [`Selection::head`] defines the headers that depend on the representation. Both hyper and the fast path
-//! serialise these headers.
+//! Both hyper and the fast path serialise the headers that [`Selection::head`] defines.
 
 use bytes::Bytes;
 use http::header::{
@@ -14,8 +13,7 @@ use super::response::{CROSS_ORIGIN_RESOURCE_POLICY, HttpResponse};
 use crate::pages::file::{CACHE_SLOTS, EncodedBody, File};
 use crate::pages::negotiate::{Codings, Encoding};
 
-/// Capacity for the headers of a response: those of [`Selection::head`] and those that every response has.
-/// Without it, the map would have to be reallocated several times.
+/// Capacity for all headers of a response; without it, the map would be reallocated several times.
 const HEADER_CAPACITY: usize = 16;
 
 /// A file in the encoding that the client prefers.
@@ -63,8 +61,7 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// The value of `Vary`: the request headers that can change the response (RFC 9110 §12.5.5). `None` if
-    /// there are none.
+    /// `Vary`: the request headers that can change the response (RFC 9110 §12.5.5), if any.
     pub(super) fn vary(&self) -> Option<&'static str> {
         match (self.is_negotiated, self.file.compressible) {
             (true, true) => Some("Accept, Accept-Encoding"),
@@ -74,14 +71,12 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// The value of `Content-Length`; `None` if the response has no content. hyper derives the same value
-    /// from the body.
+    /// `Content-Length`; `None` if the response has no content. hyper derives the same value from the body.
     pub(super) fn content_length(&self) -> Option<usize> {
         (self.kind != ResponseKind::NotModified).then_some(self.body.bytes.len())
     }
 
-    /// Passes the response's headers to `add`, except for `Content-Length` and those that do not depend on
-    /// the representation.
+    /// Passes the headers that depend on the representation to `add`, except for `Content-Length`.
     pub(super) fn head(&self, mut add: impl FnMut(HeaderName, HeaderValue)) {
         for (name, value) in &self.file.headers {
             add(name.clone(), value.clone());
@@ -120,13 +115,11 @@ impl<'a> Selection<'a> {
         !self.file.headers.is_empty()
     }
 
-    /// Whether the file has a header of its own with this name.
     pub(super) fn has_own_header(&self, name: &HeaderName) -> bool {
         self.file.headers.iter().any(|(own, _)| own == name)
     }
 
-    /// The slot for the serialised head in [`EncodedBody::cached`]. Selections of the same body that share a
-    /// slot have the same head.
+    /// The slot in [`EncodedBody::cached`]. Selections of one body that share a slot have the same head.
     pub(super) fn cache_slot(&self) -> usize {
         const KINDS: usize = CACHE_SLOTS / 2;
         self.kind as usize + if self.is_negotiated { KINDS } else { 0 }

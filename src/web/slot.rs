@@ -1,7 +1,6 @@
 //! A connection's slot: how much memory the connection holds, and whether the server wants to close it.
 //!
-//! Code that holds memory for a client charges that memory to the slot ([`Slot::charge`]), and drops the
-//! charge together with the memory.
+//! Code charges memory that it holds for a client ([`Slot::charge`]), and drops charge and memory together.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -13,8 +12,7 @@ use http::HeaderMap;
 pub(super) mod cost {
     /// Any connection: its task, its socket and its slot.
     pub(in crate::web) const CONNECTION: usize = 6 * 1024;
-    /// A TLS handshake: the client may send 64 KiB (the longest message that rustls accepts) before the
-    /// handshake is complete.
+    /// A TLS handshake: 64 KiB (the longest message that rustls accepts) may arrive before it is complete.
     pub(in crate::web) const HANDSHAKE: usize = 64 * 1024;
     /// A TLS session, excluding bytes that are waiting to be sent.
     pub(in crate::web) const TLS: usize = 16 * 1024;
@@ -26,14 +24,12 @@ pub(super) mod cost {
     pub(in crate::web) const HTTP2: usize = 16 * 1024;
     /// An HTTP/2 request in progress, or a response that is waiting for a client that does not read.
     pub(in crate::web) const STREAM: usize = 5 * 1024;
-    /// An entry in the stream table of an HTTP/2 connection. The table never shrinks: it keeps one entry per
-    /// request at the connection's peak concurrency.
+    /// A stream table entry. The table keeps one per request at the connection's peak concurrency.
     pub(in crate::web) const STREAM_PLACE: usize = 1024;
     /// One header field, excluding its name and value, which are in the connection's buffers.
     pub(in crate::web) const FIELD: usize = 112;
 }
 
-/// The memory that header fields take, in bytes.
 pub(super) fn fields_cost(headers: &HeaderMap) -> usize {
     cost::FIELD * headers.capacity().max(headers.len())
 }
@@ -44,7 +40,6 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// Changes the charge to this many bytes.
     pub(super) fn resize(&mut self, bytes: usize) {
         match bytes.checked_sub(self.bytes) {
             Some(0) => return,
@@ -66,7 +61,6 @@ impl Drop for Charge {
 pub(super) enum Closing {
     /// As soon as the connection has no request in progress and all responses are sent.
     WhenIdle = 1,
-    /// At once.
     Now = 2,
 }
 

@@ -57,7 +57,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// A listening TCP or Unix socket.
 #[derive(Debug)]
 pub struct Socket(socket2::Socket);
 
@@ -72,8 +71,7 @@ impl Socket {
                     UnixListener::bind(path)?.into()
                 }
             };
-            // A burst fills the standard library's queue of 128 within milliseconds, and a client whose
-            // connection is dropped retries only after a second.
+            // A burst fills the default queue of 128 within milliseconds; dropped clients retry after 1 s.
             socket.listen(BACKLOG)?;
             Ok(Self(socket))
         };
@@ -94,8 +92,7 @@ impl Socket {
     )]
     pub(super) fn into_listener(self) -> io::Result<Listener> {
         self.0.set_nonblocking(true)?;
-        // Accepted connections inherit this option. Unix sockets lack it, so slow readers on them are noticed
-        // later.
+        // Accepted connections inherit this option. Unix sockets lack it: slow readers are noticed later.
         let _ = self.0.set_tcp_notsent_lowat(UNSENT);
         AsyncFd::with_interest(self.0, Interest::READABLE).map(Listener)
     }
@@ -120,7 +117,6 @@ pub struct BindError {
     pub cause: io::Error,
 }
 
-/// All listening sockets of one server.
 #[derive(Debug, Default)]
 pub struct Sockets {
     pub http: Vec<Socket>,
@@ -130,9 +126,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// The sockets passed by the service manager (`sd_listen_fds(3)`), assigned by their names: `http`,
-    /// `https` or `ops`; any other name means HTTP.
-    ///
+    /// The service manager's sockets (`sd_listen_fds(3)`) by name: `http`, `https` or `ops`; others are HTTP.
     /// Must be called once, before the process opens other file descriptors.
     pub fn inherited() -> io::Result<Self> {
         let mut given = ListenFd::from_env();
@@ -173,11 +167,8 @@ pub(super) enum Scheme {
 pub(super) struct Listener(AsyncFd<socket2::Socket>);
 
 impl Listener {
-    /// Accepts the next connection. The stream is not registered with a runtime yet, so any thread can serve
-    /// it.
-    ///
-    /// A connection over a Unix socket is returned as a [`TcpStream`] as well, because the server uses only
-    /// system calls that are the same for both.
+    /// Accepts the next connection, which any thread can serve: it is not registered with a runtime yet. Unix
+    /// sockets also yield a [`TcpStream`]: the server uses only system calls that are the same for both.
     pub(super) async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
         self.0.async_io(Interest::READABLE, accept_nonblocking).await
     }
@@ -201,7 +192,6 @@ fn accept_nonblocking(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)>
     Ok((stream, Peer::at(SocketAddr::try_from(address)?.ip())))
 }
 
-/// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer {
     /// The address of the peer, or of the client if a PROXY header names it.
@@ -226,7 +216,6 @@ impl Peer {
     /// A peer on a Unix socket, which has no address.
     pub(super) const LOCAL: Self = Self { address: IpAddr::V4(Ipv4Addr::LOCALHOST), trust: Trust::Always };
 
-    /// A peer at a TCP address.
     pub fn at(address: IpAddr) -> Self {
         Self { address: address.to_canonical(), trust: Trust::ByAddress }
     }

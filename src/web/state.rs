@@ -1,5 +1,4 @@
-//! The state that all workers share, and the snapshot of the site and its configuration, which a reload
-//! replaces.
+//! The state that all workers share, and the snapshot of site and configuration that a reload replaces.
 
 #![expect(clippy::disallowed_methods, reason = "refused requests are counted per day")]
 
@@ -21,7 +20,6 @@ use crate::pages::Site;
 use crate::store::disk::DiskMonitor;
 use crate::store::{Store, StoreError};
 
-/// The state of a running server.
 #[derive(Clone)]
 pub struct AppState {
     pub store: Store,
@@ -39,8 +37,7 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// Creates a state that serves `site` and passes submissions to `intake`, without rate limits. For tests
-    /// and benchmarks.
+    /// A state that serves `site` without rate limits, for tests and benchmarks.
     pub fn new(site: Site, intake: Intake, options: WebOptions) -> Self {
         let agents = agent::AgentOptions {
             directories: Vec::new(),
@@ -72,8 +69,7 @@ impl AppState {
         }
     }
 
-    /// Stores the counts of requests that were refused since the last call. Nothing else depends on the
-    /// counts, so a failure is not retried.
+    /// Stores the counts of requests refused since the last call. Nothing depends on them, so do not retry.
     pub async fn store_refusals(&self) -> Result<(), StoreError> {
         self.store.record_refusals(self.refusals.drain(), Timestamp::now()).await
     }
@@ -84,19 +80,15 @@ impl AppState {
     }
 }
 
-/// Everything that a reload replaces at once: site, limits and options.
+/// Everything that a reload replaces at once. A reload keeps the limiters, and the agents with their fetched
+/// keys, if their options have not changed.
 #[derive(Clone)]
 pub struct Snapshot {
-    /// Everything that the server returns to GET and HEAD requests.
     pub site: Arc<Site>,
     /// Lets a form's handler wait until a channel has confirmed the submission.
     pub confirmations: Confirmations,
-    /// The rate limiter. A reload replaces it only if its options change.
     pub limiter: Arc<RateLimiter>,
-    /// Limits the bytes per source and network. A reload replaces the limiter only if its options change.
     pub byte_limiter: Arc<ByteLimiter>,
-    /// Verifies agents' signatures. A reload replaces this verifier, and the keys that it has fetched, only
-    /// if its options change.
     pub agents: Arc<Agents>,
     pub options: Arc<WebOptions>,
     /// The number of this snapshot, counted from 1.

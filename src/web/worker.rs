@@ -30,7 +30,6 @@ pub(super) struct ConnContext<'a> {
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) phase: watch::Receiver<ShutdownPhase>,
-    /// Counts the connection's memory, and signals when the server must close the connection to free
-    /// resources.
+    /// Counts the connection's memory, and signals when the connection must close to free resources.
     pub(super) slot: Arc<Slot>,
 }

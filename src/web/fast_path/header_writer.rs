@@ -31,7 +31,6 @@ impl HeaderWriter {
         Self { security, hsts: (0, Vec::new()), date: Vec::new(), date_until: None }
     }
 
-    /// Appends the whole header of the response to `buffer`.
     pub(super) fn write(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -86,8 +85,7 @@ fn write_security_headers(buffer: &mut Vec<u8>, is_needed: impl Fn(&HeaderName) 
     }
 }
 
-/// The status line and the headers of the representation (RFC 9112 §4, §5). For a file with headers of its
-/// own, this includes the security headers.
+/// The status line and representation headers (RFC 9112 §4, §5); security headers if the file has its own.
 fn serialise(selection: &Selection<'_>) -> Box<[u8]> {
     // A status is formatted as its number and reason phrase.
     let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();

@@ -3,7 +3,6 @@
 /// Maximum length of a cached value in bytes.
 const MAX_LENGTH: usize = 512;
 
-/// Number of values that a cache can hold.
 const SLOTS: usize = 64;
 
 /// Parsed header values. A new value replaces the one in its slot, so the cache never grows.
@@ -35,8 +34,7 @@ impl<T: Copy> ParseCache<T> {
     }
 }
 
-/// The slot for a value, chosen by a cheap hash: the values that different clients send differ in their
-/// length or in their first or last bytes.
+/// Chosen by a cheap hash: clients' values differ in their length or in their first or last bytes.
 fn slot(value: &[u8]) -> usize {
     let (first, last) = (value.first_chunk::<8>(), value.last_chunk::<8>());
     let word = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));

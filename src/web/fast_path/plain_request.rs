@@ -7,8 +7,7 @@ use httparse::{Header, Request, Status};
 /// Maximum number of header fields. Requests with more fields go to hyper.
 pub(super) const MAX_FIELDS: usize = 64;
 
-/// An HTTP/1.1 GET or HEAD request for a path, with exactly one `Host`, no body, and no connection option
-/// other than `keep-alive`.
+/// An HTTP/1.1 GET or HEAD for a path, with one `Host`, no body, and no `Connection` but `keep-alive`.
 pub(super) struct PlainRequest<'h, 'b> {
     pub(super) is_head: bool,
     /// The path without the query, still percent-encoded.
@@ -43,8 +42,7 @@ impl<'b> PlainRequest<'_, 'b> {
     }
 }
 
-/// Parses the request at the beginning of `bytes`. `None` if it is incomplete or the fast path cannot serve
-/// it.
+/// Parses the request at the beginning of `bytes`. `None` if it is incomplete or not plain.
 pub(super) fn parse<'h, 'b>(
     bytes: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>; MAX_FIELDS],
@@ -94,8 +92,7 @@ pub(super) fn parse<'h, 'b>(
     Some(PlainRequest { is_head, path, length, accept, accept_encoding, if_none_match, fields })
 }
 
-/// The path of a target in origin form, without the query. `None` if the target has another form or contains
-/// a character that RFC 3986 §3.3 does not allow.
+/// The path, without the query, of a target in origin form with only characters of RFC 3986 §3.3.
 fn path_of(target: &str) -> Option<&str> {
     let bytes = target.as_bytes();
     let is_plain = |byte: &u8| TARGET[usize::from(*byte)];
@@ -120,8 +117,7 @@ const TARGET: [bool; 256] = {
     table
 };
 
-/// Whether the value is a host name or IPv4 address with an optional port. Requests with IPv6 addresses go to
-/// hyper.
+/// Whether the value is a host name or IPv4 address with an optional port. hyper serves IPv6 addresses.
 fn is_simple_host(value: &[u8]) -> bool {
     let end = value.iter().position(|byte| *byte == b':').unwrap_or(value.len());
     let (name, port) = value.split_at(end);

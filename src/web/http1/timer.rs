@@ -1,5 +1,4 @@
-//! The deadlines of an HTTP/1 connection. Every phase has one, so that a client that sends or reads too
-//! slowly cannot keep the connection open.
+//! The deadlines of an HTTP/1 connection: one for each phase, so that slow clients cannot keep it open.
 
 use std::cell::Cell;
 use std::io;
@@ -13,8 +12,7 @@ use crate::web::metrics::CloseReason;
 use crate::web::options::Timeouts;
 use crate::web::slot::{Closing, Slot};
 
-/// The phase of a connection and its deadline, shared by the stream, the service and the watchdog. They all
-/// run on one thread.
+/// The phase and its deadline, shared by the stream, the service and the watchdog on one thread.
 pub(in crate::web) struct ConnTimer {
     phase: Cell<RequestPhase>,
     deadline: Cell<Instant>,
@@ -22,7 +20,6 @@ pub(in crate::web) struct ConnTimer {
     /// How much of the current response, or of the last one if there is none, has been sent.
     response: Cell<SendProgress>,
     timeouts: Timeouts,
-    /// The connection's slot, through which other threads can close the connection.
     pub(in crate::web) slot: Arc<Slot>,
 }
 
@@ -84,7 +81,6 @@ impl ConnTimer {
         self.deadline.set(deadline);
     }
 
-    /// Records that the first byte of a request has arrived.
     pub(in crate::web) fn on_first_byte(&self) {
         if self.phase.get() == RequestPhase::Waiting {
             let deadline = Instant::now() + self.timeouts.header;
@@ -94,7 +90,6 @@ impl ConnTimer {
         }
     }
 
-    /// Records that a response was sent completely at `now`.
     pub(in crate::web) fn on_response_sent(&self, now: Instant) {
         self.has_had_request.set(true);
         self.response.set(SendProgress::new(now, 0));

@@ -19,8 +19,7 @@ pub(super) struct Deadlines {
     sending: SendProgress,
     /// The number of bytes written since the connection began.
     written: u64,
-    /// The start of the idle timeout: when a response last began, a request last ended, or the client last
-    /// read part of a response.
+    /// When a response last began, a request last ended, or the client last read: starts the idle timeout.
     quiet_since: Instant,
     /// When the server began to stop. After that, the connection waits only briefly for further requests.
     pub(super) stopping_since: Option<Instant>,
@@ -31,8 +30,7 @@ pub(super) struct Deadlines {
 enum StreamPhase {
     /// The response must begin by `until`.
     Processing { until: Instant },
-    /// The response is being sent: the time at which it began, the length of its body, and the number of
-    /// bytes that the connection had written before it.
+    /// The response is being sent: its start time, its length, and the bytes that were written before it.
     Responding { since: Instant, length: u64, written_before: u64 },
 }
 
@@ -58,8 +56,7 @@ impl Deadlines {
         };
         let until = |exchange: &StreamPhase| match *exchange {
             StreamPhase::Processing { until } => until,
-            // All responses share the connection, so allow time for the bytes of the others, which delay this
-            // one.
+            // All responses share the connection, so allow for the bytes of the others as well.
             StreamPhase::Responding { since, length, written_before } => {
                 let read = length + self.written - written_before;
                 since + self.timeouts.idle + Duration::from_secs(read / MIN_READ_RATE)
@@ -78,19 +75,16 @@ impl Deadlines {
         self.exchanges.is_empty() && self.header.is_none()
     }
 
-    /// Whether all responses have been written completely.
     pub(super) fn is_flushed(&self) -> bool {
         self.sending.unsent() == 0
     }
 
-    /// Records which header block is being received, if any.
     pub(super) fn receives_header(&mut self, block: Option<u64>, now: Instant) {
         if self.header.map(|(number, _)| number) != block {
             self.header = block.map(|number| (number, now + self.timeouts.header));
         }
     }
 
-    /// Records a new request, and returns its number.
     pub(super) fn exchange_began(&mut self, now: Instant) -> u64 {
         self.begun += 1;
         self.exchanges.insert(self.begun, StreamPhase::Processing { until: now + self.timeouts.exchange });

@@ -2,7 +2,6 @@
 
 use crate::web::protocol::PREFACE;
 
-/// The length of a frame header in bytes (RFC 9113 §4.1).
 const HEADER: usize = 9;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

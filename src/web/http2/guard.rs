@@ -1,5 +1,4 @@
-//! Detects HTTP/2 clients that flood the server with frames that are cheap to send but expensive to process,
-//! so that the server can close their connections.
+//! Detects HTTP/2 clients that flood the server with frames that are cheap to send but costly to process.
 //!
 //! PING, SETTINGS and RST_STREAM frames, empty frames and headers that never end cost the client next to
 //! nothing, but make the server work, respond or allocate memory: CVE-2019-9511 to 9518 (data dribble, ping
@@ -26,15 +25,12 @@ const REQUEST_REFUND: u32 = 4;
 /// How many bytes the server must send to allow the client one free WINDOW_UPDATE frame.
 const BYTES_PER_UPDATE: u64 = 512;
 
-/// The maximum number of free WINDOW_UPDATE frames that a connection can accumulate. Enough for a client that
-/// reads 32 MiB before it sends the first one.
+/// How many free WINDOW_UPDATE frames can accumulate: enough for a client that reads 32 MiB before the first.
 const MAX_FREE_UPDATES: u64 = 65_536;
 
-/// DATA frames shorter than this many bytes are charged, unless they end the stream: no normal client splits
-/// a body into such small frames.
+/// DATA frames of fewer bytes are charged unless they end the stream: normal clients do not send them.
 const SMALL_DATA: u32 = 64;
 
-/// The leaky bucket of one connection.
 pub(super) struct Guard {
     pub(super) frames: Frames,
     charged: u32,
@@ -81,7 +77,6 @@ impl Guard {
     }
 }
 
-/// How much a frame raises the bucket's level.
 fn cost_of(frame: Frame) -> u32 {
     let has = |flag| frame.flags & flag != 0;
     match frame.kind {
@@ -90,11 +85,9 @@ fn cost_of(frame: Frame) -> u32 {
         // The frame header does not contain the length of the padding, so assume the maximum of 256 bytes.
         Frame::DATA if frame.length < SMALL_DATA + if has(Frame::PADDED) { 256 } else { 0 } => 1,
         Frame::DATA => 0,
-        // References to the header table are cheap to send but expensive to expand, so long headers cost
-        // more. Completed requests get a refund.
+        // References to the header table are cheap to send but costly to expand: long headers cost more.
         Frame::HEADERS if frame.length > 0 => 1 + frame.length / 2048,
-        // Normal clients do not send empty fragments, and need only one or two CONTINUATION frames for a long
-        // header.
+        // Normal clients send no empty fragments, and one or two CONTINUATION frames for a long header.
         Frame::HEADERS => 20,
         Frame::CONTINUATION => 10 + frame.length / 2048,
         // For each SETTINGS frame, the server updates all streams and sends an acknowledgement.

@@ -1,14 +1,12 @@
-//! Estimates the memory that an HTTP/2 connection uses, and charges it to the connection's slot.
-//!
-//! `router.rs` and `body.rs` charge the memory of a request's header fields and body.
+//! Estimates and charges an HTTP/2 connection's memory, except for the header fields and bodies of requests
+//! (`router.rs`, `body.rs`).
 
 use std::sync::Arc;
 
 use crate::web::slot::{Charge, Slot, cost};
 use crate::web::socket::Scheme;
 
-/// The maximum number of concurrent requests (`SETTINGS_MAX_CONCURRENT_STREAMS`); further requests are
-/// refused.
+/// `SETTINGS_MAX_CONCURRENT_STREAMS`; further requests are refused.
 pub(super) const MAX_CONCURRENT_STREAMS: u32 = 100;
 
 /// The flow-control window that all request bodies on a connection share, in bytes.
@@ -59,7 +57,6 @@ impl ConnMemory {
         self.update_charge();
     }
 
-    /// Records whether the last write is waiting for the client to read.
     pub(super) fn set_write_pending(&mut self, is_write_pending: bool) {
         if self.is_write_pending != is_write_pending {
             self.is_write_pending = is_write_pending;
@@ -67,10 +64,8 @@ impl ConnMemory {
         }
     }
 
-    /// Charges the current estimate of the connection's memory.
     fn update_charge(&mut self) {
-        // Responses can still be queued in hyper after their requests have ended. hyper does not report how
-        // many, so assume the maximum.
+        // hyper does not report how many finished requests have queued responses, so assume the maximum.
         let waiting = if self.is_write_pending { self.begun.min(MAX_CONCURRENT_STREAMS as usize) } else { 0 };
         let requests = self.open.max(waiting) * cost::STREAM + self.most_open * cost::STREAM_PLACE;
         let unread = if self.is_write_pending && self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };

@@ -60,7 +60,6 @@ impl Family<'_> {
         self.suffixed("_sum", label.as_slice(), seconds).suffixed("_count", label.as_slice(), sum);
     }
 
-    /// Writes a sample whose name is the name of the family followed by `suffix`.
     fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.text.push_str(&format!("{}{suffix}", self.name));
         for (number, (name, value)) in labels.iter().enumerate() {

@@ -6,8 +6,7 @@ use std::sync::OnceLock;
 
 use super::exposition::Exposition;
 
-/// Clock ticks per second, the unit of times in `/proc/PID/stat` (`USER_HZ`): 100 on every supported
-/// architecture.
+/// Clock ticks per second in `/proc/PID/stat` (`USER_HZ`): 100 on every supported architecture.
 const TICKS_A_SECOND: f64 = 100.0;
 
 /// Writes the standard process metrics that Prometheus client libraries export.
@@ -31,8 +30,7 @@ pub(super) fn write_process(out: &mut Exposition) {
     }
 }
 
-/// Parses the CPU time of the process and its start time relative to boot, in seconds, from `/proc/self/stat`
-/// (`proc_pid_stat(5)`).
+/// Parses CPU time and start time relative to boot, in seconds, from `/proc/self/stat` (`proc_pid_stat(5)`).
 fn parse_times(stat: &str) -> Option<(f64, f64)> {
     // The command name, in parentheses, may contain spaces and parentheses; the following fields do not.
     let rest = stat.rsplit_once(") ")?.1;
@@ -41,8 +39,7 @@ fn parse_times(stat: &str) -> Option<(f64, f64)> {
     Some(((field(14)? + field(15)?) / TICKS_A_SECOND, field(22)? / TICKS_A_SECOND))
 }
 
-/// The resident memory of this process in bytes; `None` if it cannot be read. The file stays open, because it
-/// is read many times a second and must be readable even when no file descriptor is free.
+/// In bytes. The file stays open: it is read often, even when no file descriptor is free.
 pub(in crate::web) fn resident_memory() -> Option<u64> {
     static STATUS: OnceLock<Option<File>> = OnceLock::new();
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;

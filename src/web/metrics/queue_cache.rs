@@ -15,8 +15,7 @@ use crate::store::{DatabaseUrl, InboxReader, Queue};
 /// A count is reused for at least this long. A slow count is reused for longer ([`IDLE_FACTOR`]).
 const MAX_AGE: Duration = Duration::from_secs(10);
 
-/// A count is reused for at least this many times its own duration, so counting takes at most a twentieth of
-/// one core.
+/// A count is reused for this many times its duration, so counting takes at most a twentieth of one core.
 const IDLE_FACTOR: u32 = 20;
 
 /// How long a scrape waits for a new count. After that, it uses the previous count, if there is one.
@@ -33,7 +32,6 @@ pub(super) struct QueueCount {
 }
 
 impl QueueCount {
-    /// Queries the inbox for its counts, and measures how long that takes.
     fn query(database: &DatabaseUrl) -> Self {
         let (at, began) = (Timestamp::now(), Instant::now());
         let queue = InboxReader::open(database).and_then(|reader| reader.queue());
@@ -45,7 +43,6 @@ impl QueueCount {
     }
 }
 
-/// The last count, and whether the next one is in progress.
 pub(in crate::web) struct QueueCache {
     last: watch::Sender<Option<QueueCount>>,
     is_counting: AtomicBool,
@@ -68,8 +65,7 @@ impl QueueCache {
         self.last.borrow().clone()
     }
 
-    /// Starts a count on another thread, unless one is already in progress. A stopping server does not wait
-    /// for the count.
+    /// Starts a count on another thread unless one is in progress. A stopping server does not wait for it.
     fn start_count(self: &Arc<Self>, database: DatabaseUrl) {
         if self.is_counting.swap(true, Ordering::AcqRel) {
             return;

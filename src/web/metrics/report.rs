@@ -76,8 +76,7 @@ fn write_submissions(out: &mut Exposition, metrics: &Metrics) {
 }
 
 fn write_connections(out: &mut Exposition, metrics: &Metrics) {
-    // Read `closed` first: otherwise, connections that open and close in between could make the difference
-    // negative.
+    // Read `closed` first, or connections that open and close in between could make the difference negative.
     let closed = metrics.total(|shard| &shard.closed);
     let opened = metrics.total(|shard| &shard.opened);
     out.single("frontdesk_connections_open", opened.saturating_sub(closed));
