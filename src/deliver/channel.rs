@@ -9,14 +9,13 @@ use crate::submission::outcome::Outcome;
 
 #[derive(Clone, Debug)]
 pub struct ChannelOptions {
-    /// The channel's unique name, which appears in the inbox, in the log and in stored deliveries.
+    /// The channel's unique name, as in the log and in stored deliveries.
     pub name: String,
     /// The forms whose submissions the channel delivers. An empty list means all forms.
     pub forms: Vec<String>,
-    /// Maximum number of simultaneous attempts, at least one.
+    /// Maximum number of attempts in progress, at least one.
     pub concurrency: usize,
-    /// Whether the receiver limits the number of messages per day. If so, submissions from high-volume
-    /// networks are rate-limited.
+    /// Whether the receiver has a daily quota. If so, submissions from high-volume networks are rate-limited.
     pub has_daily_quota: bool,
     pub kind: TransportOptions,
 }
@@ -35,12 +34,6 @@ impl ChannelOptions {
 
     /// The channel's name, forms and daily quota, which the store needs to create deliveries.
     pub fn route(&self) -> Route {
-        let quota = self.has_daily_quota.then(|| self.daily_quota());
-        Route { name: self.name.clone(), forms: self.forms.clone(), quota }
-    }
-
-    /// The account that has the daily quota, and the number of recipients per message.
-    fn daily_quota(&self) -> DailyQuota {
         let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => {
                 let username = smtp.login.as_ref().map_or("", |login| login.username.as_str());
@@ -49,17 +42,16 @@ impl ChannelOptions {
             TransportOptions::Webhook(webhook) => (webhook.url.host_and_port(), 1),
             TransportOptions::Maildir(maildir) => (maildir.path.display().to_string(), 1),
         };
-        DailyQuota { account, recipients: u32::try_from(recipients).unwrap_or(u32::MAX) }
+        let recipients = u32::try_from(recipients).unwrap_or(u32::MAX);
+        let quota = self.has_daily_quota.then_some(DailyQuota { account, recipients });
+        Route { name: self.name.clone(), forms: self.forms.clone(), quota }
     }
 }
 
 #[derive(Clone, Debug)]
 pub enum TransportOptions {
-    /// Mailboxes on a mail server.
     Smtp(SmtpOptions),
-    /// An HTTP endpoint.
     Webhook(WebhookOptions),
-    /// A mailbox on this machine.
     Maildir(MaildirOptions),
 }
 

@@ -11,8 +11,7 @@ use crate::store::disk::{MinFree, Shortage};
 use crate::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use crate::submission::delivery::DeliveryState;
 
-/// The problems that need the operator's attention. The text of the digest contains counts and channel names,
-/// but nothing that visitors wrote.
+/// The problems that need the operator's attention. The digest contains nothing that visitors wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digest {
     /// Set if the file system that holds the inbox is nearly full.
@@ -21,15 +20,13 @@ pub struct Digest {
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
     pub channels: Vec<ChannelState>,
-    /// The number of overdue deliveries for each channel that has any.
+    /// The number of overdue deliveries of each channel that has any.
     pub overdue: Vec<(String, usize)>,
-    /// For each channel, the number of deliveries that failed at least `MANY_FAILURES` times and are still
-    /// being retried. Omits channels without such deliveries.
+    /// The same for deliveries that are still being retried after [`MANY_FAILURES`] or more failures.
     pub failing: Vec<(String, usize)>,
 }
 
-/// A delivery that has been due for longer than this is overdue. A shorter delay may just mean that the
-/// delivery is waiting for its turn.
+/// A delivery that has been due for longer than this is overdue. Shorter delays are normal in a backlog.
 const LONG_DUE: Duration = Duration::from_hours(1);
 
 /// The digest reports a delivery once it has failed this many times. With the retry schedule, that takes more
@@ -37,8 +34,7 @@ const LONG_DUE: Duration = Duration::from_hours(1);
 const MANY_FAILURES: u32 = 4;
 
 impl Digest {
-    /// Reads the counts as of `now`, and the free space on the file system that holds the database at
-    /// `place`.
+    /// Reads the counts as of `now`, and the free space on the database's file system.
     pub fn read(
         inbox: &InboxReader,
         place: &DatabaseUrl,
@@ -56,7 +52,6 @@ impl Digest {
         })
     }
 
-    /// Whether nothing needs the operator's attention.
     pub fn is_empty(&self) -> bool {
         self.lines().is_empty()
     }
@@ -141,8 +136,8 @@ impl Digest {
     }
 }
 
-/// Creates the notification that submissions are being held because of floods. Its id is derived from the
-/// hour, so that replicas that report the same flood send the same id.
+/// The notification that submissions are being held because of floods. Its id is derived from the hour, so
+/// that all replicas use the same id.
 pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notification {
     let line = |flood: &Flood| {
         let (submissions, are) = counted(flood.held, "submission", "submissions");
@@ -212,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_has_its_sentence() {
+    fn each_problem_is_one_sentence() {
         let space = Space { free: 1 << 20, size: 1 << 40 };
         let digest = Digest {
             shortage: Some(Shortage { space, reserve: 1 << 30 }),

@@ -1,21 +1,10 @@
 //! Limits the number of attempts in progress on each channel, and pauses failing channels (a circuit
 //! breaker). The dispatcher is a state machine that uses no clock, database or network.
 //!
-//! Each channel has a maximum concurrency. Retries get at most half of it, rounded up, so that slow failures
-//! do not delay new deliveries. After [`TRIP_AFTER`] consecutive failures the channel is paused, and then
-//! probed until an attempt succeeds. The length of a pause depends on the [`Cause`], so that a sender whose
-//! content always makes the receiver fail cannot delay other senders' deliveries:
-//!
-//! - If the content cannot be the cause (no connection, a failed login), one delivery probes the channel
-//!   after 5, 10, 20, 40 and then every 60 seconds.
-//! - If the content may be the cause (HTTP 403, 404 or 5xx), up to [`PROBES`] deliveries probe the channel
-//!   every five seconds for as long as it fails. Deliveries with the lowest rank are sent first, so the
-//!   probes come from different networks. Even if a hundred networks send such content, other deliveries are
-//!   delayed only by minutes. A receiver that is down gets less than one request per second, and only while
-//!   deliveries are due. Each delivery is tried up to ten times within about three days.
-//! - If the receiver refuses temporarily (a mail server's 4xx, HTTP 429), up to [`PROBES`] deliveries are
-//!   sent after 3, 6, 12 and then every 15 seconds. After one succeeds, deliveries are sent one at a time,
-//!   with a gap that adapts to the receiver's rate limit, so that few of them are refused.
+//! After [`TRIP_AFTER`] consecutive failures a channel is paused, and then probed until an attempt succeeds.
+//! The length of a pause depends on the [`Cause`], so that a sender whose content always makes the receiver
+//! fail cannot delay other senders' deliveries. Deliveries with the lowest rank are sent first, so the probes
+//! come from different networks. docs/deliveries.md describes the pauses.
 //!
 //! Times are durations since the worker started, measured by a monotonic clock.
 
@@ -30,29 +19,26 @@ use crate::submission::outcome::{Cause, Outcome};
 pub const TRIP_AFTER: u32 = 5;
 /// Maximum number of attempts between two pauses, if the content may be the cause of the failures.
 pub const PROBES: usize = 4;
-/// Length of the first pause, unless the receiver asks for a longer one.
+/// Length of the first pause, and of all pauses if the content may be the cause of the failures. A
+/// `Retry-After` overrides the length of any pause.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// Maximum length of a pause, unless the receiver asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// Length of the first pause after a temporary refusal. The refusal also sets the gap between deliveries to
-/// at least this length.
+/// Length of the first pause after a temporary refusal. A refusal also sets the gap between deliveries to at
+/// least this length.
 const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
-/// Maximum length of a pause after temporary refusals, unless the receiver asks for a longer one.
 const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
-/// After a temporary refusal, deliveries are sent one at a time, with at most this gap between them. A
-/// refusal after a success doubles the gap, and each success shortens it by an eighth, so that few deliveries
-/// exceed the receiver's rate limit. A gap shorter than `SHORTEST_GAP` becomes zero.
+/// Maximum gap between deliveries, which are sent one at a time after a temporary refusal. A refusal after a
+/// success doubles the gap, and each success shortens it by an eighth. Gaps below `SHORTEST_GAP` become zero.
 const LONGEST_GAP: Duration = Duration::from_secs(15);
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
 
-/// A pause that lasts at least this long counts as an outage.
+/// Pauses of at least this length count as outages.
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
-/// The longest that one `Retry-After` can pause the whole channel. The delivery itself waits for as long as
-/// the receiver asked, but other deliveries are tried earlier, because one visitor's content must not stop
-/// all other deliveries.
+/// Maximum pause of the whole channel because of one `Retry-After`, so that one visitor's content cannot stop
+/// all deliveries. The refused delivery itself waits for as long as the receiver asked.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 /// How long the channel ignores `Retry-After` in temporary refusals after the receiver has accepted a
-/// delivery before the delay that it asked for has ended.
+/// delivery earlier than it asked, because its delays then apply only to some content.
 const DISTRUST: Duration = Duration::from_hours(1);
 /// Like [`MAX_RETRY_AFTER`], but for the first in a series of temporary refusals. Long enough for a receiver
 /// that accepts two messages a minute.
@@ -65,9 +51,8 @@ pub enum HealthChange {
     None,
     Paused,
     Resumed {
-        /// Whether the pause was long enough to count as an outage. Deliveries that failed because of an
-        /// outage can be retried at once. A short pause may have been caused by a few deliveries, which would
-        /// only fail again.
+        /// Whether the pause counts as an outage, so that the deliveries that failed can be retried at once.
+        /// A short pause may have been caused by a few deliveries, which would only fail again.
         after_outage: bool,
     },
     /// A receiver that recently deferred messages has accepted one, so deferred messages can be retried now.
@@ -79,24 +64,21 @@ pub enum HealthChange {
 /// Minimum sleep before the next claim. Prevents a busy loop while a due delivery cannot be claimed.
 const MIN_SLEEP: Duration = Duration::from_millis(50);
 
-/// Minimum time between two claims while no channel has capacity. No attempt can start then, so a claim only
-/// detects that the operator has switched a channel on or off.
+/// Minimum time between two claims while no channel has capacity. Such claims only detect that the operator
+/// has switched a channel on or off.
 const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The health of all channels, and the attempts in progress. Channels are identified by their index.
 #[derive(Debug)]
 pub struct Dispatcher {
     channels: Vec<(ChannelTarget, ChannelHealth)>,
-    /// The leases of all attempts in progress.
     pub under_way: Vec<Lease>,
 }
 
-/// The attempts that start now on one channel.
 #[derive(Debug, Default)]
 pub struct StartedAttempts {
     pub claimed: Vec<Claimed>,
-    /// Time until the next attempt can start, unless an attempt ends or a submission arrives earlier. `None`
-    /// if there is nothing to wait for.
+    /// Time until the next attempt can start, unless an attempt ends or a submission arrives earlier.
     pub sleep: Option<Duration>,
     /// The channel's new state, if the store reports that it has been switched on (`true`) or off (`false`).
     pub switched_on: Option<bool>,
@@ -109,12 +91,10 @@ impl Dispatcher {
         Dispatcher { channels: channels.collect(), under_way: Vec::new() }
     }
 
-    /// The name and destination of the channel with this index.
     pub fn target(&self, index: usize) -> &ChannelTarget {
         &self.channels[index].0
     }
 
-    /// One request per channel, for as many deliveries as the channel can start now.
     pub fn claim_requests(&self, elapsed: Duration) -> Vec<ClaimRequest> {
         let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
             target: target.clone(),
@@ -135,7 +115,7 @@ impl Dispatcher {
         rest.filter(|rest| !rest.is_zero())
     }
 
-    /// Records the attempts that the store has started for a channel at `now`, and whether the channel has
+    /// Records the attempts that the store has claimed for a channel at `now`, and whether the channel has
     /// been switched on or off.
     pub fn begin(
         &mut self,
@@ -175,7 +155,6 @@ impl Dispatcher {
         StartedAttempts { claimed: claims.claimed, sleep, switched_on: None }
     }
 
-    /// Ends an attempt. Returns how its outcome changes the channel's health.
     pub fn end(
         &mut self,
         index: usize,
@@ -205,8 +184,7 @@ pub struct ChannelHealth {
     gap_ends: Duration,
     /// The receiver asked the channel to send nothing before this time.
     asked_until: Duration,
-    /// Until this time, the channel ignores `Retry-After` in temporary refusals: the receiver has accepted a
-    /// delivery before the delay that it asked for had ended, so its delays apply only to some content.
+    /// See [`DISTRUST`].
     distrusts_until: Duration,
     /// Whether another process has recorded a pause although the channel works in this process.
     is_paused_elsewhere: bool,
@@ -225,8 +203,8 @@ enum HealthState {
 struct Pause {
     since: Duration,
     until: Duration,
-    /// How long the pause lasts if the receiver sends no `Retry-After`. If the next pause has the same cause,
-    /// it is twice as long, up to a limit.
+    /// The length without `Retry-After`. If the next pause has the same cause, it is twice as long, up to a
+    /// limit.
     length: Duration,
     /// [`Cause::Channel`], [`Cause::Unclear`] or [`Cause::Deferred`].
     cause: Cause,
@@ -234,15 +212,15 @@ struct Pause {
     probes: usize,
     /// Whether an earlier pause has ended and no attempt has succeeded since.
     was_in_vain: bool,
-    /// Whether the pause is reported to the operator. Short pauses after temporary refusals are not reported.
+    /// Whether the pause is reported to the operator: false for short pauses after temporary refusals.
     is_reported: bool,
 }
 
 impl Pause {
-    /// Returns the first pause of a channel, or the one that follows `last`. `asked` is the `Retry-After`.
+    /// The channel's first pause, or the one that follows `last`. `asked` is the `Retry-After`.
     fn following(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
-        // A receiver with a rate limit accepts a message after the pause. One probe confirms this without
-        // causing more refusals. If the probe fails, its content may be the cause, so try several deliveries.
+        // One probe is enough for a receiver that limits the rate, and causes the fewest refusals. If the
+        // probe fails, its content may be the cause, so try several deliveries.
         let was_in_vain = last.is_some_and(|last| last.was_in_vain || now >= last.until);
         let (first, longest, max_retry_after, probes) = match cause {
             Cause::Deferred if was_in_vain => {
@@ -275,7 +253,8 @@ impl ChannelHealth {
         ChannelHealth { concurrency: concurrency.max(1), ..ChannelHealth::default() }
     }
 
-    /// The maximum number of attempts that may start now, and how many of them may be retries.
+    /// The number of attempts that may start now. Retries get at most half of the concurrency, rounded up, so
+    /// that slow failures do not delay new deliveries.
     pub fn capacity(&self, now: Duration) -> Capacity {
         let under_way = self.first_attempts + self.retries;
         match self.health {
@@ -295,8 +274,7 @@ impl ChannelHealth {
         }
     }
 
-    /// When the channel gets capacity even if no attempt ends: at the end of a pause or a gap.
-    /// `None` if there is no such time.
+    /// The end of the pause or gap after which the channel has capacity even if no attempt ends.
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
         let is_quiet = self.first_attempts + self.retries == 0;
         let (at, returns) = match self.health {
@@ -307,7 +285,6 @@ impl ChannelHealth {
         (returns && at > now).then_some(at)
     }
 
-    /// Whether the channel is paused and the pause is reported.
     pub fn is_reported(&self) -> bool {
         matches!(self.health, HealthState::Paused(Pause { is_reported: true, .. }))
     }
@@ -329,7 +306,6 @@ impl ChannelHealth {
         self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
     }
 
-    /// Counts an attempt as in progress.
     pub fn begin(&mut self, is_retry: bool) {
         *(if is_retry { &mut self.retries } else { &mut self.first_attempts }) += 1;
         self.begun = self.begun.wrapping_add(1);
@@ -338,28 +314,25 @@ impl ChannelHealth {
         }
     }
 
-    /// Ends an attempt in progress. Returns how its outcome changes the channel's health.
     pub fn end(&mut self, is_retry: bool, outcome: &Outcome, now: Duration) -> HealthChange {
         let count = if is_retry { &mut self.retries } else { &mut self.first_attempts };
         *count = count.saturating_sub(1);
-        let (cause, asked) = match outcome {
-            Outcome::Delivered(_) => (None, None),
-            Outcome::Failed(failure) => (Some(failure.cause), failure.retry_after),
-        };
-        match cause {
-            _ if self.is_off() => HealthChange::None,
-            Some(Cause::Gone) => {
+        if self.is_off() {
+            return HealthChange::None;
+        }
+        let Outcome::Failed(failure) = outcome else { return self.record_success(true, now) };
+        match failure.cause {
+            Cause::Gone => {
                 self.set_enabled(false);
                 HealthChange::Off
             }
             // A refusal of one notification also shows that the channel works.
-            Some(Cause::Notification | Cause::Refused) => self.record_success(false, now),
-            Some(cause) => self.record_failure(cause, asked, now),
-            None => self.record_success(true, now),
+            Cause::Notification | Cause::Refused => self.record_success(false, now),
+            cause => self.record_failure(cause, failure.retry_after, now),
         }
     }
 
-    /// Records a failure that the channel may have caused, and pauses the channel if necessary.
+    /// Pauses the channel if necessary.
     fn record_failure(&mut self, cause: Cause, asked: Option<Duration>, now: Duration) -> HealthChange {
         let asked = asked.filter(|_| cause != Cause::Deferred || now >= self.distrusts_until);
         if let Some(asked) = asked {
@@ -631,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_refuses_for_long_is_reported_and_left_alone_for_longer() {
+    fn repeated_temporary_refusals_lengthen_the_pause_and_are_reported() {
         let mut channel = ChannelHealth::new(4);
         assert_eq!(fail(&mut channel, Cause::Deferred, START), HealthChange::None);
         let mut now = START;
@@ -656,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_accepts_early_is_not_believed_for_an_hour() {
+    fn retry_after_is_ignored_after_an_early_acceptance() {
         let mut channel = ChannelHealth::new(4);
         let asks = failed(Cause::Deferred).with_retry_after(Some(Duration::from_hours(2)));
         channel.begin(false);
@@ -675,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_ends_once_the_operator_has_taken_the_note_of_it_away() {
+    fn clearing_the_stored_pause_ends_the_pause() {
         let target = ChannelTarget { name: "crm".to_owned(), destination: String::new() };
         let mut dispatcher = Dispatcher::new([(target, 4)]);
         let channel = &mut dispatcher.channels[0].1;
@@ -703,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_lasts_while_anything_is_under_way_and_until_its_last_moment() {
+    fn a_probe_waits_for_attempts_in_progress_and_the_end_of_the_pause() {
         for under_way in [&[false][..], &[true], &[false, true]] {
             let mut channel = ChannelHealth::new(4);
             for again in under_way {
@@ -738,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_is_under_way_in_its_channel_until_it_ends() {
+    fn an_attempt_counts_for_its_channel_until_it_ends() {
         let mut dispatcher = dispatcher();
         let claims = Claims { claimed: vec![claimed(1, false), claimed(2, true)], ..Claims::default() };
         let begun = dispatcher.begin(0, claims.clone(), NOW, START);
@@ -758,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn without_capacity_the_store_is_asked_at_intervals() {
+    fn without_capacity_the_store_is_queried_at_intervals() {
         let mut dispatcher = dispatcher();
         assert_eq!(dispatcher.idle_time(START, START), None, "both channels have capacity");
         dispatcher.channels[0].1.set_enabled(false);

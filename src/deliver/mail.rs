@@ -20,7 +20,7 @@ use crate::forms::Form;
 use crate::forms::email::Mailbox;
 use crate::forms::text::{escape_html, visible, visible_lines};
 
-/// Maximum length of a subject, in characters. Longer subjects are truncated and end in `…`.
+/// Longer subjects are truncated and end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
 
 /// Maximum length, in characters, of a value that is written on one line. Longer values and multi-line values
@@ -98,7 +98,7 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     bytes
 }
 
-/// The Message-ID without angle brackets. It is the same for every attempt.
+/// The Message-ID without angle brackets, the same for every attempt.
 fn message_id(notice: &Notification, domain: &str) -> String {
     format!("{}.{}@{domain}", notice.id, notice.topic.name())
 }
@@ -110,7 +110,6 @@ fn reply_to(notice: &Notification) -> Option<&str> {
     Mailbox::parse(email).map(|_| email)
 }
 
-/// The title on one line, limited to [`MAX_SUBJECT_CHARS`].
 fn subject_line(title: &str) -> String {
     let title = visible(title.trim());
     if title.chars().count() <= MAX_SUBJECT_CHARS {
@@ -152,7 +151,7 @@ fn encoded_words(text: &str) -> String {
     words.join(" ")
 }
 
-/// The field's label, or its name if the form no longer has the field.
+/// The field's label; its name if the form no longer has the field.
 fn field_label(notice: &Notification, name: &str) -> String {
     let form = notice.form.as_deref().and_then(Form::from_name);
     let field = form.and_then(|form| form.all_fields().find(|field| field.name == name));

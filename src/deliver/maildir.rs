@@ -15,7 +15,6 @@ use super::mail::{self, MailAddresses};
 use super::notification::Notification;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Time limit for one delivery. If the disk takes longer, the attempt fails.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Maximum number of temporary files that interrupted attempts may leave for one notification.
@@ -26,14 +25,12 @@ pub struct MaildirOptions {
     /// The Maildir's folder. A delivery creates the folder if it is missing, but its parent folders are
     /// created only at startup.
     pub path: PathBuf,
-    /// The addresses in the message header.
     pub addresses: MailAddresses,
 }
 
 pub struct Maildir(pub MaildirOptions);
 
 impl Maildir {
-    /// Delivers one notification on a blocking thread.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let MaildirOptions { path, addresses } = &self.0;
         let path = path.clone();
@@ -70,8 +67,8 @@ fn describe_io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error)
     }
 }
 
-/// Writes the message to a Maildir, and returns a description of the result or the error. If `look` is set,
-/// searches for an existing copy first, which takes time proportional to the number of messages.
+/// Writes the message to a Maildir, and describes the result or the error. If `look` is set, searches for an
+/// existing copy first, which takes time proportional to the number of messages.
 fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
@@ -100,17 +97,16 @@ pub(super) fn create_parents(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(parent)
 }
 
-/// Creates a folder that only its owner can access. The parent folder must exist.
+/// Creates a folder that only its owner can access.
 fn create_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => return Ok(()),
         created => created?,
     }
-    // Sync the parent, so that the new entry is durable.
     folder.parent().filter(|above| !above.as_os_str().is_empty()).map_or(Ok(()), sync_folder)
 }
 
-/// Syncs a folder, so that the names of its files are durable.
+/// Makes the names of a folder's files durable.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -146,7 +142,6 @@ fn write_temporary_file(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBu
     Ok(path)
 }
 
-/// Renames a written file to `target`, or removes the file if that fails.
 fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
     let moved = fs::rename(written, target).inspect_err(|_| drop(fs::remove_file(written)));
     moved.map_err(describe_io_error("move the message to", target))

@@ -1,5 +1,5 @@
-//! Inbox maintenance: removes expired submissions, encrypts delivered ones, sends the team a daily digest,
-//! and notifies the team of floods immediately.
+//! Inbox maintenance: removes expired submissions, encrypts ("seals") delivered ones, sends the team a daily
+//! digest, and notifies the team of floods immediately.
 
 #![expect(clippy::disallowed_methods, reason = "the maintenance loop reads the clock")]
 
@@ -23,20 +23,18 @@ use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 
 /// Time between two runs of maintenance, unless a digest is due earlier.
 const INTERVAL: Duration = Duration::from_mins(15);
-/// The delay between sealing a submission and truncating the write-ahead log, which still contains the
-/// submission's plain text.
+/// The delay between sealing a submission and truncating the write-ahead log, which still has its plain text.
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
 /// Maximum number of rows that one transaction seals or removes.
 const BATCH: usize = 200;
 /// How many days, including today, the inbox keeps the counts of refused requests.
 const REFUSAL_DAYS: u32 = 30;
-/// The inbox's key for the due time of the last digest.
+/// Keys under which the inbox stores the due time of the last digest and the time of the last flood
+/// notification.
 const DIGEST_KEY: &str = "digest";
-/// The inbox's key for the time of the last flood notification.
 const FLOOD_KEY: &str = "flood";
-/// The shortest time between two flood notifications.
+/// Minimum time between two flood notifications.
 const FLOOD_INTERVAL: Duration = Duration::from_hours(1);
-/// The delay before a flood notification is retried if no channel accepted it.
 const FLOOD_RETRY: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug, Default)]
@@ -47,10 +45,9 @@ pub struct MaintenanceOptions {
     pub retention_held: Option<Duration>,
     /// The time of day, in UTC, at which the daily digest is sent. `None` disables the digest.
     pub digest_at: Option<Time>,
-    /// The free space to keep in reserve (`store.min_free`). The digest warns when less than twice this
-    /// reserve is free.
+    /// `store.min_free`: the digest warns when less than twice this reserve is free.
     pub min_free: MinFree,
-    /// The public key used to encrypt a submission after all its deliveries are done. `None` disables
+    /// The public key that encrypts a submission once all its deliveries are done. `None` disables
     /// encryption.
     pub recipient: Option<Recipient>,
 }
@@ -125,24 +122,16 @@ impl Maintenance {
         }
     }
 
-    /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries.
-    async fn query_inbox<T: Send + 'static>(
+    /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries. Returns an
+    /// empty result if the inbox does not exist yet.
+    async fn query_inbox<T: Default + Send + 'static>(
         &self,
         query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let place = self.place.clone();
-        let result = tokio::task::spawn_blocking(move || query(&InboxReader::open(&place)?)).await;
-        result.unwrap_or(Err(StoreError::Closed))
-    }
-
-    /// Like [`Maintenance::query_inbox`], but returns an empty result if the inbox does not exist yet.
-    async fn query_inbox_if_any<T: Default + Send + 'static>(
-        &self,
-        query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        match self.query_inbox(query).await {
-            Err(StoreError::Missing(_)) => Ok(T::default()),
-            result => result,
+        match tokio::task::spawn_blocking(move || query(&InboxReader::open(&place)?)).await {
+            Ok(Err(StoreError::Missing(_))) => Ok(T::default()),
+            result => result.unwrap_or(Err(StoreError::Closed)),
         }
     }
 
@@ -162,7 +151,6 @@ impl Maintenance {
         }
     }
 
-    /// Removes submissions older than `store.retention`, and returns their number.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
         let Some(age) = self.options.retention else { return Ok(0) };
         let Ok(before) = now.checked_sub(age) else { return Ok(0) };
@@ -178,7 +166,6 @@ impl Maintenance {
         Ok(removed)
     }
 
-    /// Removes submissions held for longer than `store.retention_held`, and returns their number.
     async fn remove_long_held(&self, now: Timestamp) -> Result<usize, StoreError> {
         let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };
@@ -201,7 +188,7 @@ impl Maintenance {
         let mut sealed = 0;
         loop {
             let channels = channels.clone();
-            let settled = self.query_inbox_if_any(move |inbox| inbox.to_be_sealed(&channels, BATCH)).await?;
+            let settled = self.query_inbox(move |inbox| inbox.to_be_sealed(&channels, BATCH)).await?;
             let (count, before) = (settled.len(), sealed);
             for submission in settled {
                 sealed += usize::from(seal_submission(&self.store, recipient, &submission).await?);
@@ -244,10 +231,10 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Notifies the team that submissions are being held because of a flood, at most once an hour. Returns
-    /// the time until the next check, or `None` if no submission is held because of a flood.
+    /// Notifies the team, at most once an hour, that submissions are being held because of a flood. Returns
+    /// the time until the next check; `None` if there is no flood.
     async fn send_flood_notification(&self, now: Timestamp) -> Result<Option<Duration>, StoreError> {
-        let floods = self.query_inbox_if_any(InboxReader::floods).await?;
+        let floods = self.query_inbox(InboxReader::floods).await?;
         if floods.is_empty() {
             return Ok(None);
         }
@@ -283,30 +270,26 @@ impl Maintenance {
 /// Compares the system clock with the monotonic clock, so that no submissions expire because the system clock
 /// was set forward by mistake or has not been synchronised yet.
 #[derive(Debug, Default)]
-struct ClockCheck {
-    last: Option<(Instant, Timestamp)>,
-}
+struct ClockCheck(Option<(Instant, Timestamp)>);
 
 impl ClockCheck {
     /// Whether both clocks have advanced by the same amount since the last call, to within a minute. The
     /// first call returns false.
     fn runs_evenly(&mut self, instant: Instant, now: Timestamp) -> bool {
-        self.last.replace((instant, now)).is_some_and(|(earlier, then)| {
+        self.0.replace((instant, now)).is_some_and(|(earlier, then)| {
             let expected = then + instant.saturating_duration_since(earlier);
             now.duration_since(expected).abs() < SignedDuration::from_mins(1)
         })
     }
 }
 
-/// The time until the next run of maintenance: [`INTERVAL`], or the time until the next digest if that is
-/// shorter.
+/// [`INTERVAL`], or the time until the next digest if that is shorter.
 fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
     let Some(at) = digest_at else { return INTERVAL };
     let next = last_due(now, at) + Duration::from_hours(24);
     Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(Duration::from_secs(1), INTERVAL)
 }
 
-/// Removes the counts of refused requests that are older than [`REFUSAL_DAYS`] days.
 async fn remove_old_refusal_counts(store: &Store, now: Timestamp) -> Result<(), StoreError> {
     let Ok(before) = now.checked_sub(Duration::from_hours(24) * (REFUSAL_DAYS - 1)) else {
         return Ok(());
@@ -315,8 +298,8 @@ async fn remove_old_refusal_counts(store: &Store, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-/// Replaces a submission's fields with a copy encrypted for `recipient`. Returns false and changes nothing if
-/// the submission is already encrypted or a channel still has to deliver it.
+/// Replaces a submission's fields with their encrypted copy. Returns false and changes nothing if the
+/// submission is already encrypted or a channel still has to deliver it.
 pub(super) async fn seal_submission(
     store: &Store,
     recipient: &Recipient,
@@ -327,8 +310,7 @@ pub(super) async fn seal_submission(
     store.change(move |tx| tx.seal(id, &sealed, &channels)).await
 }
 
-/// Sends a notification through the first channel that accepts it. Returns that channel's name, or `None` if
-/// all channels failed.
+/// Sends a notification through the first channel that accepts it. Returns that channel's name.
 async fn send_through_first_working<'a>(
     channels: impl IntoIterator<Item = &'a (String, Rc<Channel>)>,
     notice: &Notification,

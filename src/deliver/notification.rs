@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::submission::verdict::{ScreeningReason, Signal};
+use crate::submission::verdict::Signal;
 use crate::submission::{Submission, named_enum};
 
 named_enum! {
@@ -27,18 +27,16 @@ impl Topic {
     }
 }
 
-/// A message to the operator's team.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// The submission's id, or an id derived from the content. It is the same for all attempts and channels,
-    /// so that a receiver can recognise duplicates.
+    /// The submission's id, or an id derived from the content. All attempts and channels use the same id, so
+    /// that receivers can recognise duplicates.
     pub id: Uuid,
     pub topic: Topic,
     /// When the submission was received or, for other topics, when the notification was created.
     pub created_at: Timestamp,
     /// The form's name, if the topic is a submission.
     pub form: Option<String>,
-    /// Whether screening marked the submission as suspicious.
     pub is_suspicious: bool,
     /// The subject line. It may contain text that a visitor wrote.
     pub title: String,
@@ -91,19 +89,22 @@ impl Notification {
 /// Sentences for the team: which agent sent the submission, why it is suspicious, and why it was held.
 fn context_sentences(submission: &Submission) -> Vec<String> {
     let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
-    let withheld = submission.screening.as_ref().filter(|screening| screening.withheld);
-    let is_flood = |reason: &ScreeningReason| reason.signal == Signal::FormRate;
-    let withheld = withheld.map(|screening| match screening.signals() {
-        _ if screening.reasons.iter().any(is_flood) => {
+    let mut sentences = Vec::from_iter(agent);
+    let Some(screening) = &submission.screening else { return sentences };
+    let signals = screening.signals();
+    if screening.suspicious {
+        sentences.push(format!("Screening marked it as suspicious ({signals})."));
+    }
+    if screening.withheld {
+        sentences.push(if screening.reasons.iter().any(|reason| reason.signal == Signal::FormRate) {
             "It was held while its form was being flooded.".to_owned()
-        }
-        signals if signals.is_empty() => "Screening held it until it was released.".to_owned(),
-        signals => format!("Screening held it ({signals}) until it was released."),
-    });
-    let suspicious = submission.screening.as_ref().filter(|screening| screening.suspicious);
-    let suspicious =
-        suspicious.map(|screening| format!("Screening marked it as suspicious ({}).", screening.signals()));
-    agent.into_iter().chain(suspicious).chain(withheld).collect()
+        } else if signals.is_empty() {
+            "Screening held it until it was released.".to_owned()
+        } else {
+            format!("Screening held it ({signals}) until it was released.")
+        });
+    }
+    sentences
 }
 
 /// Omits the values: logs must not contain text that visitors wrote.
@@ -124,10 +125,11 @@ fn capitalize_first_letter(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::submission::verdict::ScreeningReason;
     use crate::submission::{Screening, Status};
 
     #[test]
-    fn the_words_name_the_agent_and_the_reasons_of_a_hold() {
+    fn the_text_names_the_agent_and_the_reasons_of_a_hold() {
         let reason = ScreeningReason { signal: Signal::Links, points: 60, detail: "4 links".to_owned() };
         let screening = |withheld| {
             Some(Screening { score: 60, reasons: vec![reason.clone()], withheld, suspicious: false })

@@ -21,7 +21,7 @@ use crate::submission::outcome::{Cause, Outcome};
 use error::{SmtpError, reply_text};
 use session::{SmtpSession, TrustedRoots};
 
-/// Maximum number of idle connections that are kept for reuse.
+/// Maximum number of idle connections.
 const MAX_IDLE: usize = 4;
 
 /// Maximum number of messages per connection. Lower than the limits of common servers.
@@ -34,7 +34,6 @@ pub struct SmtpOptions {
     /// Usually 25, 465 (implicit TLS) or 587.
     pub port: u16,
     pub tls: SmtpTls,
-    /// If `None`, the client does not log in.
     pub login: Option<SmtpLogin>,
     /// The sender and the recipients. The server must accept the sender's address.
     pub addresses: MailAddresses,
@@ -98,14 +97,13 @@ pub struct Smtp {
 }
 
 impl Smtp {
-    /// Prepares the channel without connecting. If TLS cannot be set up, each attempt fails with the reason.
+    /// If TLS cannot be set up, each attempt fails with the reason.
     pub fn new(options: SmtpOptions) -> Smtp {
         let trust = load_roots(&options).map(Box::new);
         Smtp { options: Box::new(options), trust, idle: Mutex::default() }
     }
 
-    /// Sends one notification. If an idle connection turns out to be closed, retries once on a new
-    /// connection.
+    /// Sends one notification. If an idle connection turns out to be closed, uses a new one.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let trust = match &self.trust {
             Ok(trust) => trust,
@@ -125,8 +123,7 @@ impl Smtp {
         outcome
     }
 
-    /// Transmits a message over an idle connection or a new one. Returns the outcome, and the connection if
-    /// the caller must close it.
+    /// Returns the outcome, and the connection if the caller must close it.
     async fn transmit_message(&self, trust: &TrustedRoots, message: &[u8]) -> (Outcome, Option<SmtpSession>) {
         let SmtpOptions { addresses, deadlines, .. } = &*self.options;
         if let Some(mut session) = self.take_idle() {
@@ -144,8 +141,6 @@ impl Smtp {
         }
     }
 
-    /// Converts the result of a transmission. Returns the outcome, and the connection if the caller must
-    /// close it.
     fn finish_transmission(
         &self,
         session: SmtpSession,
@@ -158,7 +153,6 @@ impl Smtp {
         }
     }
 
-    /// Takes the most recently used idle connection that has not expired.
     fn take_idle(&self) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|session| session.idle_since.elapsed() < self.options.deadlines.idle);
@@ -180,7 +174,6 @@ impl Smtp {
     }
 }
 
-/// Loads the public root certificates and those that the operator added.
 fn load_roots(options: &SmtpOptions) -> Result<TrustedRoots, String> {
     let no_tls = |error: &dyn fmt::Display| format!("TLS cannot be set up: {error}");
     let config = tls_config(options.extra_roots.as_ref()).map_err(|error| no_tls(&error))?;

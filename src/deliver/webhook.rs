@@ -34,8 +34,8 @@ pub struct WebhookOptions {
     /// The signing keys; two during a rotation. Without a key, requests are not signed.
     pub secrets: Vec<SigningKey>,
     pub body: WebhookBody,
-    /// Whether requests to private addresses are allowed. Metadata addresses of cloud providers, which hand
-    /// out credentials, are always refused.
+    /// Whether private addresses are allowed. The metadata addresses of cloud providers, which hand out
+    /// credentials, are always refused.
     pub allow_private: bool,
     /// Certificate authorities that are trusted in addition to the public ones.
     pub extra_roots: Option<ExtraRoots>,
@@ -68,7 +68,6 @@ impl Webhook {
         Webhook { options: Box::new(options), client, clock }
     }
 
-    /// Posts one notification to the endpoint.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let WebhookOptions { url, secrets, body, .. } = &*self.options;
         let body = match body.render(notice) {
@@ -96,8 +95,7 @@ impl Webhook {
 pub struct SigningKey(Arc<Signer>);
 
 impl SigningKey {
-    /// Parses `whsec_` followed by 24 to 64 bytes in Base64. The error describes the expected form and does
-    /// not quote the secret.
+    /// Parses `whsec_` followed by 24 to 64 bytes in Base64. The error does not quote the secret.
     pub fn parse(text: &str) -> Result<SigningKey, String> {
         let expected = || {
             Err("expected `whsec_` and 24 to 64 random bytes in Base64, for example the output of \

@@ -2,12 +2,12 @@
 //! delivery is due.
 //!
 //! The worker has its own thread and runtime, so that a slow receiver never delays a visitor. Of the
-//! processes that share an SQLite inbox, only the one that holds the inbox's lock delivers; the others are on
-//! standby. The worker can therefore requeue any attempts that it finds in progress when it starts, without
-//! waiting for their leases to expire. With PostgreSQL, every replica delivers.
+//! processes that share an SQLite inbox, only the one that holds the inbox's lock delivers. It can therefore
+//! requeue all attempts that it finds in progress at its start, without waiting for their leases to expire.
+//! With PostgreSQL, every replica delivers.
 //!
-//! Decisions are made elsewhere: [`super::dispatch`] limits the attempts in progress,
-//! [`crate::submission::schedule`] times the retries, and the store selects due deliveries.
+//! [`super::dispatch`] limits the attempts in progress, [`crate::submission::schedule`] times the retries,
+//! and the store selects due deliveries.
 
 #![expect(clippy::disallowed_methods, reason = "the delivery loop reads the clock")]
 
@@ -37,31 +37,27 @@ use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use crate::submission::schedule;
 
-/// Duration of an attempt's lease. The lease is longer than the longest attempt, so two attempts of one
-/// delivery never overlap.
+/// Longer than the longest attempt, so that two attempts of one delivery never overlap.
 const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
-/// Maximum time that the worker sleeps if no notification wakes it. The limit matters when the system clock
-/// changes and on file systems without change notifications.
+/// Maximum sleep without a notification. Needed when the system clock changes and on file systems without
+/// change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
 /// The delay before a failed store operation is retried.
 const STORE_RETRY: Duration = Duration::from_secs(1);
-/// Maximum difference between the system clock and the monotonic clock that time synchronisation may cause. A
-/// larger difference means that the system clock was set.
+/// If the system clock and the monotonic clock diverge by more than this, the system clock was set.
 const MOST_DRIFT: Duration = Duration::from_secs(2);
 /// How often a process on standby tries to take the lock.
 const STANDBY: Duration = Duration::from_secs(1);
-
-/// How often a replica tries to take the lock for maintenance. Maintenance is not urgent.
+/// How often a replica tries to take the lock for maintenance, which is not urgent.
 const SERVER_STANDBY: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// The database. The worker needs its location for the lock and for change notifications.
     pub place: DatabaseUrl,
     pub channels: Vec<ChannelOptions>,
     pub maintenance: MaintenanceOptions,
-    /// How long attempts in progress may continue after the worker is stopped. Attempts that take longer are
-    /// aborted, and the next process repeats them.
+    /// How long attempts in progress may continue after the worker is stopped. Then they are aborted, and the
+    /// next process repeats them.
     pub grace: Duration,
 }
 
@@ -91,12 +87,28 @@ impl DeliveryWorker {
             tracing::warn!(%error, "cannot watch the inbox for changes; deliveries queued by other processes start within a minute");
         }
         let (stop, stopping) = watch::channel(false);
-        let (options, latest) = watch::channel(options);
+        let (options, mut latest) = watch::channel(options);
         let confirmations = Confirmations::default();
         let run = {
             let confirmations = confirmations.clone();
             move || {
-                let work = WorkerLoop::new(latest, store, confirmations, stopping);
+                let options = latest.borrow_and_update().clone();
+                let work = WorkerLoop {
+                    dispatcher: new_dispatcher(&options),
+                    channels: open_channels(&options),
+                    options,
+                    latest,
+                    store,
+                    confirmations,
+                    stopping,
+                    attempts: JoinSet::new(),
+                    sealed: Rc::new(Notify::new()),
+                    started: Instant::now(),
+                    clock: (Timestamp::now(), Instant::now()),
+                    store_fails: false,
+                    paced: HashSet::new(),
+                    asked: None,
+                };
                 LocalSet::new().block_on(&runtime, work.run_until_stopped(&changed));
                 // A stalled DNS lookup or disk must not prevent the process from exiting.
                 runtime.shutdown_background();
@@ -106,10 +118,8 @@ impl DeliveryWorker {
         Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
     }
 
-    /// Applies new options. The database must stay the same. Attempts in progress have `grace` to finish;
-    /// after that, they are aborted and repeated, as after a restart.
+    /// Applies new options for the same database. Treats attempts in progress like [`DeliveryWorker::stop`].
     pub fn reconfigure(&self, options: WorkerOptions) {
-        // Fails only if the thread has ended.
         let _ = self.options.send(options);
     }
 
@@ -144,8 +154,8 @@ impl Confirmations {
             return Ok(false);
         };
         let id = accepted?.id();
-        // Declared before the receiver and therefore dropped after it, because dropping this value removes
-        // only registrations whose receiver is closed.
+        // Must be dropped after the receiver, and is therefore declared before it: dropping this value
+        // removes only registrations whose receiver is closed.
         let _registration = Waiter { confirmations: self, id };
         let (sender, mut confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(sender);
@@ -166,7 +176,6 @@ impl Confirmations {
         }
     }
 
-    /// Wakes the requests that are waiting for the confirmation of this submission.
     fn notify_waiting(&self, id: Uuid) {
         for waiting in self.lock().remove(&id).unwrap_or_default() {
             let _ = waiting.send(());
@@ -178,8 +187,8 @@ impl Confirmations {
     }
 }
 
-/// A registration in [`Confirmations`]. Dropping this value removes the registration, including when the
-/// client disconnects.
+/// A registration in [`Confirmations`], which ends when this value is dropped, for example because the client
+/// has disconnected.
 struct Waiter<'a> {
     confirmations: &'a Confirmations,
     id: Uuid,
@@ -205,11 +214,10 @@ struct FinishedAttempt {
 }
 
 fn new_dispatcher(options: &WorkerOptions) -> Dispatcher {
-    let target = |channel: &ChannelOptions| ChannelTarget {
-        name: channel.name.clone(),
-        destination: channel.destination(),
-    };
-    Dispatcher::new(options.channels.iter().map(|channel| (target(channel), channel.concurrency)))
+    Dispatcher::new(options.channels.iter().map(|channel| {
+        let target = ChannelTarget { name: channel.name.clone(), destination: channel.destination() };
+        (target, channel.concurrency)
+    }))
 }
 
 fn open_channels(options: &WorkerOptions) -> Vec<Rc<Channel>> {
@@ -241,32 +249,7 @@ enum StopReason {
 }
 
 impl WorkerLoop {
-    fn new(
-        mut latest: watch::Receiver<WorkerOptions>,
-        store: Store,
-        confirmations: Confirmations,
-        stopping: watch::Receiver<bool>,
-    ) -> WorkerLoop {
-        let options = latest.borrow_and_update().clone();
-        WorkerLoop {
-            dispatcher: new_dispatcher(&options),
-            channels: open_channels(&options),
-            options,
-            latest,
-            store,
-            confirmations,
-            stopping,
-            attempts: JoinSet::new(),
-            sealed: Rc::new(Notify::new()),
-            started: Instant::now(),
-            clock: (Timestamp::now(), Instant::now()),
-            store_fails: false,
-            paced: HashSet::new(),
-            asked: None,
-        }
-    }
-
-    /// Delivers until [`DeliveryWorker::stop`]. `changed` is notified when another process changes the inbox.
+    /// `changed` is notified when another process changes the inbox.
     async fn run_until_stopped(mut self, changed: &Notify) {
         let mut stopping = self.stopping.clone();
         let _lock = tokio::select! {
@@ -289,7 +272,6 @@ impl WorkerLoop {
         }
     }
 
-    /// Delivers and runs maintenance until the worker is stopped or reconfigured.
     async fn deliver(&mut self, changed: &Notify) -> StopReason {
         let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
         let names = self.options.channels.iter().map(|channel| channel.name.clone());
@@ -334,9 +316,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Waits for the lock on an SQLite inbox, and then requeues interrupted attempts, retrying until that
-    /// succeeds. Returns `None` with PostgreSQL, which needs no lock: claims lock rows, and the attempts of
-    /// other replicas are requeued when their leases expire.
+    /// Waits for the lock on an SQLite inbox, and then requeues interrupted attempts. PostgreSQL needs no
+    /// lock: claims lock rows, and the attempts of other replicas are requeued when their leases expire.
     async fn take_over(&mut self) -> Option<Lock> {
         let place = &self.options.place;
         let lock = match place {
@@ -354,8 +335,6 @@ impl WorkerLoop {
         }
     }
 
-    /// How long the worker can wait before it queries the store again, because no attempt can start. `None`
-    /// if it must query the store now.
     fn idle_time(&self) -> Option<Duration> {
         let asked = self.asked.filter(|_| !self.store_fails)?;
         self.dispatcher.idle_time(self.started.elapsed(), asked.elapsed())
@@ -399,15 +378,13 @@ impl WorkerLoop {
         }
     }
 
-    /// Whether the system clock has been set back since the last call.
     fn was_clock_set_back(&mut self, now: Timestamp) -> bool {
         let should_show = self.clock.0 + self.clock.1.elapsed();
         self.clock = (now, Instant::now());
         now + MOST_DRIFT < should_show
     }
 
-    /// Starts the attempts that were claimed for a channel. Returns the time until the channel's next
-    /// attempt, or `None` if there is nothing to wait for.
+    /// Starts the claimed attempts. Returns the time until the channel's next attempt.
     fn begin_attempts(&mut self, index: usize, claims: Claims) -> Option<Duration> {
         if !claims.is_paced {
             self.paced.remove(&index);
@@ -432,7 +409,6 @@ impl WorkerLoop {
         started.sleep
     }
 
-    /// Ends an attempt, and records any change in its channel's health.
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome }) = ended else { return };
         let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
@@ -472,8 +448,7 @@ impl WorkerLoop {
     }
 }
 
-/// Waits until this process holds the lock. `what` completes the log message "another process …" about the
-/// current holder.
+/// Waits until this process holds the lock. `what` completes the log message "another process …".
 async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
     let mut is_reported = false;
     loop {

@@ -8,7 +8,7 @@ use crate::deliver::corpus;
 use crate::forms::{FORMS, parse};
 
 #[test]
-fn the_operator_writes_and_the_visitor_is_answered() {
+fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
     let message =
         composed(&submission(&[("name", "Ada"), ("email", "ada@example.org"), ("message", "Hello.")]));
     let head = message.split("\r\n\r\n").next().expect("a head");
@@ -47,7 +47,7 @@ fn the_text_names_each_field_by_its_label() {
 }
 
 #[test]
-fn only_a_submissions_address_is_answered() {
+fn only_submissions_have_a_reply_to() {
     for topic in [Topic::Digest, Topic::Test] {
         let notice = Notification { topic, ..submission(&[("email", "ada@example.org")]) };
         assert!(!composed(&notice).contains("Reply-To"));
@@ -58,7 +58,7 @@ fn only_a_submissions_address_is_answered() {
 }
 
 #[test]
-fn the_same_notice_is_the_same_message_and_each_kind_has_its_own_id() {
+fn messages_are_deterministic_and_each_topic_has_its_own_id() {
     let notice = submission(&[("name", "Ada"), ("message", "Grüße")]);
     assert_eq!(composed(&notice), composed(&notice.clone()));
     let mut ids: Vec<String> = [Topic::Submission, Topic::Digest, Topic::Test]
@@ -79,7 +79,7 @@ fn text_that_resembles_an_encoded_word_is_preserved() {
 }
 
 #[test]
-fn a_subject_is_bounded() {
+fn a_long_subject_is_truncated() {
     assert_eq!(subject_line(&"x".repeat(500)).chars().count(), MAX_SUBJECT_CHARS);
     assert!(subject_line(&"x".repeat(500)).ends_with("x…"));
     assert_eq!(subject_line(" a\r\nb "), "a⏎b");
@@ -112,7 +112,7 @@ fn invalid_addresses_are_neither_sender_nor_recipient() {
 }
 
 #[test]
-fn nothing_that_a_form_accepts_breaks_out_of_its_place() {
+fn no_accepted_value_leaves_its_part_of_the_message() {
     let payloads = corpus::payloads();
     assert!(payloads.len() >= 500, "{}", payloads.len());
     let mut checked = 0;

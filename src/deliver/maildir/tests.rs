@@ -8,7 +8,7 @@ use crate::deliver::notification::Topic;
 const NAME: &str = "1795183385.01940000-0000-7000-8000-000000000001-submission.example.com";
 
 #[tokio::test]
-async fn a_notice_becomes_a_file_for_its_owner_only() {
+async fn a_message_is_a_file_that_only_its_owner_can_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mail/desk");
     create_parents(&path).expect("the folders are created");
@@ -33,7 +33,7 @@ async fn a_missing_folder_above_the_maildir_is_not_recreated() {
 }
 
 #[tokio::test]
-async fn a_notice_that_is_there_already_is_not_delivered_twice() {
+async fn a_message_that_is_already_there_is_not_delivered_twice() {
     for place in [
         format!("new/{NAME}"),
         format!("cur/{NAME}"),
@@ -51,7 +51,7 @@ async fn a_notice_that_is_there_already_is_not_delivered_twice() {
 }
 
 #[tokio::test]
-async fn other_notices_are_not_taken_for_this_one() {
+async fn other_messages_do_not_count_as_this_one() {
     let folder = tempfile::tempdir().expect("a folder");
     send(folder.path(), &notice()).await;
     send(folder.path(), &Notification { topic: Topic::Digest, ..notice() }).await;
@@ -105,7 +105,7 @@ fn a_file_that_cannot_be_moved_leaves_nothing_in_tmp() {
 }
 
 #[test]
-fn a_full_disk_is_called_a_full_disk() {
+fn a_full_disk_is_reported_as_such() {
     // ENOSPC and EDQUOT
     for (number, words) in [(28, "the disk is full: cannot write /mail"), (122, "the disk quota is used up")]
     {
@@ -115,7 +115,7 @@ fn a_full_disk_is_called_a_full_disk() {
 }
 
 #[test]
-fn an_address_literal_makes_a_name_without_colons() {
+fn the_file_name_of_an_address_literal_has_no_colons() {
     let name = message_file_name(&notice(), "[IPv6:2001:db8::1]");
     assert!(name.ends_with(".[IPv6\\0722001\\072db8\\072\\0721]"), "{name}");
 }

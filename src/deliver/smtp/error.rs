@@ -22,7 +22,6 @@ named_enum! {
         Connect = "connecting",
         /// The handshake of implicit TLS (RFC 8314).
         Tls = "the TLS handshake",
-        /// The server's first reply.
         Greeting = "the greeting",
         Ehlo = "EHLO",
         /// The STARTTLS command, the handshake, and the second EHLO (RFC 3207).
@@ -38,7 +37,6 @@ named_enum! {
     }
 }
 
-/// Why a message was not transmitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmtpError {
     pub phase: SmtpPhase,
@@ -47,22 +45,21 @@ pub struct SmtpError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SmtpErrorKind {
-    /// The server refused the command. Holds the reply's code and its text, which begins with the enhanced
-    /// status code (RFC 2034) if the server sends one.
+    /// A negative reply: its code, and its text, which begins with the enhanced status code (RFC 2034) if the
+    /// server sends one.
     Refusal(u16, String),
-    /// The server did not reply within this time.
+    /// No reply within this time.
     Silence(Duration),
-    /// The connection failed, or the server violated the protocol. Holds a short description.
+    /// A failed connection or a violation of the protocol, with a short description.
     Broken(String),
 }
 
 impl SmtpError {
-    /// Classifies an error from the SMTP library.
     pub fn from_library_error(phase: SmtpPhase, error: &smtp::Error) -> SmtpError {
         let words = error.source().map(ToString::to_string).unwrap_or_default();
         let kind = match error.status() {
             Some(code) => SmtpErrorKind::Refusal(code.into(), words),
-            // This is how the library reports the end of the stream.
+            // The library's words for the end of the stream.
             None if words == "incomplete response" => {
                 SmtpErrorKind::Broken("the connection was closed".to_owned())
             }
@@ -73,7 +70,6 @@ impl SmtpError {
         SmtpError { phase, kind }
     }
 
-    /// A connection or protocol error, described by `words`.
     pub fn broken(phase: SmtpPhase, words: impl Into<String>) -> SmtpError {
         SmtpError { phase, kind: SmtpErrorKind::Broken(words.into()) }
     }
@@ -90,8 +86,7 @@ impl SmtpError {
         }
     }
 
-    /// Whether the server may have closed an idle connection before the message was sent. The client should
-    /// then retry on a new connection.
+    /// Whether the server may have closed an idle connection before the message was sent.
     pub fn may_be_stale(&self) -> bool {
         self.phase != SmtpPhase::Message && self.breaks_connection()
     }
@@ -139,8 +134,7 @@ fn cause_of_refusal(text: &str) -> Cause {
     }
 }
 
-/// The beginning of a server's reply on one line. Line breaks and control characters are replaced by visible
-/// ones.
+/// The beginning of a server's reply, with line breaks and control characters made visible.
 pub fn reply_text(text: &str) -> String {
     visible(text.trim()).chars().take(MAX_REPLY_CHARS).collect()
 }
@@ -204,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_after_the_message_is_unclear_and_before_it_the_channels() {
+    fn a_timeout_is_unclear_only_after_the_message() {
         for (phase, cause) in [
             (SmtpPhase::Connect, Cause::Channel),
             (SmtpPhase::Rcpt, Cause::Channel),

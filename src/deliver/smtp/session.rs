@@ -25,19 +25,16 @@ use super::error::{SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
 use crate::deliver::mail::MailAddresses;
 
-/// Maximum number of addresses that the client tries per host.
 const MAX_ADDRESSES: usize = 4;
 
-/// The trusted root certificates, in the form that each TLS implementation needs.
+/// The trusted root certificates: `config` for implicit TLS, and `parameters` for STARTTLS, which the SMTP
+/// library performs.
 #[derive(Clone)]
 pub struct TrustedRoots {
-    /// The TLS configuration for implicit TLS.
     pub config: Arc<tokio_rustls::rustls::ClientConfig>,
-    /// The TLS parameters for STARTTLS, which the SMTP library performs.
     pub parameters: smtp::client::TlsParameters,
 }
 
-/// A connection that sends messages one after another.
 pub struct SmtpSession {
     connection: AsyncSmtpConnection,
     pub(super) sent: u32,
@@ -45,7 +42,6 @@ pub struct SmtpSession {
 }
 
 impl SmtpSession {
-    /// Connects, sets up TLS and logs in, as the options require.
     pub async fn open(options: &SmtpOptions, trust: &TrustedRoots) -> Result<SmtpSession, SmtpError> {
         let deadlines = options.deadlines;
         let stream = connect(options).await?;
@@ -72,8 +68,7 @@ impl SmtpSession {
             })?;
 
         if options.tls == SmtpTls::StartTls {
-            // Never continue in plain text: an attacker on the network path can remove STARTTLS from the
-            // reply.
+            // Never continue in plain text: an attacker on the path can remove STARTTLS from the reply.
             if !connection.can_starttls() {
                 return Err(SmtpError::broken(SmtpPhase::StartTls, "the server does not offer it"));
             }
@@ -96,8 +91,7 @@ impl SmtpSession {
         message: &[u8],
         deadlines: SmtpDeadlines,
     ) -> Result<String, SmtpError> {
-        // Each address is a Mailbox (RFC 5321), so it has no line breaks, and angle brackets only within
-        // quotes.
+        // Each address is a Mailbox (RFC 5321), so it has no line breaks, and angle brackets only in quotes.
         let limit = deadlines.command;
         let sender = format!("MAIL FROM:<{}>\r\n", addresses.from);
         self.send_command(SmtpPhase::Mail, 200..=299, &sender, limit).await?;
@@ -162,7 +156,6 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     Err(error)
 }
 
-/// Performs the implicit TLS handshake, and verifies the server's certificate.
 async fn tls_handshake(
     stream: TcpStream,
     options: &SmtpOptions,

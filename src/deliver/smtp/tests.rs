@@ -184,7 +184,7 @@ async fn a_reply_of_unlimited_length_is_refused() {
 }
 
 #[tokio::test]
-async fn a_slow_server_is_waited_for() {
+async fn a_slow_reply_is_accepted() {
     let peer = SmtpPeer::start(vec![Script::with(At::End, Do::Late(Duration::from_millis(300)))]);
     assert!(matches!(channel(&peer).send(&notice("x")).await, Outcome::Delivered(_)));
 }

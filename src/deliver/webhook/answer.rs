@@ -12,13 +12,11 @@ use crate::fetch::FetchResponse;
 use crate::forms::text::visible;
 use crate::submission::outcome::{Cause, Outcome};
 
-/// Maximum delay accepted from `Retry-After`. Longer delays are reduced to this limit.
+/// Longer delays in `Retry-After` are reduced to this limit.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
-/// Maximum number of characters quoted from a response body.
 const MAX_EXCERPT_CHARS: usize = 200;
 
-/// The outcome of an attempt that received this response at `now`.
 pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     let status = answer.status;
     if status.is_success() {
@@ -37,7 +35,6 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     Outcome::failed(cause_of_status(status), text).with_retry_after(retry_after(status, &answer.headers, now))
 }
 
-/// The cause of a failed attempt, from the response's status.
 fn cause_of_status(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,
@@ -51,8 +48,7 @@ fn cause_of_status(status: StatusCode) -> Cause {
     }
 }
 
-/// Parses `Retry-After` (RFC 9110 §10.2.3), which is a number of seconds or a date. Limits the delay to a
-/// day, and ignores invalid values.
+/// Parses `Retry-After` (RFC 9110 §10.2.3): a number of seconds, or a date. Ignores invalid values.
 fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;
@@ -78,7 +74,6 @@ fn http_date(text: &str) -> Option<Timestamp> {
     )
 }
 
-/// The status code and its reason phrase: `503 Service Unavailable`.
 fn status_text(status: StatusCode) -> String {
     match status.canonical_reason() {
         Some(reason) => format!("{} {reason}", status.as_u16()),

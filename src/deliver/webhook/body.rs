@@ -19,19 +19,16 @@ use super::chat;
 use crate::deliver::notification::{Notification, Topic};
 use crate::forms::text::{is_unsafe, visible, visible_lines};
 
-/// Maximum length of a template, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
 /// Maximum size of a body in bytes, before characters are escaped.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// Maximum number of instructions that a template may execute for one notification.
 const MAX_INSTRUCTIONS: u64 = 100_000;
 
 /// The version of the standard JSON. Adding members does not change it.
 const VERSION: u32 = 1;
 
-/// The template's name in the template engine.
 const NAME: &str = "body";
 
 /// The template for Slack. `verbatim` disables automatic links and mentions. A section has at most 3,000
@@ -101,7 +98,6 @@ impl fmt::Debug for WebhookBody {
 }
 
 impl Template {
-    /// Parses a template, and tests it with a sample notification for each topic.
     fn compile(source: &str) -> Result<Template, String> {
         if source.len() > MAX_TEMPLATE_BYTES {
             return Err(format!("a template may have at most {MAX_TEMPLATE_BYTES} bytes"));
@@ -160,7 +156,6 @@ impl Template {
     }
 }
 
-/// A template value as text; empty if it is undefined or none.
 fn value_to_text(value: &TemplateValue) -> String {
     if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() }
 }
@@ -184,7 +179,6 @@ fn describe_template_error(error: &Error) -> String {
     }
 }
 
-/// Explains why the output of a template is not valid JSON.
 fn describe_json_error(error: &serde_json::Error) -> String {
     format!(
         "the template's output is not JSON (error in line {}): each `{{{{ … }}}}` adds its own quotes, so write \
@@ -210,7 +204,6 @@ impl io::Write for Bounded {
     }
 }
 
-/// The body in the standard format, which docs/webhooks.md documents.
 fn standard_json(notice: &Notification) -> Value {
     let mut data = Map::new();
     data.insert("id".to_owned(), notice.id.to_string().into());
@@ -247,7 +240,7 @@ fn template_variables(notice: &Notification) -> [(&'static str, TemplateValue); 
     ]
 }
 
-/// A submission's fields as a template object, in the form's order.
+/// A submission's fields, in the form's order.
 struct FieldsObject(Vec<(String, String)>);
 
 impl Object for FieldsObject {
@@ -270,24 +263,16 @@ impl fmt::Debug for FieldsObject {
 
 /// The whole notification as plain text: title, sentences and fields.
 fn notification_text(notice: &Notification) -> String {
-    let mut text = visible(&notice.title);
-    if !notice.words.is_empty() {
-        text.push('\n');
-    }
-    for line in &notice.words {
-        text.push('\n');
-        text.push_str(&visible_lines(line));
-    }
-    if !notice.fields.is_empty() {
-        text.push('\n');
-    }
-    for (name, value) in &notice.fields {
+    let words: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
+    let field = |(name, value): &(String, String)| {
         let value = visible_lines(value);
         let gap = if value.contains('\n') { '\n' } else { ' ' };
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n{}:{gap}{value}", visible(name));
-    }
-    text
+        format!("{}:{gap}{value}", visible(name))
+    };
+    let fields: Vec<String> = notice.fields.iter().map(field).collect();
+    let mut parts = vec![visible(&notice.title), words.join("\n"), fields.join("\n")];
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n")
 }
 
 /// Formats JSON without insignificant whitespace, and escapes control characters and invisible characters.
@@ -296,7 +281,6 @@ fn to_compact_json(value: &Value) -> String {
     for c in value.to_string().chars() {
         if is_unsafe(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a string cannot fail.
                 let _ = write!(text, "\\u{unit:04x}");
             }
         } else {

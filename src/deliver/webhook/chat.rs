@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_only_where_it_is_too_long() {
+    fn only_text_over_the_limit_is_shortened() {
         for (text, limit, expected) in [
             ("abc", 3, "abc"),
             ("abcd", 3, "ab…"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn slack_sees_neither_mentions_nor_links() {
+    fn slack_gets_neither_mentions_nor_links() {
         assert_eq!(slack("<!channel> & <https://x|y>", 100), "&lt;!channel&gt; &amp; &lt;https://x|y&gt;");
         assert_eq!(slack("a<b", 4), "a…", "an escape sequence is never split");
         assert_eq!(slack("&&&&", 11), "&amp;&amp;…");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn mentions_lose_their_power_and_addresses_stay() {
+    fn mentions_are_disabled_and_addresses_kept() {
         assert_eq!(
             inert("@all (@here) ada@example.com .@channel"),
             "＠all (＠here) ada@example.com .＠channel"
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_closes_a_fence_from_within() {
+    fn text_cannot_close_its_fence() {
         assert_eq!(fence("a"), "```\na\n```");
         assert_eq!(fence("``` ````\nb"), "`````\n``` ````\nb\n`````");
         assert_eq!(fence(&"`".repeat(10)), format!("```\n{}\n```", "ˋ".repeat(10)));

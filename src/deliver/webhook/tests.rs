@@ -30,7 +30,7 @@ const AT_ONCE: Duration = Duration::from_mins(2);
 const SHORT: Duration = Duration::from_millis(150);
 
 #[tokio::test]
-async fn a_notice_is_one_post_with_everything_a_receiver_needs() {
+async fn a_notification_is_one_post_with_all_headers() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let outcome = webhook(&peer.url("/in?key=1"), &[OLD]).send(&notice()).await;
     assert_eq!(outcome, Outcome::Delivered("200 OK".to_owned()));
@@ -47,7 +47,7 @@ async fn a_notice_is_one_post_with_everything_a_receiver_needs() {
 }
 
 #[tokio::test]
-async fn a_receiver_verifies_each_of_two_signatures_and_no_third() {
+async fn a_receiver_can_verify_either_of_two_signatures() {
     let peer = HttpPeer::start([Reply::status(204)]);
     webhook(&peer.url("/"), &[OLD, NEW]).send(&notice()).await;
     let request = peer.requests().remove(0);
@@ -70,7 +70,7 @@ async fn without_a_secret_nothing_is_signed() {
 }
 
 #[tokio::test]
-async fn a_second_attempt_has_the_same_id_and_body_and_a_time_of_its_own() {
+async fn a_second_attempt_differs_only_in_time_and_signature() {
     static SECONDS: AtomicUsize = AtomicUsize::new(0);
     let clock = || {
         let seconds = SECONDS.fetch_add(1, Ordering::SeqCst);
@@ -91,7 +91,7 @@ async fn a_second_attempt_has_the_same_id_and_body_and_a_time_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_status_decides_and_the_outcome_quotes_the_peer() {
+async fn the_status_determines_the_outcome_which_quotes_the_peer() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let webhook = webhook(&peer.url("/"), &[]);
     for (reply, cause, text) in [
@@ -122,7 +122,7 @@ async fn the_status_decides_and_the_outcome_quotes_the_peer() {
 }
 
 #[tokio::test]
-async fn a_peer_that_does_not_speak_http_may_fail_on_the_content() {
+async fn a_response_that_is_not_http_has_an_unclear_cause() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let webhook = webhook(&peer.url("/"), &[]);
     for reply in [
@@ -146,7 +146,7 @@ async fn a_peer_that_does_not_speak_http_may_fail_on_the_content() {
 }
 
 #[tokio::test]
-async fn waiting_ends_with_the_deadline() {
+async fn waiting_for_a_response_times_out() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let deadlines = FetchTimeouts { answer: SHORT, ..DEADLINES };
     let webhook = Webhook::new(WebhookOptions { deadlines, ..options(&peer.url("/"), &[]) });
@@ -167,7 +167,7 @@ async fn waiting_ends_with_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_body_without_end_changes_nothing_and_costs_little() {
+async fn an_endless_body_does_not_change_the_outcome() {
     const TEN_GIGABYTES: u64 = 10_000_000_000;
     let peer = HttpPeer::start([Reply::status(200)]);
     // Long enough to receive the beginning of a body.
@@ -203,7 +203,7 @@ async fn a_closed_port_is_named_in_the_error() {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_mind_leads_nowhere() {
+async fn each_attempt_checks_the_resolved_addresses_again() {
     // Each attempt resolves the name once, checks the addresses, and connects only to checked addresses.
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
@@ -222,7 +222,7 @@ async fn a_name_that_changes_its_mind_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_name_in_somebody_elses_hands_does_not_lead_inside() {
+async fn a_name_that_resolves_to_a_private_address_is_refused() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let port = peer.address().port();
     for (addresses, allow_private, part) in [
@@ -275,7 +275,7 @@ async fn a_certificate_may_be_for_an_address() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_nobody_known_is_refused() {
+async fn a_certificate_of_an_unknown_authority_is_refused() {
     let (issuer, _) = authority();
     let (_, another) = authority();
     for roots in [None, Some(another)] {
@@ -442,7 +442,7 @@ async fn over_tls(
 const SIGNED_ID: Uuid = Uuid::from_u128(0x0193_4a5b_6c7d_7e8f_9a0b_1c2d_3e4f_5a6b);
 
 #[test]
-fn a_short_key_is_refused_with_a_command_to_make_one() {
+fn a_short_key_is_refused_with_a_command_that_creates_one() {
     for text in ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", &format!("whsec_{}", "A".repeat(84) + "AA==")] {
         assert!(SigningKey::parse(text).is_ok(), "{text}");
     }
@@ -462,7 +462,7 @@ fn a_short_key_is_refused_with_a_command_to_make_one() {
 }
 
 #[test]
-fn a_signature_is_the_one_that_openssl_makes() {
+fn a_signature_equals_that_of_openssl() {
     // printf '%s' '01934a5b-6c7d-7e8f-9a0b-1c2d3e4f5a6b.1700000000.{"a":"ü"}' | openssl dgst -sha256 -mac
     // hmac -macopt hexkey:$(echo MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw | base64 -d | xxd -p) -binary | base64
     check_signature(

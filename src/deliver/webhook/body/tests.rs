@@ -19,7 +19,7 @@ const HOSTILE: [&str; 12] = [
 ];
 
 #[test]
-fn the_standard_body_holds_what_the_inbox_lists() {
+fn the_standard_body_contains_all_fields() {
     let mut notice = sample_notification(Topic::Submission);
     notice.id = Uuid::from_u128(7);
     notice.created_at = "2026-11-20T14:03:05.12Z".parse().unwrap();
@@ -35,7 +35,7 @@ fn the_standard_body_holds_what_the_inbox_lists() {
 }
 
 #[test]
-fn other_notices_hold_a_title_and_lines() {
+fn other_notifications_contain_a_title_and_lines() {
     for (about, event) in
         [(Topic::Digest, "digest.created"), (Topic::Flood, "flood.created"), (Topic::Test, "canary.created")]
     {
@@ -53,7 +53,7 @@ fn other_notices_hold_a_title_and_lines() {
 }
 
 #[test]
-fn the_standard_body_holds_hostile_text_exactly() {
+fn the_standard_body_contains_hostile_text_unchanged() {
     for text in HOSTILE {
         let body = WebhookBody::Standard.render(&hostile(text)).unwrap();
         assert!(!body.chars().any(is_unsafe), "{body}");
@@ -65,7 +65,7 @@ fn the_standard_body_holds_hostile_text_exactly() {
 }
 
 #[test]
-fn a_presets_text_is_the_notices_text() {
+fn a_preset_contains_the_text_of_the_notification() {
     for (preset, member, expected) in [
         ("slack", "/blocks/0/text/text", "name: Ada \"Countess\" Lovelace"),
         ("slack", "/text", "Contact: Ada \"Countess\" Lovelace"),
@@ -79,7 +79,7 @@ fn a_presets_text_is_the_notices_text() {
 }
 
 #[test]
-fn whatever_a_visitor_sends_is_text_in_a_preset_and_nothing_else() {
+fn hostile_text_stays_text_in_every_preset() {
     for preset in ["slack", "mattermost", "discord"] {
         let shape = shape(&rendered(preset, &sample_notification(Topic::Submission)));
         for text in HOSTILE {
@@ -109,7 +109,7 @@ fn whatever_a_visitor_sends_is_text_in_a_preset_and_nothing_else() {
 }
 
 #[test]
-fn a_long_message_stays_within_what_the_service_takes() {
+fn a_long_message_is_shortened_to_the_limit_of_the_service() {
     for (preset, member, limit) in [
         ("slack", "/blocks/0/text/text", 3_000),
         ("mattermost", "/text", 16_383),
@@ -125,7 +125,7 @@ fn a_long_message_stays_within_what_the_service_takes() {
 }
 
 #[test]
-fn a_template_writes_whole_values_whatever_it_calls_them() {
+fn a_template_always_writes_complete_json_values() {
     for (source, expected) in [
         ("{ \"a\": {{ fields.message }} }", json!({ "a": "\"}, {\"x\":\"" })),
         ("{ \"a\": {{ fields.message | safe }} }", json!({ "a": "\"}, {\"x\":\"" })),
@@ -152,7 +152,7 @@ fn a_template_writes_whole_values_whatever_it_calls_them() {
 }
 
 #[test]
-fn a_template_that_makes_no_json_is_refused_with_its_line() {
+fn a_template_that_produces_no_json_is_refused_with_its_line() {
     for (source, part) in [
         ("", "expected `standard`"),
         ("Slack", "expected `standard`"),
@@ -191,7 +191,7 @@ fn a_template_error_on_a_notice_omits_its_content() {
 }
 
 #[test]
-fn the_documents_template_works_and_names_what_there_is() {
+fn the_documented_template_works_and_all_variables_are_documented() {
     let document = include_str!("../../../../docs/webhooks.md");
     let source = document.split("body = '''").nth(1).and_then(|rest| rest.split("'''").next()).unwrap();
     let body: Value =
