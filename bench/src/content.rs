@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
@@ -16,8 +16,7 @@ use crate::peer::{Peer, create_folder, frontdesk};
 use crate::random::Random;
 use crate::tls::Identity;
 
-/// The files of the site, except for the two measured pages. The theme is minimal, because the head and the
-/// navigation of the built-in theme alone are longer than 1 KB.
+/// The site without the measured pages. The built-in theme's head and navigation alone are longer than 1 KB.
 const SITE: [(&str, &str); 4] = [
     ("frontdesk.toml", include_str!("content/frontdesk.toml")),
     ("theme/base.html", include_str!("content/base.html")),
@@ -36,7 +35,6 @@ pub struct Page {
     /// Address at which frontdesk selects HTML or Markdown by content negotiation.
     pub path: &'static str,
     pub twin: &'static str,
-    /// Address of the HTML on file servers.
     pub file: &'static str,
     /// Approximate length of the HTML in bytes.
     size: usize,
@@ -61,7 +59,6 @@ pub struct PageRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Representation {
     Html,
-    /// Markdown at its own address.
     Markdown,
     /// Markdown by content negotiation at the page's address. Only frontdesk supports it.
     NegotiatedMarkdown,
@@ -83,26 +80,9 @@ impl PageRequest {
     }
 }
 
-/// The `Accept-Encoding` of a client that does not accept compressed bodies.
 const IDENTITY: &str = "identity";
 
-/// Writes frontdesk's site to `folder`.
-fn write_site(folder: &Path) -> Result<()> {
-    for part in ["pages", "theme"] {
-        fs::create_dir_all(folder.join(part))?;
-    }
-    for (name, text) in SITE {
-        fs::write(folder.join(name), text)?;
-    }
-    for page in [SMALL, LARGE] {
-        let name = page.twin.trim_start_matches('/');
-        fs::write(folder.join("pages").join(name), generate_markdown(page))?;
-    }
-    Ok(())
-}
-
-/// Generates Markdown in paragraphs of about 300 characters. The rendered HTML page is about `page.size`
-/// bytes long.
+/// Generates paragraphs of about 300 characters. The rendered page is about `page.size` bytes long.
 fn generate_markdown(page: Page) -> String {
     let mut text =
         format!("---\ntitle: A page of {}\ndescription: A page to be measured.\n---\n", page.label);
@@ -133,7 +113,6 @@ const SERVER_HEADERS: [&str; 8] = [
     "connection",
 ];
 
-/// Content codings and the suffixes of their files.
 const ENCODINGS: [(&str, &str); 4] = [(IDENTITY, ""), ("gzip", ".gz"), ("br", ".br"), ("zstd", ".zst")];
 
 /// The site that frontdesk serves, and the same content as files.
@@ -149,23 +128,29 @@ impl Content {
     /// Writes the site, starts frontdesk, and writes the bodies of its responses to files.
     pub fn start(bench: &Bench, tls: Option<&Identity>) -> Result<(Self, Peer)> {
         let mut content = Self { site: create_folder()?, root: create_folder()?, headers: Vec::new() };
-        write_site(content.site.path())?;
+        let site = content.site.path();
+        for part in ["pages", "theme"] {
+            fs::create_dir_all(site.join(part))?;
+        }
+        for (name, text) in SITE {
+            fs::write(site.join(name), text)?;
+        }
+        for page in [SMALL, LARGE] {
+            fs::write(site.join("pages").join(&page.twin[1..]), generate_markdown(page))?;
+        }
         let peer = frontdesk::start(bench, frontdesk::Options { tls, ..content.options(frontdesk::NAME) })?;
         content.write_files(peer.address)?;
         Ok((content, peer))
     }
 
-    /// Options for another frontdesk process that serves this site.
     pub fn options<'a>(&'a self, name: &'a str) -> frontdesk::Options<'a> {
         frontdesk::Options::new(name, self.site.path())
     }
 
-    /// Starts frontdesk without its fast path.
     pub fn start_general_path(&self, bench: &Bench) -> Result<Peer> {
         frontdesk::start(bench, self.options("frontdesk, general path").set("SERVER__FAST_LANE", "false"))
     }
 
-    /// Settings for a file server that serves the same content.
     pub fn file_server<'a>(&'a self, tls: Option<&'a Identity>) -> FileServer<'a> {
         FileServer { root: self.root.path(), cores: Cores::Servers, headers: &self.headers, tls }
     }
@@ -188,7 +173,6 @@ impl Content {
         Ok(())
     }
 
-    /// The path of a stored body; `suffix` identifies its encoding.
     fn encoded_file(&self, file: &str, suffix: &str) -> PathBuf {
         self.root.path().join(format!("{}{suffix}", file.trim_start_matches('/')))
     }
@@ -202,8 +186,7 @@ impl Content {
         fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
-    /// Sends a request to `peer` and compares the response with the files. Returns the request and the
-    /// response.
+    /// Sends a request to `peer`, and compares the response with the files.
     pub fn exchange(&self, peer: &Peer, request: PageRequest) -> Result<(Vec<u8>, Response)> {
         self.exchange_over(peer, request, |bytes| send(peer.address, bytes))
     }
@@ -228,9 +211,10 @@ impl Content {
         let is_expected = encoding.is_some() == (encodings != IDENTITY);
         ensure!(is_expected, "{name} sent {address} with the encoding {encoding:?}");
         ensure!(response.body == self.body(content, encoding)?, "{name} sent the wrong body for {address}");
-        if peer.is_frontdesk() {
-            check_headers(&response, has_twin)?;
-        }
+        let check_headers = |response: &Response| {
+            if peer.is_frontdesk() { check_headers(response, has_twin) } else { Ok(()) }
+        };
+        check_headers(&response)?;
         if !is_cached {
             return Ok((bytes, response));
         }
@@ -242,15 +226,12 @@ impl Content {
         let response = send(&bytes)?;
         let (status, is_empty) = (response.status, response.body.is_empty());
         ensure!(status == 304 && is_empty, "{name} sent status {status} instead of an empty 304");
-        if peer.is_frontdesk() {
-            check_headers(&response, has_twin)?;
-        }
+        check_headers(&response)?;
         Ok((bytes, response))
     }
 }
 
-/// Fetches a page in this encoding. Retries for about five seconds, because frontdesk keeps compressing pages
-/// after it has started.
+/// Retries for about five seconds, because frontdesk keeps compressing pages after it has started.
 fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Response> {
     for _ in 0..100 {
         let response = send(address, &get(BROWSER, path, encoding, None))?;

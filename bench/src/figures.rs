@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::rounds::Spread;
 
-/// The figures of all suites, in the order of the report.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Figures {
     pub sections: Vec<Section>,
@@ -20,7 +19,6 @@ pub struct Section {
     pub suite: String,
     /// Date of the measurement, such as 2026-11-20.
     pub measured: String,
-    /// The properties of the machine, from `machine::describe`.
     pub machine: Vec<(String, String)>,
     /// Names and values of the conditions, such as the number of rounds.
     pub conditions: Vec<(String, String)>,
@@ -35,15 +33,12 @@ pub struct Section {
     pub raw: Vec<Value>,
 }
 
-/// Rows of figures, optionally with a plot.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Table {
     /// Name of the plot file without its extension, in lower case with hyphens.
     pub name: String,
     pub title: String,
-    /// Explanation above the table. Can be empty.
     pub note: String,
-    /// The columns to the right of the labels.
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
     /// The column that the bar chart shows; `None` for no chart.
@@ -56,7 +51,6 @@ pub struct Column {
     pub unit: Unit,
 }
 
-/// The format of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -67,7 +61,6 @@ pub enum Unit {
     /// Bytes, written in KB or MB (powers of 1,024).
     Bytes,
     Ratio,
-    /// Written as a percentage.
     Share,
 }
 
@@ -82,11 +75,9 @@ pub struct Row {
 pub struct Curve {
     pub name: String,
     pub title: String,
-    /// Label of the horizontal axis.
     pub x: String,
     /// Label and format of the vertical axis.
     pub y: Column,
-    /// Whether the vertical axis is logarithmic too.
     pub log_y: bool,
     pub lines: Vec<Line>,
 }
@@ -94,11 +85,9 @@ pub struct Curve {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Line {
     pub label: String,
-    /// Horizontal and vertical values.
     pub points: Vec<(f64, Spread)>,
 }
 
-/// A performance target and its measured value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Target {
     pub name: String,
@@ -126,7 +115,6 @@ impl Target {
 }
 
 impl Table {
-    /// A table without a bar chart.
     pub fn new<C: Into<Column>>(
         name: impl Into<String>,
         title: impl Into<String>,
@@ -144,12 +132,10 @@ impl Table {
         }
     }
 
-    /// Adds a bar chart of the first column.
     pub fn plotted(self) -> Self {
         Self { plotted: Some(0), ..self }
     }
 
-    /// The cell in the row and the column with these labels.
     pub fn cell(&self, row: &str, column: &str) -> Option<Spread> {
         let column = self.columns.iter().position(|known| known.title == column)?;
         self.rows.iter().find(|known| known.label == row)?.cells.get(column).copied()
@@ -182,12 +168,6 @@ impl Curve {
     }
 }
 
-impl Line {
-    pub fn new(label: &str, points: Vec<(f64, Spread)>) -> Self {
-        Self { label: label.into(), points }
-    }
-}
-
 impl Unit {
     /// Formats a figure with three significant digits and its unit.
     pub fn format(self, value: f64) -> String {
@@ -202,7 +182,6 @@ impl Unit {
         }
     }
 
-    /// Formats the median, and the range if minimum and maximum differ.
     pub fn format_spread(self, spread: &Spread) -> String {
         let [median, least, most] =
             [spread.median, spread.least, spread.most].map(|value| self.format(value));
@@ -258,7 +237,6 @@ fn format_with_commas(value: f64) -> String {
     text
 }
 
-/// Reads figures from a JSON file.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("cannot parse {}", path.display()))

@@ -9,8 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// The headers that a current version of Chrome sends: ten in total, including `Host` and `Accept-Encoding`,
-/// which [`get`] adds.
+/// The headers of a current Chrome: ten, including `Host` and `Accept-Encoding`, which [`get`] adds.
 pub const BROWSER: Headers<'_> = &[
     ("Connection", "keep-alive"),
     ("sec-ch-ua", "\"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\""),
@@ -32,8 +31,7 @@ pub const BROWSER: Headers<'_> = &[
 pub const AGENT: Headers<'_> =
     &[("User-Agent", "Mozilla/5.0 (compatible; Agent/1.0)"), ("Accept", "text/markdown, text/html;q=0.5")];
 
-/// A GET request from a client that accepts these encodings, such as "identity" or "gzip, br". `condition` is
-/// the header that makes the request conditional.
+/// A GET request that accepts these encodings, such as "gzip, br". `condition` makes it conditional.
 pub fn get(client: Headers<'_>, path: &str, encodings: &str, condition: Option<(&str, &str)>) -> Vec<u8> {
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: www.example.com\r\n");
     for (name, value) in client.iter().copied().chain([("Accept-Encoding", encodings)]).chain(condition) {
@@ -48,7 +46,6 @@ pub struct Response {
     pub status: u16,
     /// Length of the status line, the headers and the empty line, in bytes.
     pub head_length: usize,
-    /// Header names, in lower case, and values.
     pub headers: Vec<(String, String)>,
     /// The body without chunk framing, but still compressed.
     pub body: Vec<u8>,
@@ -57,14 +54,13 @@ pub struct Response {
 }
 
 impl Response {
-    /// The value of the header `name`, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Checks that the response at the beginning of `bytes` has this status and body. Does not parse the
-    /// response if its header has the expected length and the rest matches. Returns the length of the
-    /// response; `None` while it is incomplete.
+    /// Checks the status and body of the response at the beginning of `bytes`, without parsing it if its
+    /// header has the expected length and the rest matches. Returns its length; `None` while it is
+    /// incomplete.
     pub fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
         let whole = self.head_length + self.framed.len();
         if bytes.len() >= whole
@@ -137,7 +133,7 @@ fn parse_status(bytes: &[u8]) -> Option<u16> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Decodes a chunked body (RFC 9112 §7.1). Also returns its length with the chunk framing; `None` while it is
+/// Decodes a chunked body (RFC 9112 §7.1). Also returns its length with framing; `None` while it is
 /// incomplete.
 fn unchunk(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut body = Vec::new();

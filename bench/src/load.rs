@@ -22,19 +22,15 @@ use crate::machine::{Cores, Machine, pin};
 use crate::peer::Peer;
 use crate::rounds::percentile;
 
-/// Maximum length of a response, including its header, in bytes.
 const MAX_RESPONSE: usize = 4 << 20;
 /// The measurement fails if no response arrives for this long.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Number of loopback addresses to connect from. A single source address has too few ports.
 const SOURCES: usize = 8;
 
-/// The requests that a thread sends, and the expected responses.
 pub trait Script {
-    /// The next request to send on `connection`.
     fn next(&mut self, connection: usize) -> &[u8];
 
-    /// The expected response to the last request on `connection`.
     fn expected(&self, connection: usize) -> &Response;
 
     /// Called after each correct response, including during the warm-up.
@@ -71,7 +67,6 @@ pub struct Load {
     /// The cores that generate load, with one thread each.
     pub cores: Cores,
     pub connections: usize,
-    /// Time before the measurement begins.
     pub warm_up: Duration,
     pub length: Duration,
 }
@@ -80,7 +75,6 @@ pub struct Load {
 pub struct Sample {
     /// Number of correct responses. An incorrect response makes the measurement fail.
     pub responses: u64,
-    /// Length of the measurement.
     pub seconds: f64,
     /// CPU time of the server, user and system, in seconds.
     pub server: f64,
@@ -95,8 +89,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Summarises response times (in any order) and the CPU times of the server's threads (in descending
-    /// order), all in nanoseconds. Fails with [`ErrorKind::TimedOut`] if there were no responses.
+    /// Summarises response times and the CPU times of threads (in descending order), all in nanoseconds.
+    /// Fails with [`ErrorKind::TimedOut`] if there were no responses.
     pub fn new(mut latencies: Vec<u64>, length: Duration, threads: &[u64], generator: f64) -> Result<Self> {
         if latencies.is_empty() {
             let message = format!("the server answered no requests within {length:?}");
@@ -116,7 +110,6 @@ impl Sample {
         })
     }
 
-    /// Responses per second.
     pub fn rate(&self) -> f64 {
         self.responses as f64 / self.seconds
     }
@@ -132,8 +125,7 @@ impl Sample {
     }
 }
 
-/// Runs `load` against `server`. `script` is called once per thread, with the index of the thread's first
-/// connection and its number of connections.
+/// `script` is called once per thread, with the index of its first connection and its number of connections.
 pub fn run<S: Script>(
     load: &Load,
     server: &Peer,
@@ -150,8 +142,8 @@ pub fn run<S: Script>(
     measure(load, server, threads, connect, Worker::run_closed_loop)
 }
 
-/// Measures `server` under load from several threads. Each thread calls `prepare` with its number. When all
-/// threads are ready, each calls `generate`, which returns after the measurement.
+/// Each thread calls `prepare` with its number and, once all are ready, `generate`, which returns after the
+/// measurement.
 pub fn measure<W>(
     load: &Load,
     server: &Peer,
@@ -185,8 +177,7 @@ pub fn measure<W>(
         let cores = load.machine.core_numbers(load.cores).len().min(threads);
         let generator = busy.as_secs_f64() / load.length.as_secs_f64() / cores as f64;
         let mut sample = Sample::new(latencies, load.length, &spent, generator)?;
-        // Reading `/proc` takes time, so the CPU times cover slightly more than the measurement. Scale them
-        // to its length.
+        // Reading `/proc` takes time, so scale the CPU times to the length of the measurement.
         let scale = load.length.as_secs_f64() / observed.as_secs_f64();
         sample.server *= scale;
         sample.busiest *= scale;
@@ -194,8 +185,7 @@ pub fn measure<W>(
     })
 }
 
-/// Divides connections among threads. Returns the index of each thread's first connection and its number of
-/// connections.
+/// The index of each thread's first connection, and its number of connections.
 fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)> {
     let place = |thread: usize| connections * thread / threads;
     (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
@@ -206,7 +196,6 @@ fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)>
 pub struct Recorder {
     start: Instant,
     end: Instant,
-    /// Response times in nanoseconds.
     latencies: Vec<u64>,
     cpu_at_start: Option<Duration>,
     busy: Option<Duration>,
@@ -218,8 +207,8 @@ impl Recorder {
         Self { start, end: start + load.length, latencies: Vec::new(), cpu_at_start: None, busy: None }
     }
 
-    /// Whether the measurement has ended at `now`. Must be called often: the first calls after the beginning
-    /// and after the end of the measurement also read the thread's CPU time.
+    /// Whether the measurement has ended. Must be called often, because it also reads the thread's CPU time
+    /// at the start and at the end.
     pub fn is_over(&mut self, now: Instant) -> bool {
         if now >= self.start {
             self.cpu_at_start.get_or_insert_with(thread_cpu_time);
@@ -231,8 +220,7 @@ impl Recorder {
         now >= self.end
     }
 
-    /// Records a response that arrived at `now` to a request sent at `sent`. Ignores responses that arrive
-    /// during the warm-up.
+    /// Records a response that arrived at `now`, unless it arrived during the warm-up.
     pub fn record(&mut self, sent: Instant, now: Instant) {
         if now >= self.start {
             self.latencies.push(now.saturating_duration_since(sent).as_nanos() as u64);
@@ -240,7 +228,6 @@ impl Recorder {
     }
 }
 
-/// A load generator thread's script and connections.
 struct Worker<S> {
     script: S,
     epoll: rustix::fd::OwnedFd,
@@ -256,7 +243,6 @@ struct Connection {
 }
 
 impl<S: Script> Worker<S> {
-    /// Opens `count` connections to `address`.
     fn connect(address: SocketAddr, count: usize, script: S) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(count);
@@ -270,8 +256,7 @@ impl<S: Script> Worker<S> {
         Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
     }
 
-    /// Sends the next request on each connection as soon as the previous response arrives, until the
-    /// measurement ends.
+    /// Keeps each connection busy until the measurement ends.
     fn run_closed_loop(mut self, mut recorder: Recorder) -> Result<Recorder> {
         for number in 0..self.connections.len() {
             self.send(number, Instant::now())?;
@@ -348,8 +333,8 @@ impl<S: Script> Worker<S> {
             if is_first {
                 partial.extend_from_slice(received);
             }
-            // A read that does not fill the buffer has drained the socket, so stop. epoll reports when more
-            // bytes arrive.
+            // A read that does not fill the buffer has drained the socket. epoll reports when more bytes
+            // arrive.
             if count < self.buffer.len() {
                 return Ok(false);
             }

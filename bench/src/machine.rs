@@ -42,11 +42,6 @@ impl Machine {
             Cores::Both => vec![self.servers, self.generator],
         }
     }
-
-    /// Binds this thread, and the processes that it starts, to `cores`.
-    pub fn pin(self, cores: Cores) -> Result<()> {
-        pin(&self.core_numbers(cores))
-    }
 }
 
 /// Binds this thread, and the processes that it starts, to the cores with these numbers.
@@ -85,7 +80,6 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()
 }
 
-/// The value in the first line of `file` that begins with `name`.
 fn read_field(file: &str, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

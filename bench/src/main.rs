@@ -35,26 +35,20 @@ use crate::suites::Suite;
 /// Settings shared by all suites. The working directory is the root folder of the repository.
 #[derive(Debug, Clone)]
 pub struct Bench {
-    /// The `frontdesk` binary.
     pub frontdesk: PathBuf,
-    /// The cores for the servers and for the load generator.
     pub machine: Machine,
-    /// Number of rounds for each server.
     pub rounds: usize,
     /// Unmeasured warm-up time before each round.
     pub warm_up: Duration,
-    /// Length of a round.
     pub length: Duration,
     /// Folder with the servers that have no Debian package.
     pub tools: PathBuf,
-    /// Output folder for the figures.
     pub out: PathBuf,
     /// Whether to include measurements that take more than a few minutes.
     pub long: bool,
 }
 
 impl Bench {
-    /// Writes a progress message to standard error.
     pub fn log(&self, message: &str) {
         let _ = writeln!(std::io::stderr(), "bench: {message}");
     }
@@ -102,8 +96,10 @@ fn run_command() -> Result<()> {
         long: false,
     };
     let (commands, suites) = parse_arguments(&arguments, &mut bench)?;
-    raise_descriptor_limit();
-    bench.machine.pin(Cores::Generator)?;
+    // Each connection needs a descriptor here and one in the server, which inherits the limit.
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    machine::pin(&bench.machine.core_numbers(Cores::Generator))?;
     match commands[..] {
         [] => measure_suites(&bench, &suites),
         ["--smoke"] => {
@@ -120,7 +116,6 @@ fn run_command() -> Result<()> {
     }
 }
 
-/// Parses the command line into `bench`. Returns the commands and the names of the suites.
 fn parse_arguments<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<&'a str>, Vec<&'a str>)> {
     let (mut commands, mut suites) = (Vec::new(), Vec::new());
     let mut arguments = arguments.iter().copied();
@@ -151,13 +146,6 @@ fn parse_arguments<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<
     Ok((commands, suites))
 }
 
-/// Raises the limit on open files to its maximum: each connection needs a descriptor here and one in the
-/// server, which inherits the limit.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-}
-
 /// Runs the named suites, or all suites if `names` is empty.
 fn measure_suites(bench: &Bench, names: &[&str]) -> Result<()> {
     std::fs::create_dir_all(&bench.out)?;
@@ -172,8 +160,7 @@ fn measure_suites(bench: &Bench, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Runs a suite and writes its rounds to the output folder. Adds the conditions, the date and a description
-/// of the machine to its figures.
+/// Runs a suite, writes its raw results, and adds conditions, date and machine to its figures.
 fn measure_suite(bench: &Bench, suite: &Suite) -> Result<Section> {
     let mut section = (suite.run)(bench)?;
     let raw = bench.out.join(format!("{}.raw.json", suite.name));
@@ -191,7 +178,6 @@ fn measure_suite(bench: &Bench, suite: &Suite) -> Result<Section> {
     Ok(section)
 }
 
-/// Today's date in UTC, such as 2026-11-20.
 fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

@@ -21,7 +21,6 @@ const SIMULATED: usize = 400_000;
 
 const DOCUMENT: &str = "docs/scale.md";
 const FIGURES: &str = "docs/scale/figures.json";
-/// Marks the end of a generated table in the document.
 const END_OF_TABLE: &str = "<!-- end of table -->";
 
 /// Measures the costs, compares the model's predictions with measurements, and writes the tables.
@@ -30,14 +29,12 @@ pub fn measure(bench: &Bench) -> Result<()> {
     write(bench)
 }
 
-/// Calculates the tables and writes them into the document.
 pub fn write(bench: &Bench) -> Result<()> {
     fs::write(DOCUMENT, fill_in_tables(&fs::read_to_string(DOCUMENT)?)?)?;
     bench.log("wrote the tables in docs/scale.md");
     Ok(())
 }
 
-/// Fails if the tables in the document do not match the figures and the model.
 pub fn check(bench: &Bench) -> Result<()> {
     let text = fs::read_to_string(DOCUMENT)?;
     ensure!(text == fill_in_tables(&text)?, "{DOCUMENT} does not match its figures: run scripts/bench model");
@@ -45,15 +42,14 @@ pub fn check(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the tables in `text` with those calculated from the stored figures.
 fn fill_in_tables(text: &str) -> Result<String> {
     let pages = figures::read(Path::new(report::FIGURES))?;
     let calibration = figures::read(Path::new(FIGURES)).context("run scripts/bench model --measure first")?;
     replace_tables(text, &tables::all_tables(&pages, &calibration)?).context(DOCUMENT)
 }
 
-/// Replaces each table between `<!-- table: NAME -->` and the end marker. Fails if a table is missing from
-/// the document or from `tables`.
+/// Replaces each table between `<!-- table: NAME -->` and the end marker. Document and `tables` must have the
+/// same.
 fn replace_tables(document: &str, tables: &BTreeMap<&str, String>) -> Result<String> {
     let mut text = String::with_capacity(document.len());
     let mut placed = Vec::new();

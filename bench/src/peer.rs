@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::Bench;
-use crate::machine::Cores;
+use crate::machine::{Cores, pin};
 use crate::process::{self, Memory, Usage};
 
 pub mod file_server;
@@ -24,25 +23,22 @@ pub mod log;
 pub mod postgres;
 pub mod yardstick;
 
-/// Maximum time until a server accepts connections.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A running server.
 #[derive(Debug)]
 pub struct Peer {
-    /// Name in the report.
     pub name: String,
     pub address: SocketAddr,
     secure: Option<SocketAddr>,
     child: Child,
     /// The server's files, which are removed after the process has ended.
-    folder: TempDir,
+    pub folder: TempDir,
 }
 
 impl Peer {
     /// Starts `command` in a new process group on `cores`, and waits until it accepts connections at
-    /// `address`. The output of `command` goes to a file in `folder`. If the server does not start, the error
-    /// contains the end of the output.
+    /// `address`. Its output goes to a file in `folder`, and the end of it into the error if the server does
+    /// not start.
     pub fn start(
         bench: &Bench,
         name: &str,
@@ -72,12 +68,10 @@ impl Peer {
         self.name.starts_with(frontdesk::NAME)
     }
 
-    /// The server's HTTPS address. Fails if there is none.
     pub fn https_address(&self) -> Result<SocketAddr> {
         self.secure.with_context(|| format!("{} has no HTTPS address", self.name))
     }
 
-    /// CPU time of each thread since the server started.
     pub fn usage(&self) -> Usage {
         process::cpu_usage(self.child.id())
     }
@@ -86,11 +80,6 @@ impl Peer {
         process::memory_usage(self.child.id())
     }
 
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// The last 2,000 bytes of the server's output.
     pub fn stderr(&self) -> String {
         let text = std::fs::read(self.folder.path().join("output.log")).unwrap_or_default();
         let end = &text[text.len().saturating_sub(2000)..];
@@ -118,9 +107,8 @@ impl Drop for Peer {
     }
 }
 
-/// Starts `command` in a new process group. Binds this thread to `cores` in the meantime, because a process
-/// inherits the cores of the thread that starts it. `setpriv` terminates the command if this process is
-/// killed; without `setpriv`, that would require unsafe code.
+/// Binds this thread to `cores` meanwhile, because a process inherits the cores of the thread that starts it.
+/// `setpriv` terminates the command if this process is killed; otherwise that would require unsafe code.
 fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
@@ -129,14 +117,14 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Ch
         with_end.current_dir(folder);
     }
     with_end.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
-    bench.machine.pin(cores)?;
+    pin(&bench.machine.core_numbers(cores))?;
     let child = with_end.spawn();
-    bench.machine.pin(Cores::Generator)?;
+    pin(&bench.machine.core_numbers(Cores::Generator))?;
     child.with_context(|| format!("cannot run {}", command.get_program().display()))
 }
 
-/// Reserves a free loopback port, for servers that cannot choose one themselves. The port stays reserved
-/// until the benchmark ends: only programs that set `SO_REUSEADDR` can listen on it.
+/// Reserves a free loopback port until the benchmark ends: only programs that set `SO_REUSEADDR` can listen
+/// on it.
 pub fn free_address() -> Result<SocketAddr> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;

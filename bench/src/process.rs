@@ -8,8 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
-/// Length of a clock tick in nanoseconds. `/proc` counts CPU time in units of 1/100 s on all architectures
-/// (`USER_HZ`).
+/// A clock tick in nanoseconds: `/proc` counts CPU time in 1/100 s on all architectures (`USER_HZ`).
 const TICK: u64 = 10_000_000;
 
 /// User and system CPU time of a process and its descendants.
@@ -20,7 +19,6 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Total CPU time of all threads, in nanoseconds.
     pub fn total(&self) -> u64 {
         self.threads.values().sum()
     }
@@ -48,8 +46,7 @@ pub struct Memory {
     pub file: u64,
 }
 
-/// Runs a program to completion, and returns its standard output. If the program fails, the error contains
-/// its standard error.
+/// Returns a program's standard output. If the program fails, the error contains its standard error.
 pub fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("cannot run {name}"))?;
@@ -64,28 +61,24 @@ pub fn cpu_usage(root: u32) -> Usage {
     Usage { threads: threads.filter_map(spent).collect() }
 }
 
-/// The folders of a process's threads in `/proc`.
 fn task_folders(process: u32) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
-/// The CPU time of a thread in nanoseconds. Exact if the kernel provides `schedstat`, otherwise in steps of
-/// 10 ms.
+/// In nanoseconds. Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
 fn thread_cpu_time(task: &Path) -> Option<u64> {
     let read = |file| fs::read_to_string(task.join(file)).ok();
     let exact = read("schedstat").and_then(|text| text.split(' ').next()?.parse().ok());
     exact.filter(|spent| *spent > 0).or_else(|| Some(parse_ticks(&read("stat")?)? * TICK))
 }
 
-/// The sum of user and system time, fields 14 and 15 of `/proc/PID/stat`, in clock ticks. Field 2, the
-/// program name, can contain spaces and brackets.
+/// User and system time in clock ticks: fields 14 and 15. Field 2, the name, can contain spaces and brackets.
 fn parse_ticks(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
 
-/// The ids of a process and its descendants.
 fn process_tree(root: u32) -> Vec<u32> {
     let mut tree = vec![root];
     let mut next = 0;
@@ -99,7 +92,6 @@ fn process_tree(root: u32) -> Vec<u32> {
     tree
 }
 
-/// The memory of `root` and its descendants.
 pub fn memory_usage(root: u32) -> Result<Memory> {
     let mut rollups = String::new();
     for process in process_tree(root) {
@@ -109,7 +101,6 @@ pub fn memory_usage(root: u32) -> Result<Memory> {
     Ok(parse_memory(&rollups))
 }
 
-/// Sums the memory in the `smaps_rollup` files of several processes.
 fn parse_memory(rollups: &str) -> Memory {
     let field = |name: &str| {
         let lines = rollups.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -4,12 +4,10 @@
 pub struct Random(u64);
 
 impl Random {
-    /// A generator that returns the same numbers for the same seed.
     pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -23,7 +21,6 @@ impl Random {
         ((self.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
-    /// A random number in `0..count`.
     pub fn below(&mut self, count: usize) -> usize {
         ((self.share() * count as f64) as usize).min(count - 1)
     }

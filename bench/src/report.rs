@@ -17,7 +17,6 @@ const INTRODUCTION: &str = include_str!("report/introduction.md");
 const METHOD: &str = include_str!("report/method.md");
 const CONCLUSION: &str = include_str!("report/conclusion.md");
 
-/// Folder of the plots and the figures.
 const PLOTS: &str = "docs/performance";
 pub const FIGURES: &str = "docs/performance/figures.json";
 
@@ -40,9 +39,9 @@ pub fn write(bench: &Bench) -> Result<()> {
     for (name, text) in compose_document(&figures)? {
         fs::write(Path::new("docs").join(name), text)?;
     }
-    for target in all_targets(&figures).filter(|target| !target.is_met()) {
-        let [measured, threshold] =
-            [target.measured, target.threshold].map(|value| target.unit.format(value));
+    let targets = figures.sections.iter().flat_map(|section| &section.targets);
+    for target in targets.filter(|target| !target.is_met()) {
+        let [threshold, measured] = format_target(target);
         bench.log(&format!("target missed: {}: measured {measured}, target {threshold}", target.name));
     }
     bench.log("wrote docs/performance.md");
@@ -67,10 +66,6 @@ pub fn check(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-fn all_targets(figures: &Figures) -> impl Iterator<Item = &Target> {
-    figures.sections.iter().flat_map(|section| &section.targets)
-}
-
 /// Composes the document and its plots, keyed by their names in `docs`.
 fn compose_document(figures: &Figures) -> Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
@@ -88,7 +83,6 @@ fn compose_document(figures: &Figures) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// Writes a table of the figures that most readers look for.
 fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n| | frontdesk |\n| --- | ---: |\n");
     for (name, table, row, column, unit) in [
@@ -108,7 +102,6 @@ fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
     Ok(())
 }
 
-/// Writes a table for each combination of machine and program versions.
 fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n## Machine and versions\n");
     let mut machines: Vec<&[(String, String)]> = Vec::new();
@@ -133,19 +126,20 @@ fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
 
 fn write_targets(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n## Targets\n\n| | target | measured | met |\n| --- | ---: | ---: | --- |\n");
-    for target in all_targets(figures) {
+    for target in figures.sections.iter().flat_map(|section| &section.targets) {
         let is_met = if target.is_met() { "yes" } else { "**no**" };
-        let (wanted, measured) = (target.unit.format(target.threshold), target.unit.format(target.measured));
-        writeln!(text, "| {} | {} {wanted} | {measured} | {is_met} |", target.name, comparison_sign(target))?;
+        let [threshold, measured] = format_target(target);
+        writeln!(text, "| {} | {threshold} | {measured} | {is_met} |", target.name)?;
     }
     Ok(())
 }
 
-fn comparison_sign(target: &Target) -> &'static str {
-    if target.at_least { "≥" } else { "≤" }
+/// The threshold with its comparison sign, and the measured value.
+fn format_target(target: &Target) -> [String; 2] {
+    let [threshold, measured] = [target.threshold, target.measured].map(|value| target.unit.format(value));
+    [format!("{} {threshold}", if target.at_least { "≥" } else { "≤" }), measured]
 }
 
-/// Writes the figures of a suite, and adds its plots to `files`.
 fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
     let Suite { title, about, .. } = ALL
         .iter()
@@ -174,8 +168,7 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
     Ok(())
 }
 
-/// Writes a table. Unless `is_complete` is set, omits some columns, and shows ranges only for rates and
-/// ratios.
+/// Writes a table: all of it if `is_complete`, otherwise without hidden columns and with fewer ranges.
 fn write_table(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
     let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
     writeln!(text, "\n### {}\n", table.title)?;
@@ -201,7 +194,6 @@ fn write_table(text: &mut String, table: &Table, is_complete: bool) -> Result<()
     Ok(())
 }
 
-/// Formats the tables and targets of a suite for the terminal.
 pub fn summary(section: &Section) -> Result<String> {
     let mut text = String::new();
     for table in &section.tables {
@@ -210,8 +202,8 @@ pub fn summary(section: &Section) -> Result<String> {
     text.push('\n');
     for target in &section.targets {
         let is_met = if target.is_met() { "met   " } else { "MISSED" };
-        let (wanted, measured) = (target.unit.format(target.threshold), target.unit.format(target.measured));
-        writeln!(text, "{is_met}  {}: {measured}, target {} {wanted}", target.name, comparison_sign(target))?;
+        let [threshold, measured] = format_target(target);
+        writeln!(text, "{is_met}  {}: {measured}, target {threshold}", target.name)?;
     }
     Ok(text)
 }

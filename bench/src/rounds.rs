@@ -32,13 +32,11 @@ impl Spread {
         Self { median, least, most }
     }
 
-    /// The spread of a single value.
     pub fn exactly(value: f64) -> Self {
         Self { median: value, least: value, most: value }
     }
 
-    /// The spread of `above / below`, calculated for each round, so that slow phases of the machine cancel
-    /// out.
+    /// The spread of the ratios of each round, so that slow phases of the machine cancel out.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Self {
         Self::of(above.iter().zip(below).map(|(above, below)| above / below))
     }
@@ -81,7 +79,6 @@ pub fn interleave<P>(
     Ok(seen)
 }
 
-/// The rounds of the server with this label. Fails if this server was not measured.
 pub fn find<'a>(servers: &'a [Rounds], label: &str) -> Result<&'a Rounds> {
     servers.iter().find(|rounds| rounds.label == label).with_context(|| format!("{label} was not measured"))
 }
@@ -89,8 +86,8 @@ pub fn find<'a>(servers: &'a [Rounds], label: &str) -> Result<&'a Rounds> {
 /// At or above this CPU utilisation, the load generator may be the bottleneck.
 const SATURATED: f64 = 0.97;
 
-/// If both the server and the load generator stay below this CPU utilisation, other programs must have used
-/// their cores.
+/// If server and load generator both stay below this CPU utilisation, other programs must have used their
+/// cores.
 const UNDISTURBED: f64 = 0.9;
 
 type Figure = fn(&Sample) -> f64;
@@ -102,7 +99,6 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Requests per second in each round.
     pub fn rates(&self) -> Vec<f64> {
         self.samples.iter().map(Sample::rate).collect()
     }
@@ -112,13 +108,11 @@ impl Rounds {
         self.samples.iter().map(|sample| 1e6 / sample.cost()).collect()
     }
 
-    /// The spread of a figure over the rounds.
     pub fn spread(&self, figure: impl Fn(&Sample) -> f64) -> Spread {
         Spread::of(self.samples.iter().map(figure))
     }
 
-    /// Whether other programs used the cores: neither the server nor the load generator was busy, although
-    /// requests were waiting.
+    /// Whether neither the server nor the load generator was busy, although requests were waiting.
     pub fn were_disturbed(&self) -> bool {
         self.spread(|sample| sample.busy().max(sample.generator)).median < UNDISTURBED
     }

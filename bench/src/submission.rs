@@ -7,8 +7,8 @@ use crate::http::Response;
 use crate::load::Script;
 use crate::random::Random;
 
-/// The headers that a browser sends when a script submits a form: ten in total, including `X-Forwarded-For`
-/// and `Content-Length`, which are added to each request.
+/// The headers of a browser's script: ten, including `X-Forwarded-For` and `Content-Length`, which are added
+/// later.
 const HEAD: &str = "Host: www.example.com\r\n\
     Connection: keep-alive\r\n\
     User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) \
@@ -26,7 +26,6 @@ const WORDS: &str = "about after again agents response before between both build
     policy question records region review rollout rules second security several should still team their \
     tools under week which would";
 
-/// Number of words in a message of about 500 characters.
 const MESSAGE_WORDS: usize = 72;
 
 /// Number of source addresses, in 300 networks.
@@ -39,7 +38,6 @@ pub struct Form {
     pub has_message: bool,
 }
 
-/// Composes a submission that is the same every time.
 pub fn fixed_request(form: Form) -> Vec<u8> {
     let body = if form.has_message {
         r#"{"name":"Ada Lovelace","email":"first@example.com","message":"Hello"}"#
@@ -70,8 +68,7 @@ pub struct Visitors<'a> {
 }
 
 impl<'a> Visitors<'a> {
-    /// The visitors that a thread simulates. `round` and `first`, the index of the thread's first connection,
-    /// make their numbers unique.
+    /// `round`, and `first`, the index of the thread's first connection, make the visitors' numbers unique.
     pub fn new(
         form: Form,
         expected: &'a Response,
@@ -92,7 +89,6 @@ impl<'a> Visitors<'a> {
         }
     }
 
-    /// Composes the request of the next visitor.
     fn compose_request(&mut self) -> &[u8] {
         self.number += 1;
         let number = self.number;

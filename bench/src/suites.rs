@@ -21,11 +21,8 @@ type Run = fn(&Bench) -> Result<Section>;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Suite {
-    /// Name on the command line.
     pub name: &'static str,
-    /// Heading in the report.
     pub title: &'static str,
-    /// Text below the heading.
     pub about: &'static str,
     pub run: Run,
 }
@@ -53,8 +50,7 @@ impl Section {
         Ok(())
     }
 
-    /// Adds a table of the servers' figures, and adds their rounds to the raw results. The ratios are
-    /// relative to the server `reference`.
+    /// Adds a table and the raw results. The ratios are relative to the server `reference`.
     pub fn add_table(
         &mut self,
         name: &str,
@@ -67,7 +63,6 @@ impl Section {
         self.record_all(name, servers)
     }
 
-    /// Adds the rounds of all servers to the raw results.
     pub fn record_all(&mut self, case: &str, servers: &[Rounds]) -> Result<()> {
         servers.iter().try_for_each(|rounds| self.record(case, &rounds.label, &rounds.samples))
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::{Curve, Line, Table};
+use crate::figures::{Curve, Table, Unit};
 use crate::rounds::Spread;
 
 const WIDTH: f64 = 760.0;
@@ -10,8 +10,7 @@ const WIDTH: f64 = 760.0;
 const LETTER_WIDTH: f64 = 7.1;
 const STYLE: &str = include_str!("svg.css");
 
-/// Draws a bar for the median of each row in `column`, with a line from minimum to maximum. `None` if there
-/// is nothing to draw.
+/// Draws a bar for each median, with a line from minimum to maximum. `None` if there is nothing to draw.
 pub fn draw_bars(table: &Table, column: usize) -> Option<String> {
     let of = table.columns.get(column)?;
     let rows: Vec<(&str, Spread)> =
@@ -44,14 +43,8 @@ pub fn draw_bars(table: &Table, column: usize) -> Option<String> {
                 write_segment(&mut svg, "spread", (end, middle - 4.0), (end, middle + 4.0));
             }
         }
-        write_text(
-            &mut svg,
-            "",
-            "start",
-            left + spread.most.max(spread.median) * scale + 8.0,
-            middle + 4.5,
-            value,
-        );
+        let right = left + spread.most.max(spread.median) * scale;
+        write_text(&mut svg, "", "start", right + 8.0, middle + 4.5, value);
     }
     svg += "</svg>\n";
     Some(svg)
@@ -60,11 +53,12 @@ pub fn draw_bars(table: &Table, column: usize) -> Option<String> {
 /// Draws a line plot with the spread of each point. `None` if there is nothing to draw.
 pub fn draw_lines(curve: &Curve) -> Option<String> {
     let points = || curve.lines.iter().flat_map(|line| &line.points);
-    let xs: Vec<f64> = points().map(|(x, _)| *x).collect();
-    let (least_x, most_x) =
-        (xs.iter().copied().fold(f64::MAX, f64::min), xs.iter().copied().fold(0.0, f64::max));
+    let mut xs: Vec<f64> = points().map(|(x, _)| *x).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let (least_x, most_x) = (*xs.first()?, *xs.last()?);
     let most_y = points().map(|(_, y)| y.most).fold(0.0, f64::max);
-    if xs.is_empty() || most_y <= 0.0 {
+    if most_y <= 0.0 {
         return None;
     }
     let least_y = points().map(|(_, y)| y.least).filter(|least| *least > 0.0).fold(most_y, f64::min);
@@ -89,11 +83,8 @@ pub fn draw_lines(curve: &Curve) -> Option<String> {
         write_segment(&mut svg, "grid", (left, y_at(*tick)), (right, y_at(*tick)));
         write_text(&mut svg, "quiet", "end", left - 8.0, y_at(*tick) + 4.5, &curve.y.unit.format(*tick));
     }
-    let mut seen = xs;
-    seen.sort_by(f64::total_cmp);
-    seen.dedup();
-    for x in &seen {
-        let label = crate::figures::Unit::Count.format(*x);
+    for x in &xs {
+        let label = Unit::Count.format(*x);
         let anchor = if *x >= most_x { "end" } else { "middle" };
         write_segment(&mut svg, "grid", (x_at(*x), bottom), (x_at(*x), bottom + 5.0));
         write_text(&mut svg, "quiet", anchor, x_at(*x), bottom + 20.0, &label);
@@ -110,22 +101,15 @@ pub fn draw_lines(curve: &Curve) -> Option<String> {
             let _ = writeln!(svg, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"3\"/>");
         }
     }
-    draw_legend(&mut svg, &curve.lines, left);
-    svg += "</svg>\n";
-    Some(svg)
-}
-
-fn draw_legend(svg: &mut String, lines: &[Line], left: f64) {
     let mut x = left;
-    for (place, line) in lines.iter().enumerate() {
-        let _ = writeln!(
-            svg,
-            "<rect class=\"{}\" x=\"{x:.1}\" y=\"62\" width=\"12\" height=\"12\"/>",
-            colour_class(&line.label, place)
-        );
-        write_text(svg, "", "start", x + 18.0, 73.0, &line.label);
+    for (place, line) in curve.lines.iter().enumerate() {
+        let class = colour_class(&line.label, place);
+        let _ = writeln!(svg, "<rect class=\"{class}\" x=\"{x:.1}\" y=\"62\" width=\"12\" height=\"12\"/>");
+        write_text(&mut svg, "", "start", x + 18.0, 73.0, &line.label);
         x += 42.0 + text_width(&line.label);
     }
+    svg += "</svg>\n";
+    Some(svg)
 }
 
 /// The position of `x` on a logarithmic axis. Adds 1, because `x` can be zero.
@@ -150,7 +134,6 @@ fn colour_class(label: &str, place: usize) -> &'static str {
     }
 }
 
-/// The powers of ten that cover a range.
 fn powers_of_ten(least: f64, most: f64) -> Vec<f64> {
     let (from, to) = (least.log10().floor() as i32, most.log10().ceil() as i32);
     (from..=to.max(from + 1)).map(|power| 10_f64.powi(power)).collect()
@@ -164,7 +147,6 @@ fn round_steps(most: f64) -> Vec<f64> {
     (0..=5).map(|step| f64::from(step) * factor * power).collect()
 }
 
-/// The beginning of a plot, with its title and subtitle.
 fn begin_svg(title: &str, height: f64, subtitle: &str) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \
@@ -204,7 +186,7 @@ fn escape_xml(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Row, Unit};
+    use crate::figures::Row;
 
     #[test]
     fn bar_lengths_are_proportional() {

@@ -21,6 +21,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
 use crate::http::{self, Response};
 use crate::load::{Load, Recorder, Sample, connect_from, measure};
+use crate::machine::pin;
 use crate::peer::Peer;
 use crate::process;
 
@@ -32,8 +33,6 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Creates a key and a certificate in `folder` with `openssl`, for `www.example.com` and the loopback
-    /// address.
     pub fn create(folder: &Path) -> Result<Self> {
         let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
         let mut openssl = Command::new("openssl");
@@ -46,7 +45,6 @@ impl Identity {
     }
 }
 
-/// A verifier that accepts only this certificate.
 #[derive(Debug)]
 struct PinnedCertificate(CertificateDer<'static>);
 
@@ -89,7 +87,6 @@ impl ServerCertVerifier for PinnedCertificate {
     }
 }
 
-/// A TLS client configuration that accepts only the certificate of `identity`.
 pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256];
@@ -106,8 +103,7 @@ pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Opens a TLS connection from the loopback address `source`, sends a request, reads the response, and closes
-/// the connection.
+/// Sends a request on a new TLS connection from the loopback address number `source`.
 pub fn send(
     config: &Arc<ClientConfig>,
     source: usize,
@@ -125,8 +121,7 @@ pub fn send(
     Ok(response)
 }
 
-/// Measures new connections to `server`. Each of `load.connections` threads opens its next connection after
-/// the previous response. Fails if a response differs from `expected`.
+/// Each of `load.connections` threads opens its next connection after the previous response.
 pub fn measure_handshakes(
     load: &Load,
     config: &Arc<ClientConfig>,
@@ -147,6 +142,6 @@ pub fn measure_handshakes(
         }
         recorder.record(began, now);
     };
-    let prepare = |number| load.machine.pin(load.cores).map(|()| number);
+    let prepare = |number| pin(&load.machine.core_numbers(load.cores)).map(|()| number);
     measure(load, server, load.connections, prepare, generate)
 }

@@ -13,16 +13,15 @@ use crate::machine::pin;
 use crate::peer::Peer;
 use crate::random::Random;
 
-/// Rate, in requests per second, below which the thread sleeps until the next arrival or response. At higher
-/// rates it polls, because it would wake up too late.
+/// At lower rates (per second), the thread sleeps until the next arrival or response. At higher ones it
+/// polls, because it would wake up too late.
 const SLEEPS_BELOW: f64 = 5_000.0;
 /// How long to wait for late responses after the measurement.
 const DRAIN: Duration = Duration::from_millis(500);
 /// Maximum backlog, in seconds of arrivals. If the backlog exceeds it, the measurement fails.
 const MAX_BACKLOG: f64 = 0.5;
 
-/// Sends `rate` requests per second to `server`, from one thread on the first of the load's cores. Fails if
-/// the server cannot keep up.
+/// Sends `rate` requests per second from one thread. Fails if the server cannot keep up.
 pub fn run<S: Script>(
     load: &Load,
     rate: f64,
@@ -39,8 +38,7 @@ pub fn run<S: Script>(
 }
 
 impl<S: Script> Worker<S> {
-    /// Sends requests with random arrivals until the measurement ends. Then waits up to [`DRAIN`] for the
-    /// remaining responses.
+    /// Waits up to [`DRAIN`] for the remaining responses after the measurement.
     fn run_open_loop(mut self, mut recorder: Recorder, rate: f64, mut random: Random) -> Result<Recorder> {
         let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
         let mut backlog: VecDeque<Instant> = VecDeque::new();

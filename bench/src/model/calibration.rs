@@ -9,9 +9,7 @@ use crate::rounds::Spread;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Date of the measurement, such as 2026-11-20.
     pub measured: String,
-    /// Names and values of the machine's properties.
     pub machine: Vec<(String, String)>,
     pub rounds: usize,
     pub seconds: f64,
@@ -23,16 +21,13 @@ pub struct Calibration {
     pub comparisons: Vec<Comparison>,
 }
 
-/// CPU time, in microseconds, to store a submission and deliver it to one Maildir.
+/// CPU time in microseconds to store a submission and deliver it to one Maildir, and deliveries per second
+/// (`rate`), at the highest rate unless the name says otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryCosts {
-    /// PostgreSQL, at a low rate.
     pub postgres_low_rate: f64,
-    /// PostgreSQL, at the highest rate.
     pub postgres: f64,
-    /// The replica, at the highest rate.
     pub replica: f64,
-    /// Deliveries per second at the highest rate.
     pub rate: Spread,
 }
 
@@ -51,7 +46,6 @@ pub struct SubmissionBytes {
     pub attempt: f64,
 }
 
-/// A load at which the model's predictions were compared with measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub load: String,

@@ -25,19 +25,15 @@ use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, frontdesk
 
 /// Requests per second at which the server is nearly idle but the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
-/// Core utilisations at which predictions and measurements are compared for pages on the fast path. Much
-/// higher loads would exceed the capacity of the load generator.
+/// Core utilisations at which pages on the fast path are compared. The load generator cannot produce much
+/// more.
 const FAST_LOADS: [f64; 2] = [0.3, 0.5];
-/// Core utilisations at which predictions and measurements are compared for pages on the general path.
+/// The same for pages on the general path.
 const GENERAL_LOADS: [f64; 2] = [0.5, 0.8];
-/// Submissions per second at which predictions and measurements are compared.
 const RATES: [f64; 2] = [200.0, 1_000.0];
-/// Number of connections. Each has at most one request in progress.
 const CONNECTIONS: usize = 64;
-/// Number of submissions in a large inbox.
 const LARGE_INBOX: f64 = 1e6;
 
-/// Measures all costs, and compares the model's predictions with measurements.
 pub fn run(bench: &Bench) -> Result<Calibration> {
     std::fs::create_dir_all(&bench.out)?;
     let (content, ours) = Content::start(bench, None)?;
@@ -71,19 +67,6 @@ pub fn run(bench: &Bench) -> Result<Calibration> {
     })
 }
 
-/// Repeats a failed measurement up to twice, because other programs can temporarily prevent the server from
-/// sustaining the rate.
-fn with_retries<T>(bench: &Bench, mut measure: impl FnMut() -> Result<T>) -> Result<T> {
-    for _ in 0..2 {
-        match measure() {
-            Err(error) => bench.log(&format!("measurement failed, retrying: {error:#}")),
-            done => return done,
-        }
-    }
-    measure()
-}
-
-/// Median, minimum and maximum of a figure over all rounds.
 fn spread<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> Spread {
     Spread::of(rounds.iter().map(figure))
 }
@@ -99,7 +82,13 @@ fn compare_pages(
     let exchanges = [content.exchange(peer, PageRequest::html(LARGE))?];
     let load = bench.load(CONNECTIONS);
     let at = |rate: f64, seed: usize| {
-        with_retries(bench, || open::run(&load, rate, seed as u64, peer, load::cycle(&exchanges)))
+        let measure = || open::run(&load, rate, seed as u64, peer, load::cycle(&exchanges));
+        // Other programs can slow the server down temporarily.
+        let retry = |error: anyhow::Error| {
+            bench.log(&format!("measurement failed, retrying: {error:#}"));
+            measure()
+        };
+        measure().or_else(retry).or_else(retry)
     };
     let (mut saturated, mut quiet) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
@@ -138,7 +127,6 @@ fn compare_pages(
     Ok(loads.iter().zip(&measured).map(compare).collect())
 }
 
-/// A replica, and the PostgreSQL and Redis servers that it uses.
 struct Stack {
     // Fields are dropped in this order: the replica must end first.
     replica: Peer,
@@ -151,7 +139,6 @@ struct Stack {
 /// The results of a round. Costs are per submission. Times are in microseconds.
 struct Round {
     sample: Sample,
-    /// CPU times of the three servers.
     replica: f64,
     postgres: f64,
     redis: f64,
@@ -164,10 +151,14 @@ struct Round {
 }
 
 impl Stack {
-    /// Starts PostgreSQL, Redis and a replica with this channel.
+    /// Starts PostgreSQL, Redis without persistence, and a replica with this channel.
     fn start(bench: &Bench, site: &Site, channel: Channel) -> Result<Self> {
         let postgres = postgres::start(bench, Cores::Generator)?;
-        let redis = start_redis(bench)?;
+        let (own, address) = (create_folder()?, free_address()?);
+        let mut redis = Command::new("redis-server");
+        redis.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
+        redis.arg(address.port().to_string()).arg("--dir").arg(own.path());
+        let redis = Peer::start(bench, "Redis", Cores::Generator, &redis, address, own)?;
         let site = site.folder_for(channel);
         let options = frontdesk_options(&site)
             .set("STORE__URL", postgres.url("frontdesk"))
@@ -176,13 +167,12 @@ impl Stack {
         Ok(Self { replica, postgres, redis, channel, number: 0 })
     }
 
-    /// CPU times of the replica, PostgreSQL and Redis.
     fn server_usage(&self) -> [Usage; 3] {
         [&self.replica, &self.postgres.peer, &self.redis].map(Peer::usage)
     }
 
-    /// Reads PostgreSQL's counters: stored submissions, write transactions, bytes of WAL, syncs, and the
-    /// duration of all syncs in milliseconds.
+    /// Stored submissions, write transactions, bytes of WAL, syncs, and the duration of all syncs in
+    /// milliseconds.
     fn counters(&self) -> Result<[f64; 5]> {
         Ok([
             self.postgres
@@ -194,9 +184,8 @@ impl Stack {
         ])
     }
 
-    /// Runs a round with this number of connections, which are always busy unless `rate` sets a rate of
-    /// random arrivals. With [`Channel::Maildir`], also waits for all deliveries. Fails if an acknowledged
-    /// submission is missing.
+    /// Runs a round with this number of connections, at random intervals if `rate` is set. With
+    /// [`Channel::Maildir`], also waits for all deliveries. Fails if an acknowledged submission is missing.
     fn run_round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
         self.number += 1;
         let (began, usage, counters) = (Instant::now(), self.server_usage(), self.counters()?);
@@ -239,26 +228,13 @@ impl Stack {
     }
 }
 
-/// Starts Redis without persistence.
-fn start_redis(bench: &Bench) -> Result<Peer> {
-    let address = free_address()?;
-    let own = create_folder()?;
-    let mut command = Command::new("redis-server");
-    command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
-    command.arg(address.port().to_string()).arg("--dir").arg(own.path());
-    Peer::start(bench, "Redis", Cores::Generator, &command, address, own)
-}
-
-/// Splits the cost of storing a submission into a fixed cost per batch and a cost per submission. `single` is
-/// the cost in batches of one, `large` the cost in batches of `size`.
+/// Splits a cost, measured in batches of 1 and of `size`, into a cost per batch and a cost per submission.
 fn split_cost(single: f64, large: f64, size: f64) -> (f64, f64) {
     // single = batch + each; large = batch / size + each
     let batch = ((single - large) / (1.0 - 1.0 / size)).clamp(0.0, single);
     (batch, single - batch)
 }
 
-/// Measures the maximum rate and the costs of submissions, and compares predictions with measurements at
-/// several rates.
 fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spread, Costs)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
@@ -313,8 +289,6 @@ fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Resu
     Ok((spread(&large, |round| round.sample.rate()), costs))
 }
 
-/// Measures the bytes that a submission takes in the WAL and in the tables, and the CPU time to store and
-/// deliver it.
 fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let site = Site::new(bench)?;
     let mut stack = Stack::start(bench, &site, Channel::Dead)?;
@@ -328,12 +302,15 @@ fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     };
     let wal_fresh = wal(&mut stack, None, &[])?;
     bench.log("large inbox");
-    fill_inbox(&stack.postgres)?;
+    // Submissions that were received one millisecond apart and delivered on the first attempt.
+    let message = "word ".repeat(100);
+    let statements = format!(include_str!("submissions.sql"), count = LARGE_INBOX, message = message);
+    stack.postgres.execute(&statements)?;
     let [rows, ..] = stack.counters()?;
     let table = |name: &str| -> Result<f64> {
         Ok(stack.postgres.query_number(&format!("SELECT pg_total_relation_size('{name}')"))? / rows)
     };
-    let [submission, delivery_row, attempt] = [table("submission")?, table("delivery")?, table("attempt")?];
+    let [submission, delivery, attempt] = [table("submission")?, table("delivery")?, table("attempt")?];
     let mut cold = |compression: &str| {
         let set = format!("ALTER SYSTEM SET wal_compression = {compression}");
         wal(&mut stack, Some(200.0), &[&set, "SELECT pg_reload_conf()", "CHECKPOINT"])
@@ -350,30 +327,16 @@ fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
             highest.push(stack.run_round(bench, CONNECTIONS, None)?);
         }
     }
-    let delivery = DeliveryCosts {
+    let costs = DeliveryCosts {
         postgres_low_rate: spread(&low_rate, |round| round.postgres).median,
         postgres: spread(&highest, |round| round.postgres).median,
         replica: spread(&highest, |round| round.replica).median,
         rate: spread(&highest, |round| round.delivery_rate),
     };
     let wal_delivered = spread(&low_rate, |round| round.wal).median;
-    let bytes = SubmissionBytes {
-        wal_fresh,
-        wal_delivered,
-        wal_cold,
-        wal_compressed,
-        submission,
-        delivery: delivery_row,
-        attempt,
-    };
-    Ok((bytes, delivery))
-}
-
-/// Fills the inbox with a million submissions that were received one millisecond apart and delivered on the
-/// first attempt.
-fn fill_inbox(postgres: &Postgres) -> Result<()> {
-    let message = "word ".repeat(100);
-    postgres.execute(&format!(include_str!("submissions.sql"), count = LARGE_INBOX, message = message))
+    let bytes =
+        SubmissionBytes { wal_fresh, wal_delivered, wal_cold, wal_compressed, submission, delivery, attempt };
+    Ok((bytes, costs))
 }
 
 #[cfg(test)]

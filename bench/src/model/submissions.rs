@@ -12,18 +12,14 @@ use serde::{Deserialize, Serialize};
 use super::queue::ServerPool;
 use crate::random::Random;
 
-/// CPU and waiting times of the system's parts, stored in microseconds.
+/// CPU and waiting times of the system's parts, in microseconds in the stored figures. `replica`, `redis` and
+/// `postgres` are CPU times for each submission, and those with `_batch` for each batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// CPU time that a replica spends on each submission.
     pub replica: f64,
-    /// CPU time that a replica spends on each batch.
     pub replica_batch: f64,
-    /// CPU time that Redis spends on each submission.
     pub redis: f64,
-    /// CPU time that PostgreSQL spends on each submission.
     pub postgres: f64,
-    /// CPU time that PostgreSQL spends on each batch.
     pub postgres_batch: f64,
     /// Duration of a sync, which covers all batches that are synced together.
     pub sync: f64,
@@ -47,8 +43,8 @@ pub struct System {
 /// Number of network round trips to PostgreSQL for each batch.
 const EXCHANGES: f64 = 2.0;
 
-/// The maximum rates at which the replicas, Redis and PostgreSQL can each process submissions. At these
-/// rates, batches are so large that their fixed costs are negligible.
+/// The rates at which the replicas, Redis and PostgreSQL saturate. Batches are then too large for their fixed
+/// cost to matter.
 pub fn saturation(system: &System) -> [f64; 3] {
     let costs = &system.costs;
     // A replica has one writer with one connection, which uses one of PostgreSQL's cores at a time.
@@ -63,11 +59,8 @@ pub struct Prediction {
     pub replica: f64,
     pub redis: f64,
     pub postgres: f64,
-    /// Utilisation of the disk by syncs.
     pub disk: f64,
-    /// Mean number of submissions in a batch.
     pub batch_size: f64,
-    /// Mean number of batches that are synced together.
     pub batches_per_sync: f64,
     /// Response times in ascending order.
     pub responses: Vec<f64>,
@@ -111,14 +104,12 @@ struct Simulation {
     postgres: ServerPool,
     /// Replicas whose batches are waiting for the disk.
     unsynced: Vec<usize>,
-    /// Replicas whose batches are being synced.
     syncing: Vec<usize>,
     syncs: u64,
     batches: u64,
 }
 
-/// Simulates `count` submissions that arrive at random, on average `rate` per unit of time, until all are
-/// committed.
+/// Simulates `count` submissions that arrive at random, on average `rate` per unit of time.
 pub fn simulate(system: &System, rate: f64, count: usize, seed: u64) -> Prediction {
     let mut random = Random::seeded(seed);
     let replica = |_| Replica { cores: ServerPool::new(system.replica_cores), ..Replica::default() };

@@ -18,7 +18,6 @@ const CORES: f64 = 16.0;
 /// Network bandwidth of a machine that serves pages, in Gbit/s.
 const NETWORK: f64 = 25.0;
 
-/// All tables, keyed by their names in the document.
 pub fn all_tables(figures: &Figures, calibration: &Calibration) -> Result<BTreeMap<&'static str, String>> {
     let pages = PageCosts::from_figures(figures)?;
     Ok(BTreeMap::from([
@@ -34,7 +33,6 @@ pub fn all_tables(figures: &Figures, calibration: &Calibration) -> Result<BTreeM
     ]))
 }
 
-/// A Markdown table.
 fn table<const N: usize>(titles: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let head = line(&titles.map(str::to_owned)) + &line(&titles.map(|_| "---".to_owned()));
@@ -60,7 +58,6 @@ struct PageCosts {
 }
 
 impl PageCosts {
-    /// Reads the costs from the tables of the stored figures.
     fn from_figures(figures: &Figures) -> Result<Self> {
         let read = |(name, table)| -> Result<ResponseCost> {
             let table = figures.table(table).with_context(|| format!("no figures for the table {table}"))?;
@@ -94,7 +91,6 @@ impl PageCosts {
         table(titles, rows.chain([[name, micros(self.wake_up), String::new(), String::new()]]))
     }
 
-    /// The table of response times by core utilisation.
     fn utilisation_table(&self) -> String {
         let service = self.responses[0].cpu;
         let stages = [Stage { service, wake_up: self.wake_up }];
@@ -102,7 +98,8 @@ impl PageCosts {
         let rows = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98].map(|load| {
             let (utilisation, responses) = queue::simulate(&stages, load / service, SIMULATED, 1);
             let [p50, p99] = [0.5, 0.99].map(|part| micros(percentile(&responses, part)));
-            [format_rate(load * 1e6 / service), format_share(load), format_share(utilisation[0]), p50, p99]
+            let [planned, used] = [load, utilisation[0]].map(|share| Unit::Share.format(share));
+            [format_rate(load * 1e6 / service), planned, used, p50, p99]
         });
         table(titles, rows)
     }
@@ -136,8 +133,7 @@ impl PageCosts {
     }
 }
 
-/// The numbers of machines that CPU load and network traffic require, at `rate` responses per second that
-/// each take `cpu` microseconds and `bytes` bytes.
+/// The numbers of machines that CPU time and network traffic require at `rate` responses per second.
 fn required_machines(rate: f64, cpu: f64, bytes: f64) -> [f64; 2] {
     [rate * cpu / 1e6 / (CORES * TARGET), network_gigabits(rate, bytes) / (NETWORK * TARGET)].map(f64::ceil)
 }
@@ -147,8 +143,7 @@ fn network_gigabits(rate: f64, bytes: f64) -> f64 {
     rate * bytes * 8.0 / 1e9
 }
 
-/// Parses a note such as "Response of frontdesk: 775 header bytes, 12258 body bytes." Returns the sum of both
-/// lengths.
+/// The total length in a note such as "Response of frontdesk: 775 header bytes, 12258 body bytes."
 fn response_length(note: &str) -> Option<f64> {
     let words: Vec<&str> = note.split(' ').collect();
     let number = |unit| {
@@ -242,6 +237,8 @@ fn submissions_table(costs: Costs) -> String {
     let rows = setups(costs).map(|(rate, name, system)| {
         let predicted = submissions::simulate(&system, rate / 1e6, SIMULATED, 1);
         let millis = |part| Unit::Millis.format(percentile(&predicted.responses, part) / 1e3);
+        let utilisations = [predicted.replica, predicted.postgres, predicted.redis, predicted.disk];
+        let [replica, postgres, redis, disk] = utilisations.map(|share| Unit::Share.format(share));
         [
             format_rate(rate),
             name.to_owned(),
@@ -249,10 +246,10 @@ fn submissions_table(costs: Costs) -> String {
             system.postgres_cores.to_string(),
             format!("{:.1}", predicted.batch_size),
             format!("{:.1}", predicted.batches_per_sync),
-            format_share(predicted.replica),
-            format_share(predicted.postgres),
-            format_share(predicted.redis),
-            format_share(predicted.disk),
+            replica,
+            postgres,
+            redis,
+            disk,
             millis(0.5),
             millis(0.99),
         ]
@@ -305,10 +302,6 @@ fn machine_table(calibration: &Calibration) -> String {
 
 fn micros(microseconds: f64) -> String {
     Unit::Micros.format(microseconds)
-}
-
-fn format_share(share: f64) -> String {
-    Unit::Share.format(share)
 }
 
 fn format_count(value: f64) -> String {

@@ -16,18 +16,15 @@ use crate::tls::Identity;
 /// Path of static-web-server in the tools folder. There is no Debian package.
 pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";
 
-/// Settings that all file servers have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct FileServer<'a> {
     pub root: &'a Path,
     pub cores: Cores,
-    /// Headers that the server adds to each response.
     pub headers: &'a [(String, String)],
     /// If set, the server also serves HTTP/2 and HTTP/1.1 over TLS 1.3.
     pub tls: Option<&'a Identity>,
 }
 
-/// The folder and the addresses reserved for a server.
 struct Reserved<'a> {
     folder: TempDir,
     address: SocketAddr,
@@ -100,13 +97,11 @@ impl<'a> FileServer<'a> {
         self.start_configured(bench, "static-web-server", command, &configuration, reserved)
     }
 
-    /// Creates a folder, and reserves an HTTP address and, if TLS is configured, an HTTPS address.
     fn reserve_addresses(&self) -> Result<Reserved<'a>> {
         let tls = self.tls.map(|identity| Ok::<_, anyhow::Error>((identity, free_address()?))).transpose()?;
         Ok(Reserved { folder: create_folder()?, address: free_address()?, tls })
     }
 
-    /// Formats each additional header as a configuration line.
     fn header_lines(&self, line: impl Fn(&str, &str) -> String) -> String {
         self.headers.iter().map(|(name, value)| line(name, value) + "\n").collect()
     }
@@ -129,8 +124,7 @@ impl<'a> FileServer<'a> {
     }
 }
 
-/// nginx's `user` directive for its worker processes. Empty unless this process is root, because only root
-/// can switch users.
+/// nginx's `user` directive for its worker processes. Only root can switch users.
 pub fn nginx_user() -> &'static str {
     if rustix::process::geteuid().is_root() { "user root;\n" } else { "" }
 }

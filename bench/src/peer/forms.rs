@@ -25,17 +25,14 @@ fn database_path(folder: &Path) -> PathBuf {
     folder.join("forms.sqlite")
 }
 
-/// Counts the submissions in the database in `folder`.
 pub fn count_stored(folder: &Path) -> Result<u64> {
     sqlite(&database_path(folder), "SELECT count(*) FROM contact")?.trim().parse().context("invalid count")
 }
 
-/// Runs statements in the SQLite shell, and returns its output.
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
     process::output(Command::new("sqlite3").args(["-cmd", ".timeout 10000"]).arg(database).arg(statements))
 }
 
-/// Starts a handler that uses Node's `http` and `node:sqlite`.
 pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let script = own.path().join("form.mjs");
@@ -70,7 +67,7 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     let peer = Peer::start(bench, "PHP-FPM, own handler", Cores::Servers, &command, address, own)?;
     // nginx accepts connections before PHP is ready.
     for _ in 0..100 {
-        if peer.folder().join("php.sock").exists() {
+        if peer.folder.path().join("php.sock").exists() {
             return Ok(peer);
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -78,8 +75,7 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     bail!("PHP-FPM did not start: {}", peer.stderr())
 }
 
-/// Starts Directus, and lets anonymous users add items to a collection, as the Directus documentation
-/// recommends for forms.
+/// Starts Directus, and lets anonymous users add items to a collection, as its documentation recommends.
 pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let node = absolute_path(&bench.tools.join(NODE))?;
@@ -124,7 +120,6 @@ pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     Ok(peer)
 }
 
-/// Sends JSON to Directus and returns its response. Fails unless the status is 200.
 fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
     let body = value.to_string();
     let authorization =

@@ -17,21 +17,17 @@ pub const NAME: &str = "frontdesk";
 
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
-    /// Name in the report.
     pub name: &'a str,
     pub site: &'a Path,
     pub cores: Cores,
     /// Settings as environment variables, such as `FRONTDESK_LIMITS__ENABLED`.
     pub environment: Vec<(String, String)>,
-    /// If set, frontdesk also serves HTTPS.
     pub tls: Option<&'a Identity>,
-    /// The data folder; `None` for a temporary one.
     pub data: Option<PathBuf>,
 }
 
 impl<'a> Options<'a> {
-    /// frontdesk's default settings, on the servers' core. Only the limits on connections, in total and per
-    /// source, are higher, because all connections come from this machine.
+    /// frontdesk's default settings, except for the limits on connections, which all come from this machine.
     pub fn new(name: &'a str, site: &'a Path) -> Self {
         let environment = Vec::new();
         Self { name, site, cores: Cores::Servers, environment, tls: None, data: None }
@@ -47,7 +43,6 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Starts frontdesk and waits until it is idle.
 pub fn start(bench: &Bench, mut options: Options<'_>) -> Result<Peer> {
     let (own, address) = (create_folder()?, free_address()?);
     let secure = options.tls.map(|_| free_address()).transpose()?;

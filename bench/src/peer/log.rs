@@ -33,8 +33,7 @@ pub enum Growth {
 /// Length of a preallocated file: about the length of SQLite's WAL before a checkpoint.
 const PREALLOCATED: u64 = 32 << 20;
 
-/// Starts the server as a process that stores its log in `own`. Its responses have the same body as `like`,
-/// and a header of the same length.
+/// Starts the server, which stores its log in `own` and imitates the response `like`.
 pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
     let (response, address) = (own.path().join("response"), free_address()?);
     std::fs::write(&response, bytes_like(like))?;
@@ -58,8 +57,7 @@ pub fn count_stored(folder: &Path) -> Result<u64> {
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 
-/// Runs the log server until it is killed. The server responds with the bytes in the file `response`. A
-/// preallocated log keeps its length.
+/// Runs the log server until it is killed. A preallocated log keeps its length.
 pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let response = std::fs::read(response).with_context(|| format!("cannot read {}", response.display()))?;
     let file = File::options().write(true).open(log)?;
@@ -74,8 +72,7 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     });
     let mut buffer = vec![0; 64 * 1024];
     let connect = |stream| LogConnection { stream: Arc::new(stream), partial: Vec::new() };
-    // Level-triggered, because `handle` reads only once per event, and a request can be longer than the
-    // buffer.
+    // Level-triggered, because `handle` reads once per event, and a request can be longer than the buffer.
     serve_connections(address, epoll::EventFlags::empty(), connect, |connection| {
         connection.handle(&mut buffer, &queue)
     })
@@ -94,7 +91,6 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Adds a body to the queue, with the connection that is waiting for the response.
     fn push(&self, body: &[u8], stream: &Arc<TcpStream>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.bodies.extend_from_slice(body);
@@ -107,8 +103,8 @@ impl Queue {
         }
     }
 
-    /// Writes and syncs one batch after another, and sends the responses, until an error occurs. Continues at
-    /// the beginning of the file when the next batch would exceed `length`, unless `length` is 0.
+    /// Writes and syncs one batch after another, and sends the responses. If `length` is not 0, starts again
+    /// at the beginning of the file instead of exceeding `length`.
     fn write_batches(&self, mut file: File, length: u64, response: &[u8]) -> std::io::Result<()> {
         let (mut batch, mut written) = (Waiting::default(), 0);
         loop {
@@ -143,8 +139,6 @@ struct LogConnection {
 }
 
 impl LogConnection {
-    /// Reads the available bytes, and queues the body once it is complete. Returns whether the connection
-    /// stays open.
     fn handle(&mut self, buffer: &mut [u8], queue: &Queue) -> bool {
         let count = match (&*self.stream).read(buffer) {
             Ok(0) => return false,
@@ -160,7 +154,6 @@ impl LogConnection {
     }
 }
 
-/// The body of the request in `bytes`; `None` while it is incomplete.
 fn complete_body(bytes: &[u8]) -> Option<&[u8]> {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
     let end = find_bytes(bytes, b"\r\n\r\n")?;

@@ -12,15 +12,14 @@ use crate::Bench;
 use crate::machine::Cores;
 use crate::process;
 
-/// A running server with an empty database.
 #[derive(Debug)]
 pub struct Postgres {
     pub peer: Peer,
     programs: PathBuf,
 }
 
-/// Starts PostgreSQL on `cores`. If this process is root, PostgreSQL runs as `postgres`, because it refuses
-/// to run as root.
+/// Starts PostgreSQL on `cores`: as the user `postgres` if this process is root, because it refuses to run as
+/// root.
 pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     let programs = find_programs()?;
     let (own, address) = (create_folder()?, free_address()?);
@@ -70,23 +69,19 @@ fn find_programs() -> Result<PathBuf> {
 }
 
 impl Postgres {
-    /// The URL of a database. The inbox is in the database `frontdesk`.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://frontdesk@{}/{database}", self.peer.address)
     }
 
-    /// Runs SQL statements in `database` with `psql`, and returns their output.
     fn query(&self, database: &str, sql: &str) -> Result<String> {
         let mut psql = Command::new(self.programs.join("psql"));
         process::output(psql.arg(self.url(database)).args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]))
     }
 
-    /// Runs statements in the inbox's database.
     pub fn execute(&self, sql: &str) -> Result<()> {
         self.query("frontdesk", sql).map(drop)
     }
 
-    /// Queries a single number from the inbox's database.
     pub fn query_number(&self, sql: &str) -> Result<f64> {
         self.query("frontdesk", sql)?.trim().parse().with_context(|| format!("not a number: {sql}"))
     }

@@ -18,9 +18,7 @@ use crate::Bench;
 use crate::http::Response;
 use crate::machine::Cores;
 
-/// Name in the report.
 pub const NAME: &str = "yardstick";
-/// The epoll event data that identifies the listening socket.
 const LISTENER: u64 = u64::MAX;
 
 /// Starts the server as a process. Its response has the same body as `like`, and a header of the same length.
@@ -44,8 +42,7 @@ pub fn bytes_like(response: &Response) -> Vec<u8> {
     [head.as_bytes(), &response.body].concat()
 }
 
-/// Runs the yardstick server until it is killed. The server responds to each request with the bytes in
-/// `file`.
+/// Runs the yardstick server, which responds with the bytes in `file`, until it is killed.
 pub fn serve(address: &str, file: &Path) -> Result<()> {
     let response = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut buffer = vec![0; 16 * 1024];
@@ -53,8 +50,7 @@ pub fn serve(address: &str, file: &Path) -> Result<()> {
     serve_connections(address, epoll::EventFlags::ET, |stream| stream, handle)
 }
 
-/// Accepts connections at `address`, and calls `handle` whenever one of them is readable, until an error
-/// occurs. Closes a connection if `handle` returns false for it.
+/// Accepts connections, and calls `handle` whenever one is readable. Closes it if `handle` returns false.
 pub fn serve_connections<C>(
     address: &str,
     flags: epoll::EventFlags,
@@ -97,13 +93,11 @@ pub fn serve_connections<C>(
     }
 }
 
-/// Reads the available bytes, and responds if they complete a request. Returns whether the connection stays
-/// open.
+/// Responds if the available bytes complete a request. Returns whether the connection stays open.
 fn respond(stream: &mut TcpStream, buffer: &mut [u8], response: &[u8]) -> bool {
     match stream.read(buffer) {
         Ok(0) => false,
-        // A response always fits into the socket buffer: the load generator reads each one before its next
-        // request.
+        // Always fits into the socket buffer: the load generator reads each response before its next request.
         Ok(count) if buffer[..count].ends_with(b"\r\n\r\n") => {
             stream.write(response).is_ok_and(|sent| sent == response.len())
         }

@@ -8,7 +8,7 @@ use crate::Bench;
 use crate::content::{Content, PageRequest, SMALL};
 use crate::figures::{Curve, Line, Section, Target, Unit};
 use crate::load::{self, Sample};
-use crate::peer::{frontdesk, yardstick};
+use crate::peer::{Peer, frontdesk, yardstick};
 use crate::rounds::{find, interleave};
 
 const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
@@ -16,7 +16,6 @@ const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
 const BUSY: usize = 64;
 const REQUEST: PageRequest = PageRequest::html(SMALL);
 
-/// Measures throughput and latency for each number of connections in [`COUNTS`].
 pub fn run(bench: &Bench) -> Result<Section> {
     let (content, ours) = Content::start(bench, None)?;
     let (_, response) = content.exchange(&ours, REQUEST)?;
@@ -28,13 +27,13 @@ pub fn run(bench: &Bench) -> Result<Section> {
         yardstick::start(bench, &response)?,
     ];
     let mut section = Section::default();
-    let mut lines = peers.each_ref().map(|peer| [(); 2].map(|()| Line::new(&peer.name, Vec::new())));
+    let line = |peer: &Peer| Line { label: peer.name.clone(), points: Vec::new() };
+    let mut lines = peers.each_ref().map(|peer| [line(peer), line(peer)]);
     for connections in COUNTS {
         let title = format!("{connections} connections");
         bench.log(&title);
         let mut load = bench.load(connections);
-        // Extend the warm-up, so that each connection receives its first response before the measurement
-        // begins.
+        // Extend the warm-up, so that each connection receives its first response before the measurement.
         load.warm_up += Duration::from_micros(60 * connections as u64);
         let servers = interleave(
             bench.rounds,

@@ -12,12 +12,10 @@ use crate::rounds::Spread;
 
 /// Numbers of pages. The last one is measured only with `--long`.
 const PAGES: [u64; 6] = [10, 100, 1_000, 2_000, 10_000, 100_000];
-/// The number of pages to which the targets apply.
 const TARGET_PAGES: u64 = 2_000;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// Names of the times in the benchmark's output, and their titles in the report.
 const TIMES: [(&str, &str); 5] = [
     ("load", "first load"),
     ("again", "nothing changed"),
@@ -35,10 +33,15 @@ pub fn run(bench: &Bench) -> Result<Section> {
     );
     let count = if bench.long { PAGES.len() } else { PAGES.len() - 1 };
     let mut rows = Vec::new();
-    let mut lines = TIMES.map(|(_, label)| Line::new(label, Vec::new()));
+    let mut lines = TIMES.map(|(_, label)| Line { label: label.to_owned(), points: Vec::new() });
     for pages in &PAGES[..count] {
         bench.log(&format!("{pages} pages"));
-        let figures = run_load_benchmark(*pages)?;
+        let mut command = Command::new("cargo");
+        command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);
+        command.args(["--json", "--rounds", "3", "--pages", &pages.to_string()]);
+        let text = process::output(&mut command)?;
+        let line = text.lines().find(|line| line.starts_with('{')).context("no figures were printed")?;
+        let figures: Value = serde_json::from_str(line)?;
         let figure =
             |name: &str| figures[name].as_f64().with_context(|| format!("no {name} for {pages} pages"));
         let mut cells = vec![figure("bodies_mib")? * MEBIBYTE, figure("memory_mib")? * MEBIBYTE];
@@ -65,14 +68,4 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let (title, millis) = (format!("{title}, by number of pages"), ("milliseconds", Unit::Millis));
     section.curves.push(Curve::new("loading", &title, "pages", millis, true, lines));
     Ok(section)
-}
-
-/// Runs the benchmark that loads a site with this number of pages. Returns the benchmark's figures.
-fn run_load_benchmark(pages: u64) -> Result<Value> {
-    let mut command = Command::new("cargo");
-    command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);
-    command.args(["--json", "--rounds", "3", "--pages", &pages.to_string()]);
-    let text = process::output(&mut command)?;
-    let line = text.lines().find(|line| line.starts_with('{')).context("the benchmark printed no figures")?;
-    Ok(serde_json::from_str(line)?)
 }

@@ -21,27 +21,29 @@ use crate::rounds::Spread;
 const CONNECTIONS: usize = 10_000;
 /// How long memory usage must be stable before it is recorded.
 const STABLE: Duration = Duration::from_secs(2);
-/// How many times each server is started.
 const STARTS: usize = 3;
 const PAGE: &str = "/";
 const FILE: &str = "/home.html";
 const SERVERS: [&str; 2] = [frontdesk::NAME, "nginx"];
 
-/// The memory usage of a server, measured after one start.
 struct StartMemory {
     idle: Memory,
     connected: Memory,
 }
 
-/// Measures frontdesk and nginx, each with two workers.
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     section.add_condition("site", "the example site of the repository (`site/`)");
+    let mut options = frontdesk::Options::new(frontdesk::NAME, Path::new("site"));
+    options.cores = Cores::Both;
+    for name in ["IDLE_TIMEOUT", "FIRST_BYTE_TIMEOUT", "HEADER_TIMEOUT"] {
+        options = options.set(&format!("SERVER__{name}"), "10m");
+    }
     let root = create_folder()?;
     let mut seen = SERVERS.map(|_| Vec::new());
     for start in 1..=STARTS {
         bench.log(&format!("start {start} of {STARTS}"));
-        let ours = start_frontdesk(bench)?;
+        let ours = frontdesk::start(bench, options.clone())?;
         let page = send(ours.address, &get(BROWSER, PAGE, "identity", None))?;
         ensure!(page.status == 200, "the home page returned status {}", page.status);
         std::fs::write(root.path().join(FILE.trim_start_matches('/')), &page.body)?;
@@ -51,7 +53,12 @@ pub fn run(bench: &Bench) -> Result<Section> {
             let idle = stable_memory(&peer)?;
             let open = open_connections(&peer, path, &page.body)?;
             let connected = stable_memory(&peer)?;
-            ensure!(open.iter().all(is_open), "{} closed idle connections", peer.name);
+            for stream in &open {
+                stream.set_nonblocking(true)?;
+                let would_block = |error: std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+                let is_open = stream.peek(&mut [0]).is_err_and(would_block);
+                ensure!(is_open, "{} closed idle connections", peer.name);
+            }
             section.record("idle", &peer.name, &[idle])?;
             section.record("10,000 connections", &peer.name, &[connected])?;
             seen.push(StartMemory { idle, connected });
@@ -80,15 +87,6 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-fn start_frontdesk(bench: &Bench) -> Result<Peer> {
-    let mut options = frontdesk::Options::new(frontdesk::NAME, Path::new("site"));
-    options.cores = Cores::Both;
-    for name in ["IDLE_TIMEOUT", "FIRST_BYTE_TIMEOUT", "HEADER_TIMEOUT"] {
-        options = options.set(&format!("SERVER__{name}"), "10m");
-    }
-    frontdesk::start(bench, options)
-}
-
 /// Waits until resident memory has changed by at most 256 KiB for [`STABLE`]. Returns the memory usage.
 fn stable_memory(peer: &Peer) -> Result<Memory> {
     let began = Instant::now();
@@ -105,7 +103,6 @@ fn stable_memory(peer: &Peer) -> Result<Memory> {
     peer.memory()
 }
 
-/// Opens all connections, and requests one page on each.
 fn open_connections(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStream>> {
     let request = get(BROWSER, path, "identity", None);
     let mut open = Vec::with_capacity(CONNECTIONS);
@@ -122,19 +119,12 @@ fn open_connections(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStrea
     Ok(open)
 }
 
-fn is_open(stream: &TcpStream) -> bool {
-    let would_block = |error: std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
-    stream.set_nonblocking(true).is_ok() && stream.peek(&mut [0]).is_err_and(would_block)
-}
-
-/// The spread of a figure over several starts.
 fn spread(seen: &[StartMemory], figure: impl Fn(&StartMemory) -> u64) -> Spread {
     Spread::of(seen.iter().map(|usage| figure(usage) as f64))
 }
 
 type MemoryFigure = fn(Memory) -> u64;
 
-/// A table with a row for each server. `with_connections` adds the memory per connection.
 fn memory_table(
     name: &str,
     title: &str,

@@ -15,7 +15,6 @@ use crate::rounds::{Rounds, Spread, interleave};
 
 const CONNECTIONS: usize = 64;
 
-/// A measured request.
 struct Case {
     name: &'static str,
     title: &'static str,
@@ -57,7 +56,6 @@ const CASES: [Case; 8] = [
 
 const NGINX_WITHOUT_SENDFILE: &str = "nginx without sendfile";
 
-/// Measures all requests on all servers, and frontdesk on both cores.
 pub fn run(bench: &Bench) -> Result<Section> {
     let (content, ours) = Content::start(bench, None)?;
     let files = content.file_server(None);
@@ -82,7 +80,6 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// A server, the request to send to it, and the expected response.
 struct Entrant<'a> {
     peer: &'a Peer,
     exchange: [(Vec<u8>, Response); 1],
@@ -137,8 +134,7 @@ fn measure_case(
     Ok(())
 }
 
-/// Measures nginx with and without sendfile, and removes the slower one from `entrants`. Returns a sentence
-/// for the report.
+/// Removes the slower nginx, with or without sendfile, from `entrants`. Returns a sentence for the report.
 fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result<&'static str> {
     let cost = |entrant: &Entrant<'_>| {
         Ok::<_, anyhow::Error>(entrant.measure(load)?.cost().min(entrant.measure(load)?.cost()))
@@ -155,9 +151,8 @@ fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result
     Ok(faster)
 }
 
-/// Measures frontdesk on one core and on both, with the same number of connections per core. The load
-/// generator shares the cores, so the comparison uses requests per CPU time of the busiest thread, which
-/// would be the first to reach its limit.
+/// Measures frontdesk on one core and on both. The load generator shares the cores, so the comparison uses
+/// requests per CPU time of the busiest thread, which would be the first to reach its limit.
 fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) -> Result<()> {
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;

@@ -23,7 +23,6 @@ use crate::rounds::{Rounds, Spread, find, interleave};
 use crate::submission::{Form, Visitors, fixed_request};
 
 pub const CONTACT: Form = Form { path: "/api/contact", has_message: true };
-/// The contact form in Directus.
 const ITEMS: Form = Form { path: "/items/contact", has_message: true };
 const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 
@@ -31,29 +30,17 @@ const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.4)];
 /// Number of concurrent visitors in all other measurements.
 const VISITORS: usize = 64;
-/// Duration of the sustained load: long enough to show whether the intake keeps growing.
-const SUSTAINED: Duration = Duration::from_mins(1);
 /// Inbox sizes. The last one is measured only with `--long`.
 const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// A quota that no source exceeds, so that requests are counted but never refused.
 const QUOTA: &str = "1000000";
 
-/// The channel of the measured site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
     /// A webhook that refuses connections, so that deliveries wait.
     Dead,
     Maildir,
-}
-
-impl Channel {
-    const fn channel_toml(self) -> &'static str {
-        match self {
-            Self::Dead => "kind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\nallow_private = true\n",
-            Self::Maildir => "kind = \"maildir\"\npath = \"mail\"\nto = [\"team@example.com\"]\n",
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +67,6 @@ const SERVERS: [Server; 7] = [
 ];
 
 impl Server {
-    /// Name in the report.
     const fn name(self) -> &'static str {
         match self {
             Self::Log(Growth::Appended) => "yardstick (log, append)",
@@ -97,13 +83,11 @@ impl Server {
 struct Running {
     server: Server,
     peer: Peer,
-    /// The data folder of frontdesk.
     data: PathBuf,
     /// A temporary folder, removed when the server is dropped.
     _folder: Option<TempDir>,
 }
 
-/// Values shared by all measurements.
 struct Setup<'a> {
     bench: &'a Bench,
     site: Site,
@@ -111,7 +95,6 @@ struct Setup<'a> {
     like: Response,
 }
 
-/// Measures frontdesk's contact form and waitlist, and the contact forms of the other servers.
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     let site = Site::new(bench)?;
@@ -127,15 +110,11 @@ pub fn run(bench: &Bench) -> Result<Section> {
     }
     setup.measure_single_visitor(&mut section)?;
     setup.measure_waitlist_form(&mut section)?;
-    if bench.long {
-        setup.measure_sustained_load(&mut section)?;
-    }
     setup.measure_inbox_growth(&mut section)?;
     Ok(section)
 }
 
 impl Setup<'_> {
-    /// Measures the contact form on all servers in turn.
     fn measure_contact_form(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
         // Directus needs half a minute to start, so it keeps running during all rounds.
         let directus = self.start(Server::Directus, None)?;
@@ -151,10 +130,10 @@ impl Setup<'_> {
                 if *server == FRONTDESK {
                     syncs.push(measure_sync(self.bench)?);
                 }
-                if *server == Server::Directus {
-                    return self.measure(&load, &directus, ITEMS, number);
+                match server {
+                    Server::Directus => self.measure(&load, &directus, ITEMS, number),
+                    _ => self.measure(&load, &self.start(*server, None)?, CONTACT, number),
                 }
-                self.measure(&load, &self.start(*server, None)?, CONTACT, number)
             },
         )?;
         let ours = find(&servers, frontdesk::NAME)?;
@@ -165,8 +144,7 @@ impl Setup<'_> {
             let name = format!("submissions/s, {connections} connections: frontdesk / {name}");
             section.targets.push(Target::at_least(name, target, ratio));
         }
-        // A batch contains at most one submission from each connection, which limits the CPU time for the
-        // batch.
+        // A batch contains at most one submission from each connection, which limits its CPU time.
         let sync = Spread::of(syncs);
         let batch = ours.spread(Sample::cost).median * connections as f64;
         let median = Unit::Micros.format(sync.median);
@@ -184,7 +162,6 @@ impl Setup<'_> {
         section.add_table(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.name())
     }
 
-    /// Measures both forms with one visitor, who sends submissions one after another.
     fn measure_single_visitor(&self, section: &mut Section) -> Result<()> {
         let mut all = Vec::new();
         for form in [CONTACT, WAITLIST] {
@@ -211,8 +188,7 @@ impl Setup<'_> {
         section.add_table("submissions-waitlist", "Waitlist", "", &all, "")
     }
 
-    /// Measures frontdesk alone, in rounds numbered from `first` + 1. Also returns the median duration of a
-    /// sync in microseconds.
+    /// Measures frontdesk alone, in rounds numbered from `first` + 1, and the median sync in microseconds.
     fn rounds(&self, label: String, form: Form, connections: usize, first: usize) -> Result<(Rounds, f64)> {
         let (mut samples, mut syncs) = (Vec::new(), Vec::new());
         for round in 1..=self.bench.rounds {
@@ -224,46 +200,10 @@ impl Setup<'_> {
         Ok((Rounds { label, samples }, Spread::of(syncs).median))
     }
 
-    /// Measures a minute of constant load, with the server on one core and on two.
-    fn measure_sustained_load(&self, section: &mut Section) -> Result<()> {
-        let load = Load { length: SUSTAINED, ..self.bench.load(VISITORS) };
-        let yardstick = self.measure(&load, &self.start(YARDSTICK, None)?, CONTACT, 1)?;
-        let mut rows = Vec::new();
-        for (cores, name, target) in
-            [(Cores::Servers, "processed on the same core", 0.3), (Cores::Both, "on both cores", 0.45)]
-        {
-            self.bench.log(&format!("a minute, {name}"));
-            let folder = tempfile::tempdir_in(&self.bench.out)?;
-            let site = self.site.folder_for(Channel::Dead);
-            // One worker thread in both cases: the second core is for the writer.
-            let options = frontdesk_options(&site).set("SERVER__WORKERS", "1");
-            let data = Some(folder.path().to_owned());
-            let peer = frontdesk::start(self.bench, frontdesk::Options { cores, data, ..options })?;
-            let (sample, _) = send(&load, None, &peer, CONTACT, 1)?;
-            let pending = forms::sqlite(&folder.path().join("inbox.sqlite"), "SELECT count(*) FROM intake")?;
-            let pending: f64 = pending.trim().parse().context("invalid intake count")?;
-            section.targets.push(Target::at_least(
-                format!("a minute, {name}, {VISITORS} connections: frontdesk / yardstick"),
-                target,
-                sample.rate() / yardstick.rate(),
-            ));
-            rows.push(Row::new(name, [sample.rate(), sample.p99, pending].map(Spread::exactly)));
-            section.record("sustained", name, &[sample])?;
-        }
-        let columns =
-            [("submissions/s", Unit::Count), ("p99", Unit::Micros), ("rows in the intake", Unit::Count)];
-        let note = "64 concurrent visitors. The intake is counted half a second after the last submission.";
-        let title = "Contact form for a minute";
-        section.tables.push(Table::new("submissions-sustained", title, note, columns, rows));
-        Ok(())
-    }
-
-    /// Measures the contact form with inboxes of increasing size.
     fn measure_inbox_growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
         let sizes = &GROWTH[..if self.bench.long { GROWTH.len() } else { GROWTH.len() - 1 }];
-        // For each inbox size, `points` contains the rate, p99 and the yardstick's rate, and `costs` contains
-        // the CPU time per submission.
+        // For each inbox size: rate, p99 and the yardstick's rate; and CPU time per submission.
         let (mut points, mut costs) = (Vec::new(), Vec::new());
         let (mut number, mut stored) = (0, 0);
         for size in sizes {
@@ -304,9 +244,10 @@ impl Setup<'_> {
         ));
         let x = "submissions in the inbox";
         let by = "by size of the inbox (1,000: empty)";
-        let line = |label, column: usize| {
+        let line = |label: &str, column: usize| {
             // A logarithmic axis has no zero, so draw the empty inbox at 1,000.
-            Line::new(label, points.iter().map(|(size, figures)| (size.max(1e3), figures[column])).collect())
+            let points = points.iter().map(|(size, figures)| (size.max(1e3), figures[column])).collect();
+            Line { label: label.to_owned(), points }
         };
         let rates = vec![line(frontdesk::NAME, 0), line("yardstick", 2)];
         for (name, title, y, lines) in [
@@ -353,18 +294,23 @@ impl Setup<'_> {
     fn count_stored(&self, running: &Running) -> Result<Option<u64>> {
         match running.server {
             Server::Log(Growth::Preallocated) => return Ok(None),
-            Server::Log(Growth::Appended) => log::count_stored(running.peer.folder()),
+            Server::Log(Growth::Appended) => log::count_stored(running.peer.folder.path()),
             Server::Frontdesk(channel) => {
-                count_stored_by_frontdesk(self.bench, &self.site.folder_for(channel), &running.data)
+                let mut command = Command::new(&self.bench.frontdesk);
+                command.args(["inbox", "stats", "--json", "--site"]).arg(self.site.folder_for(channel));
+                command.arg("--data-dir").arg(&running.data);
+                let stats: serde_json::Value = serde_json::from_str(&process::output(&mut command)?)?;
+                let by_status = stats["by_status"].as_object().context("the statistics have no by_status")?;
+                Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
             }
-            Server::Node | Server::Php | Server::Directus => forms::count_stored(running.peer.folder()),
+            Server::Node | Server::Php | Server::Directus => forms::count_stored(running.peer.folder.path()),
         }
         .map(Some)
     }
 }
 
-/// Sends submissions from different visitors: at random times, on average `rate` per second, or as fast as
-/// the server responds if `rate` is `None`. Also returns the number of acknowledged submissions.
+/// Sends submissions at random times, on average `rate` per second, or as fast as the server responds. Also
+/// returns the number of acknowledged submissions.
 pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
     let response = http::send(peer.address, &fixed_request(form))?;
     ensure!(is_accepted(&response), "a submission returned status {} from {}", response.status, peer.name);
@@ -387,8 +333,7 @@ pub fn check_stored(load: &Load, peer: &Peer, acknowledged: u64, stored: u64) ->
     Ok(())
 }
 
-/// Whether a response acknowledges a submission: status 204 from Directus, status 200 with the body
-/// `{"ok":true}` from all others.
+/// Directus acknowledges a submission with status 204, all others with status 200 and `{"ok":true}`.
 fn is_accepted(response: &Response) -> bool {
     response.status == 204 || (response.status == 200 && response.body == b"{\"ok\":true}")
 }
@@ -424,24 +369,26 @@ pub struct Site {
 impl Site {
     pub fn new(bench: &Bench) -> Result<Self> {
         let site = Self { folder: tempfile::tempdir_in(&bench.out)? };
-        for channel in [Channel::Dead, Channel::Maildir] {
+        for (channel, keys) in [
+            (Channel::Dead, "kind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\nallow_private = true\n"),
+            (Channel::Maildir, "kind = \"maildir\"\npath = \"mail\"\nto = [\"team@example.com\"]\n"),
+        ] {
             let path = site.folder_for(channel);
             let copied = Command::new("cp").args(["-r", "starter"]).arg(&path).status()?;
             ensure!(copied.success(), "cannot copy the starter site");
             let mut file = OpenOptions::new().append(true).open(path.join("frontdesk.toml"))?;
-            write!(file, "\n[[channel]]\nname = \"team\"\n{}", channel.channel_toml())?;
+            write!(file, "\n[[channel]]\nname = \"team\"\n{keys}")?;
         }
         Ok(site)
     }
 
-    /// The folder of the copy with this channel.
     pub fn folder_for(&self, channel: Channel) -> PathBuf {
         self.folder.path().join(if channel == Channel::Dead { "dead" } else { "maildir" })
     }
 }
 
-/// Options with quotas that no source exceeds, and with loopback addresses as trusted proxies, so that
-/// frontdesk uses the source addresses in the requests.
+/// Quotas that no source exceeds; loopback addresses are trusted proxies, so that each request has its own
+/// source.
 pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
     let mut options =
         frontdesk::Options::new(frontdesk::NAME, site).set("SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
@@ -453,17 +400,7 @@ pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
     options
 }
 
-/// Runs `frontdesk inbox stats` to count the stored submissions.
-fn count_stored_by_frontdesk(bench: &Bench, site: &Path, data: &Path) -> Result<u64> {
-    let mut command = Command::new(&bench.frontdesk);
-    command.args(["inbox", "stats", "--json", "--site"]).arg(site).arg("--data-dir").arg(data);
-    let stats: serde_json::Value = serde_json::from_str(&process::output(&mut command)?)?;
-    let by_status = stats["by_status"].as_object().context("the statistics have no by_status")?;
-    Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
-}
-
-/// Inserts delivered submissions, numbered from `from` + 1 to `to`, directly into the inbox's database. No
-/// server may be using the inbox.
+/// Inserts delivered submissions, numbered from `from` + 1 to `to`, while no server uses the inbox.
 fn fill_inbox(data: &Path, from: u64, to: u64) -> Result<()> {
     let now = jiff::Timestamp::now().as_millisecond();
     let first = now - 60 * 24 * 3_600_000;

@@ -16,18 +16,14 @@ use crate::process;
 use crate::rounds::interleave;
 use crate::tls::{self, Identity};
 
-/// Number of connections that h2load opens.
 const CONNECTIONS: usize = 32;
 /// Number of concurrent requests on each of these connections.
 const STREAMS: usize = 10;
-/// Number of warm-up requests before the measurement.
 const WARM_UP_REQUESTS: u64 = 3_000;
-/// Time limit for h2load, in seconds.
 const H2LOAD_TIMEOUT: &str = "120";
 /// Number of concurrent clients that open new connections.
 const CLIENTS: usize = 16;
 
-/// Measures frontdesk, nginx and Caddy over HTTP/2 and with new connections.
 pub fn run(bench: &Bench) -> Result<Section> {
     let keys = create_folder()?;
     let identity = Identity::create(keys.path())?;
@@ -66,8 +62,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// Measures one round with h2load, after a warm-up. Checks one body before the round, and the total length of
-/// all bodies after it.
+/// Measures one round with h2load. Checks one body before it, and the total length of all bodies after it.
 fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
     let url = format!("https://{}{}", peer.https_address()?, PageRequest::html(page).path_on(peer));
     let body = content.body(page.file, None)?;
@@ -80,9 +75,9 @@ fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Resu
     let received = process::output(Command::new("nghttp").args(&headers).arg(&url))?;
     ensure!(received.as_bytes() == body, "{} sent a wrong response for {url} over HTTP/2", peer.name);
 
-    let log = peer.folder().join("h2load.log");
-    // h2load does not always end when it is given a duration. Give it a number of requests instead: as many
-    // as fill a round at the rate of the warm-up.
+    let log = peer.folder.path().join("h2load.log");
+    // h2load does not always end when it is given a duration, so calculate the number of requests that fill a
+    // round at the rate of the warm-up.
     let warm = finish_h2load(start_h2load(&headers, &url, WARM_UP_REQUESTS, &log)?, &body, WARM_UP_REQUESTS)?;
     let responses =
         (WARM_UP_REQUESTS as f64 / warm * bench.length.as_secs_f64()).max(WARM_UP_REQUESTS as f64) as u64;
@@ -126,8 +121,7 @@ fn finish_h2load(child: Child, body: &[u8], requests: u64) -> Result<f64> {
     Ok(seconds)
 }
 
-/// Parses the number of correct responses, the number of bytes in their bodies, and the duration in seconds.
-/// `None` if a request failed or the format of the output is unknown.
+/// The number of correct responses, the bytes in their bodies, and the seconds; `None` if a request failed.
 fn parse_h2load_output(output: &str) -> Option<(u64, u64, f64)> {
     let line = |begin: &str| output.lines().find_map(|line| line.strip_prefix(begin));
     let requests: Vec<&str> = line("requests: ")?.split(", ").collect();
