@@ -1,7 +1,7 @@
 //! Fuzzes `Accept` and `Accept-Encoding`: each line of the input is a header line.
 //!
-//! Uses the input twice: as raw bytes, to check general laws; and as a seed for a well-formed header, to
-//! compare the choice with that of a simple reference implementation.
+//! Uses the input twice: as raw bytes, to check general properties; and as a seed for a well-formed header,
+//! to compare the choice with that of a simple reference implementation.
 
 #![no_main]
 

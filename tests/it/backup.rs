@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Connection, NO_DEADLINES, PATIENCE, TestServer, frontdesk, small_site};
 
-/// Number of backups taken of a busy server: few by default, as many as `FRONTDESK_TEST_BACKUPS` says in the
-/// whole suite.
+/// Number of backups taken of a busy server: `FRONTDESK_TEST_BACKUPS`, or a few by default.
 fn backups() -> usize {
     std::env::var("FRONTDESK_TEST_BACKUPS").ok().and_then(|backups| backups.parse().ok()).unwrap_or(5)
 }
@@ -70,7 +69,7 @@ fn a_restored_inbox_is_served_and_goes_on() {
         emails(&server.data_dir()),
         HashSet::from(["one@example.com", "two@example.com"].map(str::to_owned))
     );
-    // It is still the same inbox: an address on the list is not added again.
+    // The restored inbox still detects duplicates: an address that it lists is not added again.
     submit(&server, "two@example.com");
     submit(&server, "three@example.com");
     server.expect(3);
@@ -123,7 +122,7 @@ fn a_damaged_backup_is_refused_and_changes_nothing() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).expect("it can be written");
     write("truncated", &whole[..whole.len() / 2]);
     let mut flipped = whole.clone();
-    // Text of this length is in use. A shorter piece may be left over in an unused part of an SQLite page.
+    // Only stored text has this length. A shorter match may be a remnant in an unused part of an SQLite page.
     let text = whole.windows(2_000).position(|window| window.iter().all(|byte| *byte == b'x'));
     let text = text.expect("the messages are in it");
     flipped[text] ^= 1;
@@ -219,7 +218,7 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
 /// A continuous stream of submissions on several connections, each with another address.
 struct Burst {
     acknowledged: Arc<Mutex<Vec<String>>>,
-    /// The number of submissions that may be sent so far; it keeps the inbox small. `usize::MAX` stops the
+    /// Limit on the number of submissions sent so far, which keeps the inbox small. `usize::MAX` stops the
     /// burst.
     allowed: Arc<AtomicUsize>,
     threads: Vec<std::thread::JoinHandle<Duration>>,

@@ -183,8 +183,7 @@ fn outage(kind: Kind) {
             // nginx makes request IDs of 32 digits; frontdesk's own IDs are longer.
             assert_eq!(answer.header("x-request-id").map(str::len), Some(32));
         }
-        // HAProxy's health checks notice the outage, and HAProxy then responds itself. nginx has no health
-        // checks.
+        // HAProxy's health checks detect the outage, so HAProxy responds itself. nginx has no health checks.
         let is_settled = answer.status == if kind == Kind::Nginx { 500 } else { 503 };
         is_settled.then_some(())
     });

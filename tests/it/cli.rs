@@ -78,7 +78,7 @@ fn check_warns_of_a_configuration_whose_secrets_every_user_can_read() {
     let set_mode = |mode| {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("it is ours");
     };
-    // Without a secret in the file its mode does not matter.
+    // The file's mode does not matter if the file contains no secret.
     set_mode(0o644);
     assert_eq!(run(&["check", "desk"], folder.path()).0, Some(0));
     let mut text = std::fs::read_to_string(&file).expect("it can be read");

@@ -156,7 +156,7 @@ fn an_unread_standard_error_does_not_stop_the_server() {
 fn pipelined_requests_are_answered_in_order() {
     let server = TestServer::start();
     let mut connection = server.connect();
-    // More than a connection's turn.
+    // More requests than the server answers on one connection before it serves others.
     let paths = ["/nope", "/", "/llms.txt", "/none"].repeat(10);
     let requests: String =
         paths.iter().map(|path| format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")).collect();

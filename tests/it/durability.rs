@@ -15,7 +15,7 @@ use crate::support::{Connection, PATIENCE, TestServer, frontdesk, small_site};
 const MANY: [(&str, &str); 2] =
     [("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "20000")];
 
-/// Number of kills: few by default, as many as the variable says in the whole suite.
+/// Number of kills: the value of the environment variable, or a few by default.
 fn kills() -> usize {
     std::env::var("FRONTDESK_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(2)
 }
@@ -56,7 +56,7 @@ fn every_submission_that_got_its_200_survives_kill_9() {
 }
 
 /// Sends [`CONCURRENT`] submissions at once, each on a separate connection, and kills the server after
-/// `moment`; with `wait_for_one`, not before one of them was acknowledged. Returns the acknowledged
+/// `moment` or, if `wait_for_one` is set, not before one of them was acknowledged. Returns the acknowledged
 /// addresses.
 fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32, wait_for_one: bool) -> Vec<String> {
     const THREADS: usize = 50;

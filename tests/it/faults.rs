@@ -1,7 +1,7 @@
 //! Acknowledged submissions survive faults: kills at every step, failing and full disks, clock changes.
 //!
-//! `docs/reliability.md` states the guarantees and the method of each test. `FRONTDESK_FAULTS` selects the
-//! extent: `short` in `scripts/test`, `long` by hand, and a brief run without it.
+//! `docs/reliability.md` states the guarantees and the method of each test. `FRONTDESK_FAULTS` sets how long
+//! the tests run: `short` (as in `scripts/test`), `long`, or a few seconds if it is not set.
 
 mod clocks;
 mod disks;
@@ -10,7 +10,7 @@ mod kills;
 mod testbed;
 mod tracer;
 
-/// The extent of the tests.
+/// How long the tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
     /// A run of seconds, for the inner loop.
@@ -22,7 +22,7 @@ enum Scale {
 }
 
 impl Scale {
-    /// The extent that `FRONTDESK_FAULTS` selects.
+    /// Reads `FRONTDESK_FAULTS`.
     fn get() -> Scale {
         match std::env::var("FRONTDESK_FAULTS").as_deref() {
             Err(_) | Ok("") => Scale::Glimpse,
@@ -32,7 +32,6 @@ impl Scale {
         }
     }
 
-    /// The value for this extent.
     fn of<T>(self, glimpse: T, short: T, long: T) -> T {
         match self {
             Scale::Glimpse => glimpse,

@@ -22,10 +22,10 @@ use crate::support::{Answer, Connection};
 /// All channels, by name.
 const CHANNELS: [&str; 6] = ["mail", "box", "standard", "slack", "mattermost", "discord"];
 
-/// The minimum number of payloads that some field must accept when all are sent.
+/// The minimum number of payloads that at least one field must accept if all payloads are sent.
 const AT_LEAST: usize = 500;
 
-/// The payloads to send: by default a sample of the whole corpus, otherwise as many as the variable says.
+/// The payloads to send: as many as the environment variable says, or a sample of the corpus by default.
 fn payloads() -> Vec<String> {
     let all = corpus::payloads();
     let wanted =

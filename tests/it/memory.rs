@@ -13,7 +13,7 @@ use crate::support::{Connection, PATIENCE, TestServer, deadlines, frontdesk};
 /// Size of a file of the site. A second copy of it would exceed the bound.
 const LARGE: usize = 32 << 20;
 
-/// Memory that the server may use in addition.
+/// Memory that the server may use besides the large file.
 const REST: usize = 24 << 20;
 
 const RELOADS: usize = 10;

@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(15);
 /// The minimum number of submissions with a 200 before a power cut.
 const AT_LEAST: usize = 60;
 
-/// The number of power cuts: few by default, otherwise as many as the variable says.
+/// The number of power cuts: the value of the environment variable, or a few by default.
 fn cuts() -> usize {
     std::env::var("FRONTDESK_TEST_CUTS").ok().and_then(|cuts| cuts.parse().ok()).unwrap_or(2)
 }

@@ -1,4 +1,4 @@
-// AFDocs, a checker of sites for agents, finds nothing to improve on the example site and on a new site.
+// AFDocs, which checks sites for agents, finds nothing to improve in the example site and in a new site.
 import { test } from 'node:test';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const check = (url) => new Promise((resolve, reject) => {
 
 for (const folder of [site, join(root, 'starter')]) {
   test(`AFDocs on ${folder.slice(root.length + 1)}`, async () => {
-    // Links lead to the server that is checked.
+    // Links point to the server under test.
     const server = await startServer({ folder, env: { FRONTDESK_BASE_URL: undefined } });
     try {
       const { results } = await check(`${server.origin}/`);

@@ -1,4 +1,4 @@
-"""Reads an RSS feed from standard input as a feed reader would; prints its links as JSON, or what is wrong and exits 1.
+"""Parses an RSS feed from standard input. Prints its links as JSON, or prints its errors and exits with 1.
 
 Argument: the feed's own URL.
 """

@@ -1,4 +1,4 @@
-// Both forms in a real browser: what a visitor sees, and what the operator finds in the inbox afterwards.
+// Both forms in a real browser: what a visitor sees, and what the inbox contains afterwards.
 import { after, before, describe, test } from 'node:test';
 import { rename, rm, stat } from 'node:fs/promises';
 import assert from 'node:assert/strict';
@@ -10,7 +10,7 @@ import { readSite, twinOf } from './support/sitemap.mjs';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Good values of each form; `who` tells one test's submission from another's. */
+/** Valid values for each form. `who` makes them unique to a test. */
 const FORMS = {
   waitlist: (who) => ({ email: `${who}@example.com` }),
   contact: (who) => ({
@@ -45,7 +45,7 @@ after(async () => {
   await server?.stop();
 });
 
-/** Opens the page of a form in a fresh browser profile, hands it to `act`, and closes it again. */
+/** Opens the page of a form in a new browser profile, passes it to `act`, and closes it. */
 async function visit(form, act, { at = server, context: options = {} } = {}) {
   assert.ok(pages[form], `no page of the sitemap has a form that goes to /api/${form}`);
   const context = await browser.newContext(options);
@@ -55,7 +55,7 @@ async function visit(form, act, { at = server, context: options = {} } = {}) {
     await watch(page, at.origin, trouble);
     await page.goto(at.origin + pages[form], { waitUntil: 'load' });
     await act(desk(page, form), page, context);
-    // A refused request is a console error to Chromium; here it is what was asked for.
+    // Chromium logs a refused request as an error, but these tests expect refusals.
     const isRefusal = (line) => /^(console: Failed to load resource|request failed:)/.test(line);
     none(trouble.filter((line) => !isRefusal(line)), 'the browser complained');
   } catch (error) {
@@ -83,7 +83,7 @@ function desk(page, name) {
     async fill(values) {
       for (const [key, value] of Object.entries(values)) await field(key).fill(value);
     },
-    /** Presses the button and returns the server's answer. */
+    /** Presses the button and returns the response. */
     async send(press = () => button.click()) {
       const isAnswer = (response) => response.url().endsWith(`/api/${name}`);
       const [answer] = await Promise.all([page.waitForResponse(isAnswer), press()]);
@@ -102,14 +102,14 @@ function desk(page, name) {
       assert.notEqual(await button.getAttribute('aria-disabled'), 'true', 'the button works again');
       assert.ok(await button.isEnabled(), 'the button works again');
     },
-    /** What the form's live region says, once it says something other than that it is sending. */
+    /** The text of the form's live region once it is longer than the progress message. */
     async status() {
       const region = form.locator('[role=status], [role=alert], [aria-live]').first();
       await page.waitForFunction((it) => it.textContent.trim().length > 20, await region.elementHandle());
       assert.ok(await region.isVisible(), 'the message is visible');
       return (await region.innerText()).trim();
     },
-    /** What is said beside a field, and that it is tied to it. */
+    /** The error message beside a field, which `aria-describedby` must reference. */
     async error(key) {
       const input = field(key);
       await page.waitForFunction((it) => it.getAttribute('aria-invalid') === 'true', await input.elementHandle());
@@ -139,7 +139,7 @@ async function expectInInbox(form, values, at = server) {
 
 for (const [name, values] of Object.entries(FORMS)) {
   describe(name, () => {
-    test('what is sent reaches the inbox, and the page says so', () =>
+    test('a submission reaches the inbox, and the page confirms it', () =>
       visit(name, async (desk) => {
         const sent = values(`sent-${name}`);
         await desk.fill(sent);
@@ -151,7 +151,7 @@ for (const [name, values] of Object.entries(FORMS)) {
         await expectInInbox(name, sent);
       }));
 
-    test('the keyboard alone is enough', () =>
+    test('the form can be used with the keyboard alone', () =>
       visit(name, async (desk, page) => {
         const sent = values(`keyboard-${name}`);
         const keys = Object.keys(sent);
@@ -167,7 +167,7 @@ for (const [name, values] of Object.entries(FORMS)) {
           }
         }
         const answer = await desk.send(async () => {
-          // In a single-line field Enter sends; from a text area one goes on to the button.
+          // Enter submits the form in a single-line field. In a text area, move on to the button.
           if (keys.length > 1) await page.keyboard.press('Tab');
           await page.keyboard.press('Enter');
         });
@@ -176,7 +176,7 @@ for (const [name, values] of Object.entries(FORMS)) {
         await expectInInbox(name, sent);
       }));
 
-    test('an unacceptable address is explained beside its field, which gets the focus', () =>
+    test('an invalid address shows an error beside its field, which gets the focus', () =>
       visit(name, async (desk) => {
         const sent = { ...values(`invalid-${name}`), email: 'ada@@example' };
         await desk.fill(sent);
@@ -191,7 +191,7 @@ for (const [name, values] of Object.entries(FORMS)) {
         await desk.expectKept(sent);
         assert.deepEqual(await kept(name, sent.email), []);
 
-        // Mended, it goes through, and the complaint is gone.
+        // After the correction, the form is accepted and the error message disappears.
         const mended = values(`mended-${name}`);
         await desk.field('email').fill(mended.email);
         assert.notEqual(await desk.field('email').getAttribute('aria-invalid'), 'true');
@@ -201,7 +201,7 @@ for (const [name, values] of Object.entries(FORMS)) {
         await expectInInbox(name, mended);
       }));
 
-    test('every empty field is named at once, and the first one gets the focus', () =>
+    test('each empty field shows an error, and the first one gets the focus', () =>
       visit(name, async (desk) => {
         const keys = Object.keys(values('x'));
         const answer = await desk.send();
@@ -218,7 +218,7 @@ for (const [name, values] of Object.entries(FORMS)) {
       visit(name, async (desk, page) => {
         const sent = values(`double-${name}`);
         let requests = 0;
-        // No answer comes before everything is pressed.
+        // Delay all responses until every button has been pressed.
         let release;
         const isPressed = new Promise((resolve) => {
           release = resolve;
@@ -245,7 +245,7 @@ for (const [name, values] of Object.entries(FORMS)) {
 
     test('too many requests: the page says when to try again, and keeps what was typed', async () => {
       const strict = await startServer({
-        // The next one is due in an hour, which no browser takes to send.
+        // The next request is allowed in an hour, so the result does not depend on the browser's speed.
         env: { FRONTDESK_LIMITS__ENABLED: 'true', FRONTDESK_LIMITS__PER_MINUTE: '1', FRONTDESK_LIMITS__PER_HOUR: '1' },
       });
       try {
@@ -267,14 +267,15 @@ for (const [name, values] of Object.entries(FORMS)) {
       }
     });
 
-    test('a server that cannot keep it: the page says so, keeps what was typed, and a later try works', async () => {
+    test('a server that cannot store it: the page says so and keeps the input, and a retry works', async () => {
       const broken = await startServer();
       const aside = `${broken.dataDir}.aside`;
       try {
         await visit(name, async (desk) => {
           const sent = values(`broken-${name}`);
           await desk.fill(sent);
-          // Without its data folder the server can keep nothing, and it must not create the folder anew.
+          // Without its data folder, the server cannot store submissions, and must not create the folder
+          // again.
           await rename(broken.dataDir, aside);
           const answer = await desk.send();
           assert.equal(answer.status(), 500);
@@ -314,7 +315,7 @@ for (const [name, values] of Object.entries(FORMS)) {
         await expectInInbox(name, sent);
       }));
 
-    test('without JavaScript there is no form, but an address to write to', () =>
+    test('without JavaScript the page shows an e-mail address instead of the form', () =>
       visit(name, async (desk, page) => {
         assert.equal(await desk.form.isVisible(), false, 'no dead form');
         for (const control of await page.locator('input, textarea, button').all()) {
@@ -325,7 +326,7 @@ for (const [name, values] of Object.entries(FORMS)) {
         assert.match(await address.innerText(), /@/);
       }, { context: { javaScriptEnabled: false } }));
 
-    test('fields have labels, autocomplete where it helps, and a live region for news', () =>
+    test('fields have labels, autocomplete and a live region for messages', () =>
       visit(name, async (desk) => {
         for (const key of Object.keys(values('x'))) {
           assert.ok(await desk.field(key).evaluate((it) => it.labels.length > 0), `${key} has a label`);

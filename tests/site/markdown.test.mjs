@@ -1,4 +1,4 @@
-// Every page's Markdown: the twin, the negotiated answer, and the links inside.
+// The Markdown of every page: at its own URL, by content negotiation, and its links.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { each, get } from './support/http.mjs';
@@ -9,7 +9,7 @@ import { MISSING, readSite, twinOf } from './support/sitemap.mjs';
 
 let server;
 let site;
-/** Per page: its path, the twin's answer and the negotiated one. */
+/** For each page: its path, and the responses for the twin and by negotiation. */
 let pages;
 
 before(async () => {
@@ -25,16 +25,16 @@ before(async () => {
 
 after(() => server?.stop());
 
-/** One problem a page, or none. */
+/** Asserts that `problem` returns nothing for any page. */
 const check = (what, problem) => none(pages.map((it) => problem(it) && `${it.path}: ${problem(it)}`).filter(Boolean), what);
 
-test('each twin is there, as Markdown, whatever Accept says', () => {
+test('each twin is Markdown, regardless of Accept', () => {
   check('twins', ({ twin }) => twin.status !== 200 && `${twin.status}`);
   check('types', ({ twin }) =>
     twin.headers['content-type'] !== 'text/markdown; charset=utf-8' && `${twin.headers['content-type']}`);
 });
 
-test('the page itself gives the same Markdown to who asks for it', () => {
+test('content negotiation returns the same Markdown as the twin', () => {
   check('statuses', ({ negotiated }) => negotiated.status !== 200 && `${negotiated.status}`);
   check('types', ({ negotiated }) =>
     negotiated.headers['content-type'] !== 'text/markdown; charset=utf-8' && `${negotiated.headers['content-type']}`);
@@ -42,14 +42,14 @@ test('the page itself gives the same Markdown to who asks for it', () => {
   check('other representations', ({ html }) => !html.headers['content-type']?.startsWith('text/html') && 'no HTML');
 });
 
-test('caches are told that Accept decides', () => {
+test('Vary contains Accept', () => {
   for (const which of ['negotiated', 'html']) {
     check(`Vary (${which})`, (it) =>
       !(it[which].headers.vary ?? '').toLowerCase().split(/\s*,\s*/).includes('accept') && `${it[which].headers.vary}`);
   }
 });
 
-test('the representations point at each other', () => {
+test('the representations link to each other', () => {
   check('Link to the canonical page', ({ path, twin }) =>
     !(twin.headers.link ?? '').includes(`<${site.base}${path}>; rel="canonical"`) && `Link: ${twin.headers.link}`);
   check('Link to the twin', ({ path, html }) =>
@@ -75,7 +75,7 @@ test('no template or HTML is left in the text', () => {
   check('leftovers', ({ twin: { text } }) => withoutCode(text).match(/\{\{|\{%|<(?:div|span|p|section|h[1-6])\b[^>]*>/)?.[0]);
 });
 
-test('all links are absolute, and those into the site resolve', async () => {
+test('all links are absolute, and those to this site resolve', async () => {
   const problems = [];
   const wanted = new Map();
   for (const { path, twin } of pages) {
@@ -86,14 +86,14 @@ test('all links are absolute, and those into the site resolve', async () => {
   }
   await each(wanted, async ([address, path]) => {
     const { status } = await get(address);
-    // The endpoints of the forms are named too; they take nothing but POST.
+    // The page also links to the forms' endpoints, which accept only POST.
     const expected = new URL(address).pathname.startsWith('/api/') ? 405 : 200;
     if (status !== expected) problems.push(`${path}: ${new URL(address).pathname} answers ${status}`);
   });
   none(problems, 'links in Markdown');
 });
 
-test('a missing page helps in Markdown too', async () => {
+test('a missing page has a Markdown representation with links', async () => {
   const answer = await get(server.origin + MISSING, { accept: 'text/markdown' });
   assert.equal(answer.status, 404);
   assert.equal(answer.headers['content-type'], 'text/markdown; charset=utf-8');

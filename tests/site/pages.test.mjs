@@ -1,4 +1,4 @@
-// Every page of the sitemap, and the 404 page, as a browser and as a validator sees them.
+// Checks every page of the sitemap and the 404 page in a browser and with a validator.
 import { after, before, test } from 'node:test';
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -26,7 +26,7 @@ const MAX_SCRIPT_BYTES = 3 * 1024;
 let server;
 let browser;
 let site;
-/** What was seen on each page: {path, html, facts, axe, trouble, overflow}. */
+/** The results for each page: {path, html, facts, axe, trouble, overflow}. */
 let seen;
 
 before(async () => {
@@ -70,12 +70,12 @@ async function look(context, axe, path) {
     }
   }
   await page.close();
-  // Chromium reports the 404 of the missing page itself as an error.
+  // Chromium reports the status 404 of this page as an error.
   const expected = (line) => path === MISSING && /^console: .*status of 404/.test(line);
   return { path, status, html, facts, violations, overflow, trouble: trouble.filter((line) => !expected(line)) };
 }
 
-/** Runs in the page. */
+/** Runs in the browser. */
 function read() {
   const attribute = (selector, name) => document.querySelector(selector)?.getAttribute(name) ?? null;
   const urls = (selector, name) =>
@@ -129,7 +129,7 @@ test('the HTML is valid', async () => {
   const jar = packages.resolve('vnu-jar/build/dist/vnu.jar');
   const args = ['-jar', jar, '--errors-only', '--format', 'json', '--skip-non-html', folder];
   const said = await new Promise((resolve, reject) => {
-    // The validator writes its report to stderr and exits with 1 where it found something.
+    // The validator writes its report to stderr, and exits with 1 if it finds errors.
     execFile('java', args, { maxBuffer: 1 << 28 }, (error, _, stderr) =>
       error && typeof error.code !== 'number' ? reject(error) : resolve(stderr));
   });
@@ -147,7 +147,7 @@ test('axe finds no WCAG 2.2 AA violation, light and dark, wide and narrow', () =
   none(seen.flatMap(({ violations }) => violations), 'axe found violations');
 });
 
-test('nothing runs off the side of the window', () => {
+test('no page scrolls horizontally', () => {
   none(seen.flatMap(({ overflow }) => overflow), 'pages scroll sideways');
 });
 
@@ -181,7 +181,7 @@ test('every head is complete', () => {
   none(problems, 'incomplete heads');
 });
 
-test('titles and descriptions tell pages apart', () => {
+test('titles and descriptions are unique', () => {
   const problems = [];
   for (const key of ['title', 'description']) {
     const by = new Map();
@@ -245,7 +245,7 @@ test('ids are unique, links and anchors inside the site resolve', async () => {
   none(problems, 'links');
 });
 
-test('assets are fingerprinted and kept for ever', async () => {
+test('assets have a fingerprint and are cached forever', async () => {
   const addresses = new Set(
     seen.flatMap(({ facts }) => facts.resources.map(site.local)).filter((it) => /\/assets\//.test(it ?? '')));
   assert.ok(addresses.size > 0, 'pages use no asset');
@@ -258,7 +258,7 @@ test('assets are fingerprinted and kept for ever', async () => {
   );
 });
 
-test('the home page with its CSS fits the first round trip, and the script is small', async () => {
+test('the home page with its CSS fits into the first round trip, and the script is small', async () => {
   const home = seen.find(({ path }) => path === '/');
   const compressed = async (path, decode, encoding) => {
     const answer = await get(new URL(path, server.origin).href, { 'accept-encoding': encoding });

@@ -1,4 +1,4 @@
-// A page that a site generator has built, in a real browser: its own code runs, and its forms are sent.
+// A page from a site generator in a real browser: its own code runs, and its forms can be submitted.
 import { after, before, test } from 'node:test';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { launch, watch } from './support/browser.mjs';
 import { none } from './support/list.mjs';
 import { startServer } from './support/server.mjs';
 
-// The form has no places for messages and no hidden field. The page has inline code of every kind.
+// The form has neither elements for messages nor a hidden field. The page has every kind of inline code.
 const PAGE = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Contact</title>
 <style>h1 { color: rgb(1, 2, 3) }</style></head>
 <body onload="document.body.dataset.loaded = 'yes'"><h1 style="margin: 7px">Contact</h1>
@@ -38,7 +38,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test('the code of a built page runs, and its form is sent', async () => {
+test('the code of a built page runs, and its form can be submitted', async () => {
   const context = await browser.newContext();
   const page = await context.newPage();
   const trouble = await watch(page, server.origin);

@@ -1,4 +1,4 @@
-// The machine-readable files, each read by a tool that knows its format.
+// The machine-readable files, each checked with a tool for its format.
 import { after, before, test } from 'node:test';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -41,7 +41,7 @@ after(() => server?.stop());
 
 const read = (path) => get(server.origin + path);
 
-/** Runs a tool on text given to its standard input; what it says is the failure. */
+/** Runs a tool with this standard input. Its output is the message of a failure. */
 function tool(command, args, input) {
   const { status, stdout, stderr, error } = spawnSync(command, args, { input, encoding: 'utf8', maxBuffer: 1 << 28 });
   if (error) throw error;
@@ -49,7 +49,7 @@ function tool(command, args, input) {
   return stdout;
 }
 
-/** Asserts that all these URLs are absolute and that ours answer 200 (or 405 where only POST is taken). */
+/** Asserts that all URLs are absolute, and that those of this site return 200 (or 405 if they accept only POST). */
 async function resolve(urls, where) {
   const problems = [];
   await each(new Set(urls), async (url) => {
@@ -63,7 +63,7 @@ async function resolve(urls, where) {
   none(problems, `links of ${where}`);
 }
 
-test('each resource is there, with its type, whatever Accept says', async () => {
+test('each resource has its media type, regardless of Accept', async () => {
   const problems = [];
   for (const [path, type] of Object.entries(RESOURCES)) {
     for (const accept of ['*/*', 'text/html', 'image/png']) {
@@ -75,7 +75,7 @@ test('each resource is there, with its type, whatever Accept says', async () => 
   none(problems, 'resources');
 });
 
-test('llms.txt has the shape of one, and links to the Markdown of every page', async () => {
+test('llms.txt is well-formed and links to the Markdown of every page', async () => {
   const { text } = await read('/llms.txt');
   assert.ok(text.length < MAX_LLMS_CHARACTERS, `${text.length} characters`);
   const problems = [];
@@ -188,7 +188,7 @@ test('the API catalog is a linkset to the description and the guide', async () =
   await resolve(urls, '/.well-known/api-catalog');
 });
 
-test('the feed is read without complaint, and its links resolve', async () => {
+test('the feed is valid, and its links resolve', async () => {
   assert.ok(existsSync(python), `${python}: run scripts/test, which prepares it`);
   const { bytes } = await read('/blog/rss.xml');
   tool('xmllint', ['--noout', '-'], bytes);
@@ -198,7 +198,7 @@ test('the feed is read without complaint, and its links resolve', async () => {
   await resolve(links, '/blog/rss.xml');
 });
 
-test('openapi.json is valid and says what the service is', async () => {
+test('openapi.json is valid and describes the service', async () => {
   const { text } = await read('/openapi.json');
   const { createConfig, lintFromString } = packages('@redocly/openapi-core');
   const problems = await lintFromString({

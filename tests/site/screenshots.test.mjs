@@ -1,4 +1,5 @@
-// Pictures for human eyes: one page of each kind, three widths, light and dark, under target/screenshots.
+// Screenshots for manual review: one page of each kind in three widths, light and dark, in
+// target/screenshots.
 import { after, before, test } from 'node:test';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,7 +26,7 @@ after(async () => {
   await server?.stop();
 });
 
-test('one page of each kind is pictured', async () => {
+test('screenshots of one page of each kind', async () => {
   const { paths } = await readSite(server);
   const post = paths.find((path) => /^\/blog\/[^/]+\/$/.test(path) && path !== '/blog/tags/');
   const kinds = ['/', '/product/', '/developers/', '/contact/', '/waitlist/', '/blog/', '/blog/tags/', post, MISSING];

@@ -1,4 +1,4 @@
-//! The database's disk fails or fills up at the n-th write or sync. Every 200 and every 500 stays true, and
+//! The database's disk fails or fills up at the n-th write or sync. Every 200 and 500 must be correct, and
 //! the server recovers without a restart.
 
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ fn a_kill_while_the_disk_fails_leaves_only_what_was_just_refused_in_doubt() {
         let (plan, log) = (case.plan(&testbed), testbed.log());
         let tracer = Tracer::attach(&mut testbed.server, &plan, &log);
         load(&testbed, &case);
-        // The server dies before its tracer, or it would have time for another write.
+        // Kill the server before its tracer; otherwise the server would have time for another write.
         testbed.server.kill();
         drop(tracer);
         testbed.kills += 1;

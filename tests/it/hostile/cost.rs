@@ -62,7 +62,7 @@ fn allowed_within_an_hour(limiter: &LocalLimiter, source: impl Fn(u32) -> Source
 
 #[test]
 fn twenty_gigabytes_cannot_be_written_within_a_day() {
-    /// In megabytes.
+    /// The limit in megabytes.
     const BAR: u64 = 20_000;
     /// Bytes written per byte of a body, in percent: about 100 in the database, and up to 280 in a Maildir.
     const WRITTEN: u64 = 380;

@@ -19,8 +19,7 @@ use crate::support::{Connection, NO_DEADLINES, PATIENCE, TestServer, small_site}
 const CROWD: usize = 2_000;
 
 /// The maximum difference between the 99th percentiles of other clients' response times with and without
-/// these connections. If the percentile without them is larger, it is the maximum instead: then the machine
-/// is slow.
+/// these connections. On a slow machine, the limit is the percentile without them, if that is larger.
 const TOLERATED: Duration = Duration::from_millis(50);
 
 /// The number of attempts, because the machine may be busy with something else.

@@ -24,7 +24,7 @@ pub struct FinalCheck {
     lost: Vec<usize>,
     /// The number of submissions that got a 500 but are in the inbox.
     refused_but_kept: usize,
-    /// Submissions among these for which no kill of their replica is the reason.
+    /// Those of them that no kill of their replica explains.
     unaccounted: Vec<usize>,
     /// The number of submissions that were delivered and then removed from the inbox.
     refused_but_delivered: usize,

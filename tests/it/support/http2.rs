@@ -224,8 +224,7 @@ impl Frames {
         Some(Received { kind, flags, stream: u32::from_be_bytes(stream), payload })
     }
 
-    /// Reads until there are no more frames. Returns whether the server has closed the connection, rather
-    /// than being silent for too long.
+    /// Reads until no more frames arrive. Returns whether the server has closed the connection.
     pub fn is_closed(&mut self) -> bool {
         while self.next().is_some() {}
         let rest = self.stream.read(&mut [0]);

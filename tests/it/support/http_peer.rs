@@ -174,7 +174,7 @@ impl HttpPeer {
                 }
                 accepting.change(|state| state.connections += 1);
                 let shared = Arc::clone(&accepting);
-                // The client causes errors on the connection and notices them itself.
+                // The client causes these errors, and its test checks them.
                 thread::spawn(move || serve(stream, &shared).ok());
             }
         });

@@ -213,7 +213,7 @@ impl AsyncWrite for Shared {
         let mut count = bytes.len();
         if wire.is_slow {
             wire.writes += 1;
-            // Every third time there is no room, and never for all of a long answer.
+            // Every third write finds no room, and no write finds room for all of a long answer.
             if wire.writes.is_multiple_of(3) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;

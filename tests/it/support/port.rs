@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 #[derive(Debug)]
 pub struct Port {
     address: SocketAddr,
-    /// Bound, but never listening.
+    /// A bound socket that never listens.
     _socket: Socket,
 }
 

@@ -32,7 +32,7 @@ pub fn frontdesk() -> Command {
     command
 }
 
-/// Without a reserve, tests do not depend on the free space of this machine's disk.
+/// Reserves no free space, so that tests do not depend on this machine's disk.
 const MIN_FREE: (&str, &str) = ("FRONTDESK_STORE__MIN_FREE", "off");
 
 /// The library that changes a process's clock.
@@ -77,7 +77,7 @@ pub struct TestServer {
     folder: Option<tempfile::TempDir>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
-    /// Dropping it closes the server's standard error.
+    /// Dropping this value closes the server's standard error.
     stderr: Option<mpsc::Receiver<String>>,
     stdout: mpsc::Receiver<String>,
     said: RefCell<Vec<String>>,
@@ -206,7 +206,7 @@ impl TestServer {
         *self.expected.borrow_mut() = Some(submissions);
     }
 
-    /// Leaves the check of the inbox to the test.
+    /// Skips the check of the inbox, because the test does it.
     pub fn expect_anything(&self) {
         *self.expected.borrow_mut() = None;
     }

@@ -32,7 +32,7 @@ test(`Schemathesis finds no failure in at least ${MIN_CASES} cases`, async () =>
   const args = [
     '--config-file', fileURLToPath(new URL('schemathesis.toml', import.meta.url)),
     'run', `${server.origin}/openapi.json`,
-    // The description names the public address; this is the server under test.
+    // The description contains the public address, so replace it with that of the server under test.
     '--url', server.origin,
     '--phases', 'examples,coverage,fuzzing,stateful',
     '--checks', 'all',
@@ -58,7 +58,7 @@ test(`Schemathesis finds no failure in at least ${MIN_CASES} cases`, async () =>
   assert.ok(cases.generated >= MIN_CASES, `${cases.generated} cases`);
 });
 
-test('e-mail addresses are judged as the JSON Schema Test Suite says', async () => {
+test('e-mail addresses are accepted or refused as in the JSON Schema Test Suite', async () => {
   const addresses = JSON.parse(await readFile(new URL('email-addresses.json', import.meta.url), 'utf8'));
   const problems = [];
   const expect = async (email, status) => {
@@ -77,7 +77,7 @@ test('e-mail addresses are judged as the JSON Schema Test Suite says', async () 
   none(addresses.valid.filter((email) => !kept.includes(email)).map((email) => `${email} is not in the inbox`), 'inbox');
 });
 
-test('every method but POST is refused with the Allow header', async () => {
+test('every method except POST is refused with an Allow header', async () => {
   const problems = [];
   for (const path of ['/api/waitlist', '/api/contact']) {
     for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {

@@ -4,7 +4,7 @@ import { packages } from './paths.mjs';
 
 const executablePath = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium';
 
-/** How long a page may take for anything: only a failure takes that long. */
+/** Timeout for every action. Only failures take this long. */
 const PATIENCE_MS = 120_000;
 
 export async function launch() {
@@ -13,13 +13,13 @@ export async function launch() {
   const browser = await chromium.launch({
     executablePath,
     timeout: PATIENCE_MS,
-    // Only our own pages are opened, and in containers the sandbox often cannot start.
+    // The sandbox often cannot start in containers, and only our own pages are opened.
     chromiumSandbox: false,
     args: ['--disable-gpu', '--disable-dev-shm-usage'],
   });
   const newContext = browser.newContext.bind(browser);
   browser.newContext = async (options) => {
-    // A page that still scrolls smoothly between the press and the release of a mouse button sees no click.
+    // While a page scrolls smoothly, a click can miss its target.
     const context = await newContext({ reducedMotion: 'reduce', ...options });
     context.setDefaultTimeout(PATIENCE_MS);
     return context;
@@ -28,8 +28,8 @@ export async function launch() {
 }
 
 /**
- * Writes down what a page must not do: console errors, exceptions, policy violations, requests to other hosts.
- * Returns the growing list `trouble`.
+ * Records console errors, exceptions, policy violations and requests to other hosts in the list `trouble`, and
+ * returns it.
  */
 export async function watch(page, origin, trouble = []) {
   await page.addInitScript(() => {

@@ -1,9 +1,9 @@
-// A bare HTTP client: nothing is followed, decoded or cached behind the tests' back.
+// A plain HTTP client that does not follow redirects, decode bodies or cache responses.
 import { Agent, request } from 'node:http';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 
-/** One exchange. `headers` of the answer are lower-cased, `bytes` is the body as it came over the wire. */
+/** Sends a request. In the response, names in `headers` are in lower case, and `bytes` is the body as received. */
 export function exchange(url, { method = 'GET', headers = {}, body } = {}) {
   return new Promise((resolve, reject) => {
     const outgoing = request(url, { method, headers, agent, timeout: 120_000 }, (incoming) => {
@@ -26,7 +26,7 @@ export const get = (url, headers = {}) => exchange(url, { headers });
 export const postJson = (url, value) =>
   exchange(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(value) });
 
-/** Runs `work` over `items`, a few at a time, and keeps their order. */
+/** Calls `work` for each item, a few at a time. Returns the results in the order of the items. */
 export async function each(items, work, atOnce = 8) {
   const list = [...items];
   const results = new Array(list.length);

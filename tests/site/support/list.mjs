@@ -1,4 +1,4 @@
-// Asserting that a list of problems is empty, with the problems readable where it is not.
+// Asserts that a list of problems is empty, and prints the problems otherwise.
 
 const SHOWN = 60;
 
@@ -8,7 +8,7 @@ export function none(problems, what) {
   const lines = unique.slice(0, SHOWN).map((problem) => `  - ${problem}`);
   if (unique.length > SHOWN) lines.push(`  … and ${unique.length - SHOWN} more`);
   const error = new Error(`${what}:\n${lines.join('\n')}`);
-  // Where it was thrown says nothing that the name of the test doesn't.
+  // The stack trace adds nothing to the name of the test.
   error.stack = error.message;
   throw error;
 }

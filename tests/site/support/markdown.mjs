@@ -1,4 +1,4 @@
-// The links of a Markdown text: inline, by reference, in angle brackets and in raw HTML; not those in code.
+// Extracts the links of Markdown: inline, by reference, in angle brackets and in raw HTML, but not in code.
 
 export function linksOf(markdown) {
   const text = withoutCode(markdown.replace(/^---\n[\s\S]*?\n---\n/, ''));

@@ -1,4 +1,5 @@
-// Where things are; TEST_BINARY, TEST_SITE and TEST_TOOLS point elsewhere. (FRONTDESK_… is for the settings of the server.)
+// Paths of the binary, the site and the tools. TEST_BINARY, TEST_SITE and TEST_TOOLS override them.
+// (FRONTDESK_… variables are settings of the server.)
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,5 +15,5 @@ export const output = join(target, 'site-checks');
 export const screenshots = join(target, 'screenshots');
 export const schemas = join(root, 'tests/site/schema');
 
-// The npm packages are installed beside the build output, not into the source tree.
+// The npm packages are installed in the build folder, not in the source tree.
 export const packages = createRequire(join(tools, 'node/'));

@@ -1,4 +1,4 @@
-// Starts the release binary on a site with a throw-away data folder, and ends it by its process id.
+// Starts the release binary with a temporary data folder, and stops it by its process id.
 import { spawn, execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { binary, site } from './paths.mjs';
 const START_MS = 120_000;
 const STOP_MS = 60_000;
 
-/** The address that the site believes to have, so that nothing passes by pointing at the local one. */
+/** The site's public address. It differs from the local one, so that tests detect links to the local one. */
 const base = 'https://www.example.com';
 
 const calm = {
@@ -20,8 +20,8 @@ const calm = {
 };
 
 /**
- * A running server: `origin` (where it is), `base` (where the public would find it), `ops`, `dataDir`, `inbox()`, `stop()`.
- * `env` adds settings; rate limits are off unless it says otherwise. `folder` is the site.
+ * Starts a server: `origin` (local address), `base` (public address), `ops`, `dataDir`, `inbox()`, `stop()`.
+ * `env` adds settings; rate limits are off by default. `folder` is the site.
  */
 export async function startServer({ env = {}, folder = site } = {}) {
   if (!existsSync(binary)) throw new Error(`${binary} does not exist: run "cargo build --release" first`);
@@ -81,7 +81,7 @@ export async function startServer({ env = {}, folder = site } = {}) {
   }
 }
 
-/** What `frontdesk inbox list --json` prints, one object a submission. */
+/** The output of `frontdesk inbox list --json`: one object for each submission. */
 async function inbox(dataDir) {
   const args = ['inbox', 'list', '--json', '--limit', '100000', '--site', site, '--data-dir', dataDir];
   const { stdout } = await promisify(execFile)(binary, args, { maxBuffer: 1 << 28 });

@@ -1,4 +1,4 @@
-// The pages of a running site as its own sitemap gives them, and the way from public URLs to the local server.
+// Reads the sitemap of a running site, and maps its public URLs to the local server.
 import assert from 'node:assert/strict';
 import { get } from './http.mjs';
 
@@ -7,7 +7,7 @@ const locations = (xml) => [...xml.matchAll(/<loc>\s*([^<]+?)\s*<\/loc>/g)].map(
 const unescape = (text) =>
   text.replace(/&(amp|lt|gt|quot|apos);/g, (_, name) => ({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" })[name]);
 
-/** Reads /sitemap-index.xml and the sitemaps it names. */
+/** Reads /sitemap-index.xml and the sitemaps that it lists. */
 export async function readSite(server) {
   const index = await get(`${server.origin}/sitemap-index.xml`);
   assert.equal(index.status, 200, '/sitemap-index.xml');
@@ -15,7 +15,7 @@ export async function readSite(server) {
   assert.ok(names.length > 0, '/sitemap-index.xml names no sitemap');
   const { base } = server;
 
-  /** The address on the local server of one of the site's public URLs; null for other people's. */
+  /** Maps one of the site's public URLs to the local server; null for other sites. */
   const local = (url) => {
     const absolute = new URL(url, `${base}/`);
     const ours = absolute.origin === base || absolute.origin === server.origin;
@@ -42,5 +42,5 @@ export async function readSite(server) {
 /** The path of a page's Markdown twin. */
 export const twinOf = (path) => (path === '/' ? '/index.md' : `${path.replace(/\/$/, '')}.md`);
 
-/** A path that no site has. */
+/** A path that does not exist on any site. */
 export const MISSING = '/there-is-no-such-page/';
