@@ -25,7 +25,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::output::{ERROR, write_error};
-use self::site::{ConfigOverrides, InboxLocation};
+use self::serve::ServeOptions;
+use self::site::{ConfigOverrides, InboxLocation, SiteArgument, SiteFolder};
 
 /// A company's front desk on the web: serves the website to people and agents, and keeps submissions
 #[derive(Debug, Parser)]
@@ -53,20 +54,21 @@ enum Command {
     },
     /// Serve a site, or the output of a site generator
     Serve {
-        /// The site's folder
-        #[arg(default_value = ".")]
-        site: PathBuf,
+        #[command(flatten)]
+        site: SiteArgument,
         #[command(flatten)]
         overrides: ConfigOverrides,
         /// Reload the site and its configuration whenever a file in its folder changes
         #[arg(long)]
         watch: bool,
+        /// Start even if the inbox cannot be written: the pages are served, and the forms answer 500
+        #[arg(long)]
+        pages_only: bool,
     },
     /// Check a site: configuration, front matter, links, anchors, paths, descriptions
     Check {
-        /// The site's folder
-        #[arg(default_value = ".")]
-        site: PathBuf,
+        #[command(flatten)]
+        site: SiteArgument,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -81,11 +83,16 @@ enum Command {
         command: inbox::InboxCommand,
         #[command(flatten)]
         location: InboxLocation,
+        /// Print times in UTC instead of this machine's time zone
+        #[arg(long, global = true)]
+        utc: bool,
     },
     /// Copy the inbox to a file and verify the copy, even while a server is running
     Backup {
         /// File to write, readable only by you
         file: PathBuf,
+        #[command(flatten)]
+        folder: SiteFolder,
         /// Replace an existing file
         #[arg(long)]
         force: bool,
@@ -96,6 +103,8 @@ enum Command {
     Restore {
         /// File written by `frontdesk backup`; verified first, and left unchanged
         file: PathBuf,
+        #[command(flatten)]
+        folder: SiteFolder,
         /// Replace an existing inbox, and keep it under another name beside the new one
         #[arg(long)]
         force: bool,
@@ -111,9 +120,8 @@ enum Command {
     },
     /// Send a test message through each channel, check the sender's domain, and report problems
     Doctor {
-        /// The site's folder
-        #[arg(default_value = ".")]
-        site: PathBuf,
+        #[command(flatten)]
+        site: SiteArgument,
         /// Folder for submissions
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
@@ -122,9 +130,8 @@ enum Command {
     },
     /// Show the effective settings and where each comes from
     Config {
-        /// The site's folder
-        #[arg(default_value = ".")]
-        site: PathBuf,
+        #[command(flatten)]
+        site: SiteArgument,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -167,22 +174,32 @@ pub fn main() -> ExitCode {
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init { dir, prebuilt } => init::run(&dir, prebuilt.as_deref()),
-        Command::Serve { site, overrides, watch } => serve::run(&site, &overrides.flags(), watch),
-        Command::Check { site, json } => check::run(&site, json),
+        Command::Serve { site, overrides, watch, pages_only } => {
+            serve::run(site.path(), &overrides.flags(), &ServeOptions { watch, pages_only })
+        }
+        Command::Check { site, json } => check::run(site.path(), json),
         Command::Convert(options) => convert::run(options),
         Command::Export(options) => export::run(&options),
-        Command::Inbox { command, location } => inbox::run(&command, &location.load_configuration()?),
-        Command::Backup { file, force, location } => {
-            backup::back_up(&location.load_configuration()?.store.url, &file, force)
+        Command::Inbox { mut command, location, utc } => {
+            let folder = command.take_site_folder().unwrap_or_else(|message| exit_with_usage_error(message));
+            inbox::run(&command, &location.load_configuration(folder)?, utc)
         }
-        Command::Restore { file, force, location } => {
-            backup::restore(&file, &location.load_configuration()?.store.url, force)
+        Command::Backup { file, folder, force, location } => {
+            backup::back_up(&location.load_configuration(folder.site)?.store.url, &file, force)
         }
-        Command::Store { command, location } => store::run(&command, &location.load_configuration()?),
+        Command::Restore { file, folder, force, location } => {
+            backup::restore(&file, &location.load_configuration(folder.site)?.store.url, force)
+        }
+        Command::Store { mut command, location } => {
+            let folder = command.take_site_folder();
+            store::run(&command, &location.load_configuration(folder)?)
+        }
         Command::Doctor { site, data_dir, options } => {
-            doctor::run(&site::load_configuration(&site, data_dir)?, &options)
+            doctor::run(&site::load_configuration(site.path(), data_dir)?, &options)
         }
-        Command::Config { site, json, overrides } => check::show_settings(&site, &overrides.flags(), json),
+        Command::Config { site, json, overrides } => {
+            check::show_settings(site.path(), &overrides.flags(), json)
+        }
         Command::Theme { site, files } => theme::run(&site, &files),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -197,6 +214,11 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Prints a usage error as clap does, and exits with code 2.
+fn exit_with_usage_error(message: String) -> ! {
+    Arguments::command().error(clap::error::ErrorKind::MissingRequiredArgument, message).exit()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

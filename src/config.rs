@@ -34,6 +34,7 @@ use crate::forms::FORMS;
 use crate::intake::IntakeOptions;
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
 use crate::screening;
+use crate::store::disk::Space;
 use crate::store::{DatabaseUrl, StoreOptions};
 use crate::submission::delivery::Route;
 use crate::submission::verdict::Signal;
@@ -309,7 +310,32 @@ impl Config {
             settings,
             secret_files,
         };
-        (config, faults)
+        (config.with_effective_values(), faults)
+    }
+
+    /// Records what the values mean that depend on the machine or on other keys.
+    fn with_effective_values(mut self) -> Self {
+        let bytes = |bytes: u64| format!("{bytes} bytes");
+        let space =
+            self.store.url.file().and_then(Path::parent).and_then(|folder| Space::sample(folder).ok());
+        let reserve = space.map(|space| bytes(self.maintenance.min_free.bytes(space.size)));
+        let per_network = self.web.max_connections_per_network.max(self.web.max_connections_per_source);
+        let effective = [
+            ("base_url", self.clone().with_base_url(None).base_url.map(|url| format!("{url:?}"))),
+            ("operator.security_email", Some(format!("{:?}", self.resources.security_email))),
+            ("server.workers", Some(self.web.workers.to_string())),
+            ("server.max_connections_per_network", Some(per_network.to_string())),
+            ("server.max_memory", self.web.max_memory.map(bytes)),
+            ("store.data_dir", Some(format!("{:?}", self.data_dir.display().to_string()))),
+            ("store.url", Some(format!("\"{}\"", self.store.url))),
+            ("store.min_free", reserve),
+        ];
+        for (key, value) in effective {
+            if let Some(setting) = self.settings.iter_mut().find(|setting| setting.key.name == key) {
+                setting.effective = value.filter(|value| *value != setting.value);
+            }
+        }
+        self
     }
 
     /// Parses a database URL in the format of `store.url`. The error describes the expected value.

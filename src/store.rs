@@ -156,6 +156,11 @@ impl Store {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
 
+    /// Fails if the database does not accept a write now.
+    pub fn check_writable(&self) -> Result<(), StoreError> {
+        self.change_blocking(|tx| tx.check_writable())
+    }
+
     /// Claims due deliveries, up to the capacity in `wants`, but skips those in `under_way`. If the outcome
     /// of an attempt is not recorded before its lease expires, the delivery is attempted again.
     pub async fn claim(

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::output::{GOOD, count_faults, exit_code, print_faults};
-use super::site;
-use crate::config::{Config, Flag};
+use super::output::{DIM, GOOD, count_faults, exit_code, print_faults};
+use super::{doctor, site};
+use crate::config::{Config, Flag, Setting};
 use crate::pages::{LoadCache, Site};
+use crate::store::InboxReader;
 
 /// Maximum width of the column of `key = value`. A longer setting moves its origin to the right.
 const MAX_ALIGNED: usize = 72;
@@ -34,6 +35,12 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
         print_faults(&faults);
     }
     let mut stderr = anstream::stderr().lock();
+    // An inbox that cannot be read is no fault of the site: `frontdesk doctor` reports it.
+    let undelivered = InboxReader::open(&config.store.url)
+        .and_then(|inbox| doctor::describe_undelivered(&inbox, !config.channels.is_empty()));
+    if let Ok(Some(line)) = undelivered {
+        let _ = writeln!(stderr, "{DIM}note:{DIM:#} {line}");
+    }
     let _ = match faults[..] {
         [] => writeln!(stderr, "{GOOD}fine:{GOOD:#} {pages} pages, nothing to fix"),
         _ => writeln!(stderr, "{}", count_faults(&faults)),
@@ -41,20 +48,28 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     Ok(exit_code(faults.is_empty()))
 }
 
-/// Prints each effective setting on its own line, with its origin.
+/// Prints each effective setting on its own line, with its origin. A value such as "auto" is printed beside
+/// what it means here.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
     let (config, warnings) = site::read_configuration(folder, flags)?;
     print_faults(&warnings);
     let mut stdout = io::stdout().lock();
-    let width =
-        config.settings.iter().map(|setting| setting.key.name.len() + setting.value.chars().count()).max();
+    let line = |setting: &Setting| {
+        format!("{} = {}", setting.key.name, setting.effective.as_ref().unwrap_or(&setting.value))
+    };
+    let width = config.settings.iter().map(|setting| line(setting).chars().count()).max();
     let width = width.unwrap_or_default().min(MAX_ALIGNED);
     for setting in &config.settings {
-        let (key, value, origin) = (&setting.key.name, &setting.value, setting.origin.to_string());
+        let Setting { key, value, effective, origin, .. } = setting;
         if json {
-            writeln!(stdout, "{}", json!({ "key": key, "value": value, "origin": origin }))?;
+            let object = json!({
+                "key": key.name, "value": value, "effective": effective.as_ref().unwrap_or(value),
+                "origin": origin.to_string(),
+            });
+            writeln!(stdout, "{object}")?;
         } else {
-            writeln!(stdout, "{:<width$}  # {origin}", format!("{key} = {value}"), width = width + 3)?;
+            let typed = effective.as_ref().map(|_| format!(": {value}")).unwrap_or_default();
+            writeln!(stdout, "{:<width$}  # {origin}{typed}", line(setting))?;
         }
     }
     Ok(ExitCode::SUCCESS)

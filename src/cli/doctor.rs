@@ -15,14 +15,15 @@ use anyhow::bail;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::output::{DIM, ERROR, GOOD, exit_code};
+use super::output::{DIM, ERROR, GOOD, counted, exit_code, plural};
 use crate::config::Config;
 use crate::deliver::digest::Digest;
 use crate::deliver::notification::Topic;
 use crate::deliver::{Channel, ChannelOptions, Notification, TransportOptions};
 use crate::forms::text::visible;
 use crate::limits::rate_limiter;
-use crate::store::{InboxReader, StoreError};
+use crate::store::{Filter, InboxReader, StoreError};
+use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
 use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use dns::Resolver;
@@ -135,11 +136,15 @@ async fn send_test(channel: &ChannelOptions) -> Outcome {
 
 /// Reports problems with the inbox that need the operator's attention.
 fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyhow::Result<()> {
-    let digest = match InboxReader::open(&config.store.url) {
-        Ok(inbox) => Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?,
+    let inbox = match InboxReader::open(&config.store.url) {
+        Ok(inbox) => inbox,
         Err(StoreError::Missing(_)) => return report.print_note("inbox", "nothing has been received yet"),
         Err(error) => return report.print_result("inbox", CheckResult::Bad(error.to_string())),
     };
+    let digest = Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?;
+    if let Some(line) = describe_undelivered(&inbox, !config.channels.is_empty())? {
+        report.print_note("inbox", &line)?;
+    }
     let is_known = |name: &str| config.store.channels.iter().any(|channel| channel.name == name);
     for channel in digest.channels.iter().filter(|channel| !is_known(&channel.name)) {
         let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
@@ -157,6 +162,22 @@ fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyh
         report.print_result("inbox", CheckResult::Bad(line))?;
     }
     Ok(())
+}
+
+/// Describes the submissions that were never delivered to anyone, and how to deliver them. `None` if there are
+/// none.
+pub(super) fn describe_undelivered(
+    inbox: &InboxReader,
+    has_channels: bool,
+) -> Result<Option<String>, StoreError> {
+    let count = inbox.count(&Filter { status: Some(Status::Kept), ..Filter::default() })?;
+    let (submissions, were) = (counted(count, "submission"), plural(count, "was", "were"));
+    let advice = if has_channels {
+        "`frontdesk inbox deliver --kept` sends them to the configured channels"
+    } else {
+        "`frontdesk inbox list` shows them, and a `[[channel]]` delivers new ones"
+    };
+    Ok((count > 0).then(|| format!("{submissions} {were} never delivered to anyone: {advice}")))
 }
 
 struct DoctorReport<W> {

@@ -22,7 +22,7 @@ use clap::Args;
 use self::folder::ExportFolder;
 use self::layout::ExportLayout;
 use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
-use super::site;
+use super::site::{self, SiteArgument};
 use crate::config::Config;
 use crate::pages::{Encodings, LoadCache};
 use crate::web::Address;
@@ -30,9 +30,8 @@ use crate::web::describe::describe;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportOptions {
-    /// The site's folder
-    #[arg(long, default_value = ".", value_name = "DIR")]
-    site: PathBuf,
+    #[command(flatten)]
+    site: SiteArgument,
     /// Folder to write to: new, empty, or an earlier export, which is replaced
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
@@ -48,15 +47,16 @@ pub(super) struct ExportOptions {
 }
 
 pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
-    let config = site::load_configuration(&options.site, options.data_dir.clone())?.with_base_url(None);
+    let site_folder = options.site.path();
+    let config = site::load_configuration(site_folder, options.data_dir.clone())?.with_base_url(None);
     if config.base_url.is_none() {
         return Err(with_hint(
             anyhow!("`base_url` is not set, so every absolute link would point to this machine"),
             "`base_url = \"https://www.example.com\"` in frontdesk.toml, or FRONTDESK_BASE_URL",
         ));
     }
-    let folder = ExportFolder::claim(&options.output, &options.site)?;
-    let (site, faults) = site::load_site(&options.site, &config, &mut LoadCache::default());
+    let folder = ExportFolder::claim(&options.output, site_folder)?;
+    let (site, faults) = site::load_site(site_folder, &config, &mut LoadCache::default());
     let Some(site) = site else {
         print_faults(&faults);
         bail!("the site cannot be exported ({})", count_faults(&faults));
@@ -81,7 +81,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
 
     let mut stderr = anstream::stderr().lock();
     if !faults.is_empty() {
-        let folder = options.site.display();
+        let folder = site_folder.display();
         writeln!(stderr, "{}; run `frontdesk check {folder}` for details", count_faults(&faults))?;
     }
     if site.has_rules() {

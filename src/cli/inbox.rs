@@ -16,17 +16,20 @@ mod time;
 mod watch;
 mod width;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use self::change::RetryOptions;
+use self::change::{DeliverOptions, RetryOptions};
 use self::console::Console;
 use self::list::SubmissionExport;
 use self::removal::DiscardOptions;
 use self::selection::{IdentityOption, SelectionOptions};
+use super::site::SiteFolder;
 use crate::config::Config;
 use crate::forms::FORMS;
+use crate::forms::text::visible;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum InboxCommand {
@@ -42,6 +45,8 @@ pub(super) enum InboxCommand {
     Show {
         /// Id of the submission, or an unambiguous prefix of it
         id: String,
+        #[command(flatten)]
+        folder: SiteFolder,
         /// Print a JSON object
         #[arg(long)]
         json: bool,
@@ -52,6 +57,8 @@ pub(super) enum InboxCommand {
     Export(SubmissionExport),
     /// Print submissions as they arrive, until Ctrl-C
     Watch {
+        #[command(flatten)]
+        folder: SiteFolder,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -63,6 +70,8 @@ pub(super) enum InboxCommand {
     },
     /// Count submissions by day, form and status, and deliveries by channel
     Stats {
+        #[command(flatten)]
+        folder: SiteFolder,
         /// Show rate-limited sources, held submissions by signal, and agents
         #[arg(long)]
         abuse: bool,
@@ -80,13 +89,13 @@ pub(super) enum InboxCommand {
         json: bool,
     },
     /// Print what needs attention, as in today's digest
-    Digest,
+    Digest(SiteFolder),
     /// Retry deliveries now: parked ones, and those waiting for their next attempt
     Retry(RetryOptions),
     /// Hold submissions: stop deliveries that have not started
     Hold {
         /// Ids of submissions, or unambiguous prefixes of them
-        #[arg(required = true, value_name = "ID")]
+        #[arg(value_name = "ID")]
         ids: Vec<String>,
         /// Reason, shown with the submission
         #[arg(long, value_name = "TEXT")]
@@ -95,16 +104,21 @@ pub(super) enum InboxCommand {
     /// Release held submissions for delivery to the channels that are configured now
     Release {
         /// Ids of submissions, or unambiguous prefixes of them
-        #[arg(required_unless_present = "all", value_name = "ID")]
+        #[arg(value_name = "ID")]
         ids: Vec<String>,
         /// Release all held submissions
-        #[arg(long, conflicts_with = "ids")]
+        #[arg(long)]
         all: bool,
     },
+    /// Deliver submissions to configured channels that have not received them, such as those received before
+    /// a channel existed
+    Deliver(DeliverOptions),
     /// Permanently remove held submissions
     Discard(DiscardOptions),
     /// Permanently remove all submissions from an e-mail address
     Erase {
+        #[command(flatten)]
+        folder: SiteFolder,
         /// The address, regardless of case
         #[arg(long, value_name = "ADDRESS")]
         email: String,
@@ -114,8 +128,50 @@ pub(super) enum InboxCommand {
     },
 }
 
-pub(super) fn run(command: &InboxCommand, config: &Config) -> anyhow::Result<ExitCode> {
-    Console::with_standard_streams(config, |console| execute(command, console))
+impl InboxCommand {
+    /// Removes the site's folder from the arguments, and returns it. Where ids are expected, it is the argument
+    /// that is no id. Fails if the remaining arguments select nothing, or select by ids and by options.
+    pub(super) fn take_site_folder(&mut self) -> Result<Option<PathBuf>, String> {
+        let (ids, has_filter, may_combine, options) = match self {
+            Self::List { which, .. } | Self::Export(SubmissionExport { which, .. }) => {
+                return Ok(which.folder.site.take());
+            }
+            Self::Show { folder, .. }
+            | Self::Watch { folder, .. }
+            | Self::Stats { folder, .. }
+            | Self::Digest(folder)
+            | Self::Erase { folder, .. } => return Ok(folder.site.take()),
+            Self::Retry(options) => {
+                let has_filter = options.has_filter();
+                (
+                    &mut options.ids,
+                    has_filter,
+                    true,
+                    "`--parked`, `--channel`, `--since`, `--until` or `--form`",
+                )
+            }
+            Self::Hold { ids, .. } => (ids, false, true, ""),
+            Self::Release { ids, all } => (ids, *all, false, "`--all`"),
+            Self::Deliver(DeliverOptions { ids, kept, .. }) => (ids, *kept, false, "`--kept`"),
+            Self::Discard(DiscardOptions { ids, held, .. }) => (ids, *held, false, "`--held`"),
+        };
+        let is_id = |word: &String| word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        let folder = ids.iter().position(|word| !is_id(word)).map(|at| ids.remove(at));
+        if let Some(word) = ids.iter().find(|word| !is_id(word)) {
+            return Err(format!("`{}` is neither an id nor the only folder", visible(word)));
+        }
+        match (ids.is_empty(), has_filter) {
+            (true, false) if options.is_empty() => Err("give the id of a submission".to_owned()),
+            (true, false) => Err(format!("give the id of a submission, or {options}")),
+            (false, true) if !may_combine => Err(format!("give either ids or {options}, not both")),
+            _ => Ok(folder.map(PathBuf::from)),
+        }
+    }
+}
+
+/// Runs the command, and prints times in UTC or in the time zone of this machine (`TZ`, /etc/localtime).
+pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyhow::Result<ExitCode> {
+    Console::with_standard_streams(config, is_utc, |console| execute(command, console))
 }
 
 /// How long a command waits for the server to process accepted submissions.
@@ -136,21 +192,22 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
     match command {
         InboxCommand::List { json: true, which } => list::print_json(which, console),
         InboxCommand::List { json: false, which } => list::print_table(which, console),
-        InboxCommand::Show { id, json, key } => show::run(id, *json, key, console),
+        InboxCommand::Show { id, json, key, folder: _ } => show::run(id, *json, key, console),
         InboxCommand::Export(options) => list::export(options, console),
-        InboxCommand::Watch { json, form, key } => {
+        InboxCommand::Watch { json, form, key, folder: _ } => {
             // Close the inbox, so that it can be replaced while the command runs.
             console.inbox = None;
             watch::run(*json, form.as_deref(), key, console)
         }
-        InboxCommand::Stats { abuse: true, days, json } => abuse::run(*days, *json, console),
-        InboxCommand::Stats { abuse: false, days, json } => stats::run(*days, *json, console),
-        InboxCommand::Digest => stats::digest(console),
+        InboxCommand::Stats { abuse: true, days, json, folder: _ } => abuse::run(*days, *json, console),
+        InboxCommand::Stats { abuse: false, days, json, folder: _ } => stats::run(*days, *json, console),
+        InboxCommand::Digest(_) => stats::digest(console),
         InboxCommand::Retry(options) => change::retry(options, console),
         InboxCommand::Hold { ids, because } => change::hold(ids, because.as_deref(), console),
         InboxCommand::Release { ids, all: _ } => change::release(ids, console),
+        InboxCommand::Deliver(options) => change::deliver(options, console),
         InboxCommand::Discard(options) => removal::discard(options, console),
-        InboxCommand::Erase { email, yes } => removal::erase(email, *yes, console),
+        InboxCommand::Erase { email, yes, folder: _ } => removal::erase(email, *yes, console),
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 
 use crate::fault::{Fault, Severity};
+use crate::store::StoreError;
 
 // Styles for the terminal. `anstream` removes them if `NO_COLOR` is set or the output is not a terminal.
 pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -38,9 +39,10 @@ pub(super) fn with_hint(error: impl Into<anyhow::Error>, hint: impl Into<String>
     HintedError { error: error.into(), hint: hint.into() }.into()
 }
 
-/// The advice that [`with_hint`] added to an error, if any.
-pub(super) fn hint(error: &anyhow::Error) -> Option<&str> {
-    error.downcast_ref::<HintedError>().map(|hinted| hinted.hint.as_str())
+/// The advice that [`with_hint`] added to an error, otherwise that of the store's error among its causes.
+pub(super) fn hint(error: &anyhow::Error) -> Option<String> {
+    let added = error.downcast_ref::<HintedError>().map(|hinted| hinted.hint.clone());
+    added.or_else(|| error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()?.hint()))
 }
 
 /// Writes an error after `label`, with its causes and its hint.

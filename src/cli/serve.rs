@@ -38,21 +38,29 @@ use crate::web::{self, Address, AppState, Metrics, ShutdownPhase, Snapshot, Sock
 /// Number of bytes of response bodies to compress before the first request.
 const COMPRESSED_AT_START: usize = 2 << 20;
 
-/// Serves until SIGTERM or SIGINT. SIGHUP, and with `watch` each change in the folder, causes a reload.
-pub(super) fn run(folder: &Path, flags: &[Flag], watch: bool) -> anyhow::Result<ExitCode> {
+/// The options of `frontdesk serve` that are not configuration keys.
+pub(super) struct ServeOptions {
+    /// Whether a change in the site's folder reloads the site and its configuration.
+    pub(super) watch: bool,
+    /// Whether to start even if the inbox cannot be written.
+    pub(super) pages_only: bool,
+}
+
+/// Serves until SIGTERM or SIGINT. SIGHUP reloads the site and its configuration.
+pub(super) fn run(folder: &Path, flags: &[Flag], options: &ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     process::configure_allocator();
     let (config, warnings) = site::read_configuration(folder, flags)?;
     let log = ServerLog::start(config.log);
     log.log_faults(&warnings);
-    log.conclude(serve(folder, flags, watch, config, &log, started))
+    log.conclude(serve(folder, flags, options, config, &log, started))
 }
 
 /// Starts all parts of the server, prints or logs its addresses, and serves until a signal stops it.
 fn serve(
     folder: &Path,
     flags: &[Flag],
-    watch: bool,
+    options: &ServeOptions,
     config: Config,
     log: &ServerLog,
     started: Instant,
@@ -77,6 +85,9 @@ fn serve(
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
+    if !options.pages_only {
+        require_writable_inbox(&store, &config)?;
+    }
     let intake = Intake::start(store.clone(), config.intake.clone())?;
     // For SQLite, the store has created the data folder. A running server never creates it: if the folder
     // disappears, its file system may have been unmounted.
@@ -102,7 +113,7 @@ fn serve(
     });
     let notify = Arc::new(ServiceManager::from_environment());
     let (reasons, asked) = mpsc::channel();
-    let watcher = watch.then(|| SiteWatcher::start(folder, &config, reasons.clone())).transpose()?;
+    let watcher = options.watch.then(|| SiteWatcher::start(folder, &config, reasons.clone())).transpose()?;
     let stage = install_signal_handlers(reasons.clone(), notify.clone(), desk.snapshot.clone())?;
     if log.is_json {
         log_start(&config, &desk, &addresses, is_new, started.elapsed());
@@ -141,6 +152,20 @@ fn serve(
     desk.intake.clone().close();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if the inbox cannot be written: every form would answer 500, and only the log would say so.
+fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> {
+    store.check_writable().map_err(|error| {
+        let pages_only = "`--pages-only` serves the pages without the inbox";
+        let hint = match error.hint() {
+            Some(hint) => format!("{hint}; {pages_only}"),
+            None => pages_only.to_owned(),
+        };
+        let error =
+            anyhow::Error::new(error).context(format!("cannot write to the inbox in {}", config.store.url));
+        with_hint(error, hint)
+    })
 }
 
 /// Loads the site and compresses part of it. Fails if the site has errors; logs the number of warnings.

@@ -15,7 +15,8 @@ use crate::web::Address;
 /// Options that override the configuration.
 #[derive(Debug, Default, Args)]
 pub(super) struct ConfigOverrides {
-    /// Public address, or several; port 0 picks a free port, `unix:PATH` is a Unix socket
+    /// Public address, or several: `8080` is on loopback, `:80` on every interface, `unix:PATH` a Unix socket;
+    /// port 0 picks a free port
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     listen: Vec<Address>,
     /// Private address for health checks and metrics, or `off`
@@ -51,20 +52,52 @@ fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
+/// The site's folder, as a positional argument.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct SiteFolder {
+    /// The site's folder; default: the current folder
+    #[arg(value_name = "SITE")]
+    pub(super) site: Option<PathBuf>,
+}
+
+/// The site's folder, as a positional argument or as an option.
+#[derive(Debug, Default, Args)]
+pub(super) struct SiteArgument {
+    #[command(flatten)]
+    folder: SiteFolder,
+    /// The site's folder, another way to write SITE
+    #[arg(long = "site", value_name = "DIR", conflicts_with = "site")]
+    site_option: Option<PathBuf>,
+}
+
+impl SiteArgument {
+    pub(super) fn path(&self) -> &Path {
+        self.folder.site.as_deref().or(self.site_option.as_deref()).unwrap_or(Path::new("."))
+    }
+}
+
 /// Options that locate the inbox.
 #[derive(Debug, Args)]
 pub(super) struct InboxLocation {
-    /// The site's folder
-    #[arg(long, global = true, default_value = ".", value_name = "DIR")]
-    site: PathBuf,
+    /// The site's folder, another way to write SITE
+    #[arg(long = "site", global = true, value_name = "DIR")]
+    site_option: Option<PathBuf>,
     /// Folder for submissions
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
 impl InboxLocation {
-    pub(super) fn load_configuration(self) -> anyhow::Result<Config> {
-        load_configuration(&self.site, self.data_dir)
+    /// Reads the configuration of the site in `folder`, in the folder that `--site` names, or in the current
+    /// folder, with the data folder from the command line.
+    pub(super) fn load_configuration(self, folder: Option<PathBuf>) -> anyhow::Result<Config> {
+        if let (Some(folder), Some(option)) = (&folder, &self.site_option)
+            && folder != option
+        {
+            bail!("two site folders are given: {} and `--site {}`", folder.display(), option.display());
+        }
+        let folder = folder.or(self.site_option).unwrap_or_else(|| ".".into());
+        load_configuration(&folder, self.data_dir)
     }
 }
 

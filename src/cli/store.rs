@@ -1,7 +1,7 @@
 //! `frontdesk store`: migrates the inbox's database, or copies it to another database.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -9,30 +9,41 @@ use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 
 use super::output::with_hint;
+use super::site::SiteFolder;
 use crate::config::Config;
 use crate::store::{self, CopyError, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
     /// Migrate the database to the current layout, as the server does when it starts; create it if missing
-    Migrate,
+    Migrate(SiteFolder),
     /// Copy the whole inbox to another database and verify the copy, while no server is running
     Move {
+        #[command(flatten)]
+        folder: SiteFolder,
         /// New `store.url`, or `@FILE` to read it from a file and keep a password off the command line
         #[arg(long, value_name = "URL")]
         to: String,
     },
 }
 
+impl StoreCommand {
+    /// Removes the site's folder from the arguments, and returns it.
+    pub(super) fn take_site_folder(&mut self) -> Option<PathBuf> {
+        let (Self::Migrate(folder) | Self::Move { folder, .. }) = self;
+        folder.site.take()
+    }
+}
+
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stderr = anstream::stderr().lock();
     let place = &config.store.url;
     match command {
-        StoreCommand::Migrate => {
+        StoreCommand::Migrate(_) => {
             store::migrate(place)?;
             writeln!(stderr, "The inbox at {place} is up to date.")?;
         }
-        StoreCommand::Move { to } => {
+        StoreCommand::Move { to, folder: _ } => {
             let url = read_url(to)?;
             let to = config.database_url(&url).map_err(|expected| anyhow!("`--to` must be {expected}"))?;
             let began = Instant::now();

@@ -131,6 +131,8 @@ pub struct Setting {
     pub key: ConfigKey,
     /// The value in TOML, with secrets hidden: passwords, keys and the URLs of webhooks.
     pub value: String,
+    /// What the value means here, if it depends on the machine or on other keys, such as "auto".
+    pub effective: Option<String>,
     pub origin: ValueOrigin,
     pub(super) raw: Raw,
 }
@@ -227,7 +229,7 @@ impl<'a> Reader<'a> {
         };
         let value = if key.is_secret { raw.redacted() } else { raw.display() };
         let parsed = parse(&raw);
-        let setting = Setting { key, value, origin, raw };
+        let setting = Setting { key, value, effective: None, origin, raw };
         let name = &setting.key.name;
         let value = parsed.unwrap_or_else(|expected| {
             let (place, line) = setting.origin.location();

@@ -24,8 +24,8 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
     let mut listen = r.get(
         key("server.listen").needs_restart(),
         "127.0.0.1:8080",
-        "The public address, or a list of several. Port 0 picks a free port. \"0.0.0.0:80\" and \"[::]:80\" \
-         listen on every interface, \"unix:/run/frontdesk/http.sock\" serves a proxy on this machine. \
+        "The public address, or a list of several. A port alone is on 127.0.0.1, and port 0 picks a free port. \
+         \":80\" listens on every interface, \"unix:/run/frontdesk/http.sock\" serves a proxy on this machine. \
          Sockets that a service manager passes replace these addresses.",
         value::addresses,
     );

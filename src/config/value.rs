@@ -316,8 +316,11 @@ pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
 }
 
 pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
-    let expected = "an address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:80\" or \"[::]:80\", \"unix:/PATH\", or a list of these";
-    let found = parse_items(raw, expected, |item| item.parse().ok())?;
+    let expected = "a port such as 8080, an address and a port such as \"127.0.0.1:8080\", \"localhost:8080\" or \":80\", \"unix:/PATH\", or a list of these";
+    let found = match raw {
+        Raw::Number(port) => vec![port.to_string().parse().map_err(|_| expected.to_owned())?],
+        _ => parse_items(raw, expected, |item| item.parse().ok())?,
+    };
     if found.is_empty() { Err(expected.to_owned()) } else { Ok(found) }
 }
 
@@ -326,7 +329,11 @@ pub(super) fn addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
 }
 
 pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>> {
-    let expected = "an address and a port such as \"127.0.0.1:8081\", \"unix:/PATH\", or \"off\"";
+    let expected =
+        "a port such as 8081, an address and a port such as \"127.0.0.1:8081\", \"unix:/PATH\", or \"off\"";
+    if let Raw::Number(port) = raw {
+        return port.to_string().parse().map(Some).map_err(|_| expected.to_owned());
+    }
     parse_text(raw, expected, |text| match text {
         "" | "off" => Some(None),
         address => address.parse().ok().map(Some),

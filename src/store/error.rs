@@ -1,6 +1,7 @@
 //! The errors that operations on the store return.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -84,7 +85,58 @@ impl StoreError {
         }
     }
 
+    /// Advice for the operator; `None` if the message says everything.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            StoreError::Io { path, error } if error.kind() == io::ErrorKind::PermissionDenied => {
+                Some(permission_hint(path))
+            }
+            StoreError::Io { path, error }
+                if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) =>
+            {
+                Some(format!("a part of {} is a file where a folder is needed", path.display()))
+            }
+            StoreError::ReadOnly => Some("the file or its file system is read-only for this user".to_owned()),
+            StoreError::Full => {
+                Some("free space on the disk, or choose another with `--data-dir`".to_owned())
+            }
+            StoreError::Locked => {
+                Some("end the program that has the database open, then try again".to_owned())
+            }
+            StoreError::Unreachable { .. } => {
+                Some("check `store.url`, and whether the server is running and accepts this user".to_owned())
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(path: &Path, error: io::Error) -> StoreError {
         StoreError::Io { path: path.to_owned(), error: Arc::new(error) }
     }
+}
+
+/// Names the user that owns the nearest existing part of `path`, and this process's user.
+fn permission_hint(path: &Path) -> String {
+    let owner = path.ancestors().find_map(|part| Some((part, std::fs::metadata(part).ok()?.uid())));
+    let us = rustix::process::geteuid().as_raw();
+    match owner {
+        Some((_, owner)) if owner != us => format!(
+            "this process runs as {}, and the files belong to {owner}: run it as {owner}, for example with `sudo -u {owner}`",
+            user_name(us),
+            owner = user_name(owner)
+        ),
+        Some((part, _)) => format!("{} has to be writable for {}", part.display(), user_name(us)),
+        None => format!("the folder has to be writable for {}", user_name(us)),
+    }
+}
+
+/// The name of a user in `/etc/passwd`, otherwise `#UID`, which `sudo -u` accepts as well.
+fn user_name(uid: u32) -> String {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("#{uid}"))
 }

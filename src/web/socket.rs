@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+/// Parses `unix:PATH`, or an IP address and a port. `localhost:PORT` and a port alone are 127.0.0.1, and
+/// `:PORT` is every interface, IPv6 and IPv4.
 impl FromStr for Address {
     type Err = String;
 
@@ -40,9 +42,17 @@ impl FromStr for Address {
                 Ok(Self::Unix(path.into()))
             };
         }
-        text.parse().map(Self::Tcp).map_err(|_| {
+        let (host, port) = text.rsplit_once(':').unwrap_or(("localhost", text));
+        let has_digits_only = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let host: Option<IpAddr> = match host {
+            "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
+            "" => Some(Ipv6Addr::UNSPECIFIED.into()),
+            _ => None,
+        };
+        let short = host.zip(port.parse().ok()).filter(|_| has_digits_only).map(SocketAddr::from);
+        short.or_else(|| text.parse().ok()).map(Self::Tcp).ok_or_else(|| {
             format!(
-                "`{text}` is neither an address and port such as `127.0.0.1:8080` or `[::]:80` nor `unix:/PATH`"
+                "`{text}` is neither a port such as `8080`, an address and port such as `127.0.0.1:8080`, `localhost:8080`, `:80` or `[::]:80`, nor `unix:/PATH`"
             )
         })
     }
@@ -218,5 +228,30 @@ impl Peer {
 
     pub fn at(address: IpAddr) -> Self {
         Self { address: address.to_canonical(), trust: Trust::ByAddress }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_on_loopback_and_a_colon_means_every_interface() {
+        let check = |text: &str, expected: &str| {
+            let found =
+                text.parse::<Address>().map_or_else(|_| "error".to_owned(), |found| found.to_string());
+            assert_eq!(found, expected, "{text}");
+        };
+        check("9190", "127.0.0.1:9190");
+        check("localhost:9190", "127.0.0.1:9190");
+        check(":9190", "[::]:9190");
+        check("0.0.0.0:80", "0.0.0.0:80");
+        check("[::1]:80", "[::1]:80");
+        check("unix:/run/a.sock", "unix:/run/a.sock");
+        for text in
+            ["", ":", "localhost", "localhost:", "65536", "+80", ":+80", "-1", "::1:80", "a:80", "unix:"]
+        {
+            check(text, "error");
+        }
     }
 }

@@ -25,7 +25,7 @@ const SOURCE_DIGITS: usize = 12;
 const MIN_NUMBER_WIDTH: usize = 10;
 
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let first = first_day(console.now, days);
+    let first = first_day(console.now.timestamp(), days);
     let from = first.to_zoned(TimeZone::UTC)?.timestamp();
     let most = if as_json { MAX_JSON } else { MAX_SHOWN };
     let inbox = console.inbox.as_ref();

@@ -2,24 +2,22 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 
 use super::console::Console;
 use super::selection::{PeriodOptions, find_all};
-use crate::cli::output::{counted, exit_code, plural};
+use crate::cli::output::{counted, exit_code, plural, with_hint};
 use crate::forms::FORMS;
 use crate::forms::text::visible;
 use crate::store::{Editor, Filter, InboxReader, Retry, StoreError};
 use crate::submission::Status;
-use crate::submission::delivery::DeliveryState;
+use crate::submission::delivery::{DeliveryState, Route};
 
-/// At least one option is required, so that an operator cannot retry everything by accident.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[group(required = true, multiple = true, args = ["ids", "parked", "channel", "since", "until", "form"])]
 pub struct RetryOptions {
     /// Ids of submissions, or unambiguous prefixes of them
     #[arg(value_name = "ID")]
-    ids: Vec<String>,
+    pub(super) ids: Vec<String>,
     /// Only parked deliveries; without other options, all of them
     #[arg(long)]
     parked: bool,
@@ -33,10 +31,17 @@ pub struct RetryOptions {
     form: Option<String>,
 }
 
+impl RetryOptions {
+    /// Whether an option other than the ids selects deliveries.
+    pub(super) fn has_filter(&self) -> bool {
+        self.parked || self.channel.is_some() || self.form.is_some() || self.period.is_set()
+    }
+}
+
 /// Makes the selected deliveries due now, and prints their number, or why no delivery matches.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
-    let filter = Filter { form: options.form.clone(), ..options.period.filter(console.now) };
+    let filter = Filter { form: options.form.clone(), ..options.period.filter(&console.now) };
     let filters: Vec<Filter> = if options.ids.is_empty() {
         vec![filter]
     } else {
@@ -49,7 +54,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
             let retry =
                 Retry { which: which.clone(), channel: options.channel.clone(), parked_only: options.parked };
             count += editor
-                .retry(&retry, console.now)
+                .retry(&retry, console.now.timestamp())
                 .context("some deliveries were not queued; run the same command again")?;
         }
         match count {
@@ -109,7 +114,7 @@ pub(super) fn hold(
     let mut editor = Editor::open(console.place)?;
     for submission in found {
         let id = submission.id;
-        if !editor.hold(id, because.unwrap_or("held by the operator"), console.now)? {
+        if !editor.hold(id, because.unwrap_or("held by the operator"), console.now.timestamp())? {
             let why = if submission.held.is_some() {
                 "is already held"
             } else {
@@ -148,7 +153,7 @@ pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Resu
         let mut editor = Editor::open(console.place)?;
         for submission in found {
             let id = submission.id;
-            if !editor.release(id, console.channels, console.now)? {
+            if !editor.release(id, console.channels, console.now.timestamp())? {
                 missing += report_unchanged(&inbox, id, "is not held", console)?;
                 continue;
             }
@@ -161,6 +166,88 @@ pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Resu
         }
     }
     Ok(exit_code(missing == 0))
+}
+
+/// Options that select submissions to deliver.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct DeliverOptions {
+    /// Ids of submissions, or unambiguous prefixes of them
+    #[arg(value_name = "ID")]
+    pub(super) ids: Vec<String>,
+    /// All submissions that have no delivery, because no channel accepted their form when they arrived
+    #[arg(long)]
+    pub(super) kept: bool,
+    /// Only to this channel
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+}
+
+/// Queues submissions for the configured channels that have no delivery of them.
+pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let is_wanted = |route: &&Route| options.channel.as_ref().is_none_or(|name| *name == route.name);
+    let channels: Vec<Route> = console.channels.iter().filter(is_wanted).cloned().collect();
+    if channels.is_empty() {
+        let names: Vec<_> = console.channels.iter().map(|route| visible(&route.name)).collect();
+        console.report(&match (&options.channel, &names[..]) {
+            (_, []) => with_hint(
+                anyhow!("no channel is configured"),
+                "a `[[channel]]` in frontdesk.toml sends submissions to a mailbox or a webhook",
+            ),
+            (name, names) => {
+                let name = visible(name.as_deref().unwrap_or_default());
+                anyhow!("there is no channel `{name}`; configured channels: {}", names.join(", "))
+            }
+        })?;
+        return Ok(ExitCode::FAILURE);
+    }
+    if options.kept {
+        return deliver_kept(&channels, console);
+    }
+    let (found, mut failed) = find_all(&options.ids, console)?;
+    let Some(inbox) = console.inbox.clone().filter(|_| !found.is_empty()) else {
+        return Ok(ExitCode::FAILURE);
+    };
+    let mut editor = Editor::open(console.place)?;
+    for submission in found {
+        let id = submission.id;
+        let why = match editor.deliver(id, &channels, console.now.timestamp())? {
+            0 if submission.held.is_some() => "is held: `frontdesk inbox release` delivers it",
+            0 if submission.sealed.is_some() => "is encrypted, so no channel can read it",
+            0 if !channels.iter().any(|channel| channel.accepts(&submission.form)) => {
+                "was sent with a form that none of these channels accepts"
+            }
+            0 if submission.error.is_some() => "could not be processed: `frontdesk inbox retry` tries again",
+            0 => "has been delivered to these channels, or is about to be",
+            n => {
+                writeln!(console.out, "{id}: {}.", describe_retried(n))?;
+                continue;
+            }
+        };
+        failed += 1;
+        report_unchanged(&inbox, id, why, console)?;
+    }
+    Ok(exit_code(failed == 0))
+}
+
+/// Queues all submissions without a delivery, and prints how many deliveries there are and what stays behind.
+fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };
+    let added = Editor::open(console.place)?
+        .deliver_kept(channels, console.now.timestamp())
+        .context("some submissions were not queued; run the same command again")?;
+    match added {
+        0 => writeln!(console.out, "Nothing to deliver.")?,
+        n => writeln!(console.out, "{}.", describe_retried(n))?,
+    }
+    let kept = inbox.count(&Filter { status: Some(Status::Kept), ..Filter::default() })?;
+    if kept > 0 {
+        let (kept, stay) = (counted(kept, "submission"), plural(kept, "stays", "stay"));
+        writeln!(
+            console.err,
+            "{kept} {stay} in the inbox only: encrypted, or sent with a form that none of these channels accepts."
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Reports that a submission did not change. Returns 1 if it was removed in the meantime, otherwise 0.

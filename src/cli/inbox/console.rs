@@ -5,7 +5,8 @@
 use std::io::{self, BufRead, BufWriter, IsTerminal as _, Write};
 use std::rc::Rc;
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 use crate::cli::output::write_error;
 use crate::config::Config;
@@ -17,7 +18,7 @@ use crate::submission::delivery::Route;
 const DEFAULT_WIDTH: usize = 100;
 
 pub(super) struct Console<'a> {
-    pub(super) now: Timestamp,
+    pub(super) now: Zoned,
     pub(super) place: &'a DatabaseUrl,
     /// The open inbox; `None` if nothing has been received yet.
     pub(super) inbox: Option<Rc<InboxReader>>,
@@ -40,6 +41,7 @@ pub(super) struct Console<'a> {
 impl Console<'_> {
     pub(super) fn with_standard_streams<T>(
         config: &Config,
+        is_utc: bool,
         run: impl FnOnce(&mut Console<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let (stdin, stdout) = (io::stdin(), io::stdout());
@@ -48,9 +50,10 @@ impl Console<'_> {
         let has_colors = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
         let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
         let width = if columns > 0 { columns } else { DEFAULT_WIDTH };
+        let zone = if is_utc { TimeZone::UTC } else { TimeZone::system() };
         let mut out = BufWriter::new(stdout.lock());
         let result = run(&mut Console {
-            now: Timestamp::now(),
+            now: Timestamp::now().to_zoned(zone),
             place: &config.store.url,
             inbox: None,
             min_free: config.maintenance.min_free,

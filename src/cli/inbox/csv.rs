@@ -6,42 +6,47 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::json;
+use super::time::format_local;
 use crate::forms::FORMS;
 use crate::forms::text::visible_lines;
 use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
 
 /// Writes a header with a column for each field of each form, and one record per submission. Returns the
-/// number of submissions. For a terminal, makes control characters visible.
+/// number of submissions. With `all`, the id, repeats, the
+/// source and the result of screening have columns too. For a terminal, makes control characters visible.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
+    all: bool,
+    zone: &TimeZone,
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
-    // These columns are also members of the JSON object.
-    let columns = [
-        &["id", "form", "received_at", "status"][..],
-        &all_field_names(),
-        &["_repeats", "_source", "_score"],
-    ]
-    .concat();
-    let last = ["_reasons", "_agent"];
-    write_record(columns.iter().chain(&last).copied(), to_terminal, out)?;
+    // The names of members of the JSON object, except `_reasons`, which is a list there.
+    const USEFUL: [&str; 3] = ["received_at", "form", "status"];
+    const OTHERS: [&str; 6] = ["id", "_repeats", "_source", "_score", "_reasons", "_agent"];
+    let others = if all { &OTHERS[..] } else { &[] };
+    let columns = [&USEFUL[..], &all_field_names(), others].concat();
+    write_record(columns.iter().copied(), to_terminal, out)?;
     let mut count = 0;
     for submission in submissions {
         let submission = submission?;
         let object = json::submission_object(&submission);
-        let text = |name: &&str| match &object[*name] {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
+        let text = |name: &&str| match (*name, &object[*name]) {
+            ("received_at", _) => format_local(submission.received_at, zone),
+            ("_reasons", _) => {
+                let screening = submission.screening.as_ref();
+                screening.map(|screening| format_reasons(&screening.reasons)).unwrap_or_default()
+            }
+            (_, Value::Null) => String::new(),
+            (_, Value::String(text)) => text.clone(),
+            (_, other) => other.to_string(),
         };
-        let screening = submission.screening.as_ref();
-        let reasons = screening.map(|screening| format_reasons(&screening.reasons)).unwrap_or_default();
-        let values: Vec<String> = columns.iter().map(text).chain([reasons, text(&"_agent")]).collect();
+        let values: Vec<String> = columns.iter().map(text).collect();
         write_record(values.iter().map(String::as_str), to_terminal, out)?;
         count += 1;
     }

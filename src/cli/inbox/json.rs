@@ -8,7 +8,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::time::format_time;
+use super::time::format_utc;
 use crate::forms::text::is_unsafe;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, Obstacle};
@@ -62,10 +62,10 @@ pub(super) fn submission_object(submission: &Submission) -> Value {
     object["_suspicious"] = screening.is_some_and(|screening| screening.suspicious).into();
     object["_agent"] = submission.agent.as_deref().into();
     if let Some(released_at) = submission.released_at {
-        object["_released_at"] = format_time(released_at).into();
+        object["_released_at"] = format_utc(released_at).into();
     }
     if let Some(held) = &submission.held {
-        object["_held"] = json!({ "since": format_time(held.since), "because": held.because });
+        object["_held"] = json!({ "since": format_utc(held.since), "because": held.because });
     }
     if submission.sealed.is_some() {
         object["_sealed"] = true.into();
@@ -83,21 +83,21 @@ fn delivery_object(delivery: &Delivery) -> Value {
     json!({
         "channel": delivery.channel,
         "state": delivery.state.name(),
-        "due_at": delivery.due_at.map(format_time),
+        "due_at": delivery.due_at.map(format_utc),
         "obstacle": delivery.obstacle.as_ref().map(obstacle_object),
         "attempts": delivery.attempts.iter().map(attempt_object).collect::<Vec<_>>(),
     })
 }
 
 pub(super) fn obstacle_object(obstacle: &Obstacle) -> Value {
-    json!({ "off": obstacle.off, "since": format_time(obstacle.since), "answer": obstacle.answer })
+    json!({ "off": obstacle.off, "since": format_utc(obstacle.since), "answer": obstacle.answer })
 }
 
 fn attempt_object(attempt: &Attempt) -> Value {
     json!({
         "number": attempt.number,
-        "began_at": format_time(attempt.began_at),
-        "ended_at": attempt.end.as_ref().map(|end| format_time(end.at)),
+        "began_at": format_utc(attempt.began_at),
+        "ended_at": attempt.end.as_ref().map(|end| format_utc(end.at)),
         "delivered": attempt.end.as_ref().map(|end| end.delivered),
         "answer": attempt.end.as_ref().map(|end| end.answer.as_str()),
     })

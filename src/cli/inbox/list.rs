@@ -22,7 +22,10 @@ pub struct SubmissionExport {
     /// Write CSV, the default (RFC 4180, UTF-8, safe to open in a spreadsheet)
     #[arg(long)]
     csv: bool,
-    /// Write one JSON object per line
+    /// Add columns for the id, repeats, the source, and the result of screening
+    #[arg(long, conflicts_with = "jsonl")]
+    all: bool,
+    /// Write one JSON object per line, with all members and times in UTC
     #[arg(long, conflicts_with = "csv")]
     jsonl: bool,
     /// Write to this file, readable only by you, instead of standard output
@@ -32,7 +35,7 @@ pub struct SubmissionExport {
     #[arg(long, requires = "output")]
     force: bool,
     #[command(flatten)]
-    which: SelectionOptions,
+    pub(super) which: SelectionOptions,
 }
 
 /// Prints the selected submissions as a table. On a terminal, also prints how to see more of them.
@@ -41,12 +44,13 @@ pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -
     // Requests one submission more than the limit, to find out whether there are more.
     let ask = limit.map(|limit| limit.saturating_add(1));
     let inbox = console.inbox.as_deref();
-    let mut selected = SelectedSubmissions::new(inbox, which, ask, console.now, &mut *console.err)?;
+    let mut selected = SelectedSubmissions::new(inbox, which, ask, &console.now, &mut *console.err)?;
     let mut last = None;
     let mut lines = (&mut selected).take(limit.unwrap_or(usize::MAX)).inspect(|submission| {
         last = submission.as_ref().ok().map(|submission| submission.id);
     });
-    let count = table::write(&mut lines, console.width, console.has_colors, &mut *console.out)?;
+    let zone = console.now.time_zone();
+    let count = table::write(&mut lines, zone, console.width, console.has_colors, &mut *console.out)?;
     let more = console.is_terminal && count > 0 && selected.next().transpose()?.is_some();
     let code = selected.finish()?;
     if count == 0 && console.inbox.is_some() {
@@ -64,7 +68,7 @@ pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -
 
 pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
-    let mut selected = SelectedSubmissions::new(inbox, which, which.limit, console.now, &mut *console.err)?;
+    let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;
     json::write(&mut selected, &mut *console.out)?;
     Ok(selected.finish()?)
 }
@@ -72,12 +76,12 @@ pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) ->
 /// Writes submissions to standard output, or to a file that only its owner can read.
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
-    let mut selected = SelectedSubmissions::new(inbox, which, which.limit, console.now, &mut *console.err)?;
+    let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;
     let mut write = |to_terminal: bool, out: &mut dyn Write| {
         if options.jsonl {
             json::write(&mut selected, out)
         } else {
-            csv::write(&mut selected, to_terminal, out)
+            csv::write(&mut selected, options.all, console.now.time_zone(), to_terminal, out)
         }
     };
     let count = match &options.output {

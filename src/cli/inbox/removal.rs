@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::console::Console;
@@ -21,33 +22,31 @@ use crate::submission::{Status, Submission};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct DiscardOptions {
     /// Ids of submissions, or unambiguous prefixes of them
-    #[arg(required_unless_present = "held", value_name = "ID")]
-    ids: Vec<String>,
+    #[arg(value_name = "ID")]
+    pub(super) ids: Vec<String>,
     /// Select all held submissions, or those that match all other options. Submissions held only because of a
     /// flood are not selected, because they are released when it ends; `--reason form-rate` selects them
-    #[arg(long, conflicts_with = "ids")]
-    held: bool,
+    #[arg(long)]
+    pub(super) held: bool,
     /// Only submissions to which screening assigned this signal
     #[arg(
         long,
         value_name = "SIGNAL",
         requires = "held",
-        conflicts_with = "ids",
         value_parser = Signal::ALL.map(Signal::name),
     )]
     reason: Option<String>,
-    /// Only submissions received before this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC), or an
-    /// age such as 30m, 2h, 3d
+    /// Only submissions received before this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight), or an age
+    /// such as 30m, 2h, 3d
     #[arg(
         long,
         value_name = "TIME",
         requires = "held",
-        conflicts_with = "ids",
         value_parser = TimeArgument::parse,
     )]
     before: Option<TimeArgument>,
     /// Only submissions from this source: its hash, or a prefix of it, as `show` and `stats --abuse` print it
-    #[arg(long, value_name = "HASH", requires = "held", conflicts_with = "ids", value_parser = parse_source)]
+    #[arg(long, value_name = "HASH", requires = "held", value_parser = parse_source)]
     source: Option<SourcePrefix>,
     /// Do not ask for confirmation; required if standard input is not a terminal
     #[arg(long)]
@@ -73,7 +72,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     };
     let filter = HeldFilter {
         signal: options.reason.as_deref().and_then(Signal::from_name),
-        before: options.before.map(|when| when.at(console.now)),
+        before: options.before.map(|when| when.at(&console.now)),
         source: options.source,
     };
     let held = inbox.held(&filter)?;
@@ -95,7 +94,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     }
     if let Some((first, last)) = held.received
         && !options.yes
-        && !confirm(&removal_question(held.submissions, first, last), console)?
+        && !confirm(&removal_question(held.submissions, first, last, console.now.time_zone()), console)?
     {
         return Ok(ExitCode::FAILURE);
     }
@@ -120,7 +119,7 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     let received = || held.iter().map(|submission| submission.received_at);
     if let (Some(first), Some(last)) = (received().min(), received().max())
         && !options.yes
-        && !confirm(&removal_question(held.len(), first, last), console)?
+        && !confirm(&removal_question(held.len(), first, last, console.now.time_zone()), console)?
     {
         return Ok(ExitCode::FAILURE);
     }
@@ -139,12 +138,12 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
 /// The context for an error that may occur after some submissions have been removed.
 const INCOMPLETE: &str = "some submissions may not have been removed; run the same command again";
 
-fn removal_question(count: usize, first: Timestamp, last: Timestamp) -> String {
+fn removal_question(count: usize, first: Timestamp, last: Timestamp, zone: &TimeZone) -> String {
     let held = counted(count, "held submission");
     let received = if first == last {
-        format!("received at {}", format_time(first))
+        format!("received at {}", format_time(first, zone))
     } else {
-        format!("received from {} to {}", format_time(first), format_time(last))
+        format!("received from {} to {}", format_time(first, zone), format_time(last, zone))
     };
     format!("Remove {held}, {received}, for good?")
 }

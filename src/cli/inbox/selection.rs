@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
+use jiff::Zoned;
 use uuid::Uuid;
 
 use super::console::Console;
 use super::time::TimeArgument;
 use crate::cli::output::{exit_code, plural, with_hint};
+use crate::cli::site::SiteFolder;
 use crate::forms::FORMS;
 use crate::forms::text::visible;
 use crate::store::{DatabaseUrl, Filter, IdMatch, InboxReader, Listing, StoreError};
@@ -19,6 +20,8 @@ use crate::submission::{Status, Submission};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SelectionOptions {
+    #[command(flatten)]
+    pub(super) folder: SiteFolder,
     /// At most the N newest; the default for a table on a terminal is 50
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<usize>,
@@ -45,8 +48,8 @@ pub struct SelectionOptions {
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct PeriodOptions {
-    /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight in UTC),
-    /// or an age such as 30m, 2h, 3d
+    /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight), or
+    /// an age such as 30m, 2h, 3d
     #[arg(long, value_name = "TIME", value_parser = TimeArgument::parse)]
     since: Option<TimeArgument>,
     /// Only submissions received before this time, in the same formats
@@ -55,8 +58,12 @@ pub struct PeriodOptions {
 }
 
 impl PeriodOptions {
+    pub(super) fn is_set(&self) -> bool {
+        self.since.is_some() || self.until.is_some()
+    }
+
     /// The filter for the period, with ages counted back from `now`.
-    pub(super) fn filter(&self, now: Timestamp) -> Filter {
+    pub(super) fn filter(&self, now: &Zoned) -> Filter {
         let [from, until] = [self.since, self.until].map(|time| Some(time?.at(now)));
         Filter { from, until, ..Filter::default() }
     }
@@ -78,7 +85,7 @@ impl IdentityOption {
 
 impl SelectionOptions {
     /// The filter for the database, without the limit and the search text.
-    fn filter(&self, reader: &InboxReader, now: Timestamp) -> anyhow::Result<Filter> {
+    fn filter(&self, reader: &InboxReader, now: &Zoned) -> anyhow::Result<Filter> {
         // A complete id is valid even if its submission has been removed.
         let resolve = |id: &str| -> anyhow::Result<Uuid> {
             Uuid::try_parse(id).or_else(|_| Ok(find(Some(reader), id)??.id))
@@ -114,7 +121,7 @@ impl<'a> SelectedSubmissions<'a> {
         reader: Option<&'a InboxReader>,
         which: &SelectionOptions,
         limit: Option<usize>,
-        now: Timestamp,
+        now: &Zoned,
         err: &'a mut dyn Write,
     ) -> anyhow::Result<SelectedSubmissions<'a>> {
         let identity = which.key.read()?;

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 use super::console::Console;
 use super::json;
@@ -38,7 +39,7 @@ pub(super) fn run(
     if as_json {
         writeln!(console.out, "{}", json::to_line(&json::object_with_deliveries(&submission, &deliveries)))?;
     } else {
-        write_details(&submission, &deliveries, console.now, console.out)?;
+        write_details(&submission, &deliveries, &console.now, console.out)?;
     }
     Ok(exit_code(is_open))
 }
@@ -47,7 +48,7 @@ pub(super) fn run(
 fn write_details(
     submission: &Submission,
     deliveries: &[Delivery],
-    now: Timestamp,
+    now: &Zoned,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let repeats = match submission.repeats {
@@ -58,7 +59,7 @@ fn write_details(
     let mut about = vec![
         ("id", submission.id.to_string()),
         ("form", submission.form.clone()),
-        ("received at", submission.received_at_text()),
+        ("received at", format_time(submission.received_at, now.time_zone())),
         ("status", submission.status.name().to_owned()),
     ];
     about.extend(submission.error.iter().map(|error| ("error", error.clone())));
@@ -111,7 +112,7 @@ fn after(separator: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{separator}{}", visible(text)) }
 }
 
-fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_delivery(delivery: &Delivery, now: &Zoned, out: &mut dyn Write) -> std::io::Result<()> {
     let due = delivery.due_at.map(|due| time_and_distance(due, now));
     let due = match (delivery.state, due) {
         // The next attempt depends on the next probe of the channel, so the due time is not shown.
@@ -127,14 +128,14 @@ fn write_delivery(delivery: &Delivery, now: Timestamp, out: &mut dyn Write) -> s
     for (i, attempt) in delivery.attempts.iter().enumerate() {
         let is_last = i + 1 == delivery.attempts.len();
         let is_under_way = is_last && delivery.state == DeliveryState::Sending;
-        writeln!(out, "{GAP}{}", describe_attempt(attempt, is_under_way))?;
+        writeln!(out, "{GAP}{}", describe_attempt(attempt, is_under_way, now.time_zone()))?;
     }
     Ok(())
 }
 
-/// Describes an attempt: its number, start time, outcome and duration, and the receiver's reply.
-fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
-    let begin = format!("{}. {}", attempt.number, format_time(attempt.began_at));
+/// Describes a delivery attempt: its number, start time, outcome and duration, and the receiver's reply.
+fn describe_attempt(attempt: &Attempt, is_under_way: bool, zone: &TimeZone) -> String {
+    let begin = format!("{}. {}", attempt.number, format_time(attempt.began_at, zone));
     match &attempt.end {
         None if is_under_way => format!("{begin}  under way"),
         None => format!("{begin}  interrupted"),
@@ -147,15 +148,15 @@ fn describe_attempt(attempt: &Attempt, is_under_way: bool) -> String {
 }
 
 /// Describes why a channel does not deliver, as a clause.
-pub(super) fn describe_obstacle(obstacle: &Obstacle, now: Timestamp) -> String {
+pub(super) fn describe_obstacle(obstacle: &Obstacle, now: &Zoned) -> String {
     let what = if obstacle.off { "switched off" } else { "paused and only probed" };
     let (since, reply) = (time_and_distance(obstacle.since, now), after("; reply: ", &obstacle.answer));
     format!("the channel has been {what} since {since}{reply}")
 }
 
 /// Formats a time and its distance from now: `2026-11-20T14:03:05.120Z (in 4 min)`.
-fn time_and_distance(time: Timestamp, now: Timestamp) -> String {
-    format!("{} ({})", format_time(time), format_distance(time, now))
+fn time_and_distance(time: Timestamp, now: &Zoned) -> String {
+    format!("{} ({})", format_time(time, now.time_zone()), format_distance(time, now.timestamp()))
 }
 
 #[cfg(test)]
@@ -316,13 +317,13 @@ mod tests {
 
     fn check(submission: &Submission, deliveries: &[Delivery], expected: &str) {
         let mut out = Vec::new();
-        write_details(submission, deliveries, at("14:10:00"), &mut out).unwrap();
+        write_details(submission, deliveries, &at("14:10:00").to_zoned(TimeZone::UTC), &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     fn check_delivery(delivery: &Delivery, expected: &str) {
         let mut out = Vec::new();
-        write_delivery(delivery, at("14:10:00"), &mut out).unwrap();
+        write_delivery(delivery, &at("14:10:00").to_zoned(TimeZone::UTC), &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     let inbox = console.inbox.as_deref();
     let tallies = inbox.map_or(Ok(Vec::new()), InboxReader::daily_counts)?;
     let channels = inbox.map_or(Ok(Vec::new()), InboxReader::channels)?;
-    let first = first_day(console.now, days);
+    let first = first_day(console.now.timestamp(), days);
     if as_json {
         writeln!(console.out, "{}", json_lines::to_line(&to_json(&tallies, &channels, first)))?;
     } else if inbox.is_some() {
@@ -36,7 +36,8 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
 
 pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_ref();
-    let digest = inbox.map(|inbox| Digest::read(inbox, console.place, console.min_free, console.now));
+    let digest =
+        inbox.map(|inbox| Digest::read(inbox, console.place, console.min_free, console.now.timestamp()));
     let lines = digest.transpose()?.unwrap_or_default().lines();
     if lines.is_empty() {
         writeln!(console.out, "Nothing needs your attention.")?;
@@ -150,7 +151,7 @@ fn write_text(
         let head = format!("{}  ", pad(&visible(&channel.name), widest));
         write_wrapped(&head, &states, console.width, out)?;
         if let Some(obstacle) = &channel.obstacle {
-            let description = show::describe_obstacle(obstacle, console.now);
+            let description = show::describe_obstacle(obstacle, &console.now);
             let words: Vec<_> = description.split(' ').map(str::to_owned).collect();
             write_wrapped(&pad("", widest + 2), &words, console.width, out)?;
         }
@@ -303,7 +304,7 @@ mod tests {
             inbox: None,
             min_free: crate::store::disk::MinFree::Off,
             channels: &[],
-            now: "2026-11-20T14:03:05Z".parse().unwrap(),
+            now: "2026-11-20T14:03:05[UTC]".parse().unwrap(),
             width,
             is_terminal,
             has_colors: false,

@@ -5,7 +5,9 @@
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
+use jiff::tz::TimeZone;
 
+use super::time::format_local;
 use super::width::{columns, pad, shorten};
 use crate::forms::text::visible;
 use crate::submission::{Screening, Status, Submission};
@@ -22,8 +24,6 @@ const MIN_DETAILS: usize = 10;
 /// Minimum width of the e-mail column, in terminal columns.
 const MIN_EMAIL: usize = 16;
 
-const TITLES: [&str; 6] = ["ID", "RECEIVED (UTC)", "FORM", "STATUS", "E-MAIL", "DETAILS"];
-
 struct TableRow {
     cells: [String; 6],
     /// `None` in the title row.
@@ -34,16 +34,19 @@ struct TableRow {
 /// submissions. Returns the number of submissions.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
+    zone: &TimeZone,
     width: usize,
     colors: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
-    let mut rows = vec![TableRow { cells: TITLES.map(str::to_owned), status: None }];
+    let received = if *zone == TimeZone::UTC { "RECEIVED (UTC)" } else { "RECEIVED" };
+    let titles = ["ID", received, "FORM", "STATUS", "E-MAIL", "DETAILS"];
+    let mut rows = vec![TableRow { cells: titles.map(str::to_owned), status: None }];
     for submission in submissions {
         let submission = submission?;
         let cells = [
             submission.id.to_string(),
-            submission.received_at.strftime("%Y-%m-%d %H:%M").to_string(),
+            submission.received_at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string(),
             visible(&submission.form),
             submission.status.name().to_owned(),
             visible(submission.get("email").unwrap_or_default()),
@@ -99,6 +102,7 @@ fn details(submission: &Submission, width: usize) -> String {
 /// Writes a line for one submission. The widths of its columns do not depend on other submissions.
 pub(super) fn write_line(
     submission: &Submission,
+    zone: &TimeZone,
     width: usize,
     colors: bool,
     out: &mut dyn Write,
@@ -109,7 +113,7 @@ pub(super) fn write_line(
     id.truncate(LONGER_ID);
     let about = [
         id,
-        submission.received_at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        format_local(submission.received_at, zone),
         pad(&visible(&submission.form), form),
         pad(submission.status.name(), status),
     ];
@@ -192,7 +196,7 @@ mod tests {
         held.status = Status::Held;
         let kept = submission(1, &[("email", "bob@example.com")], 0);
         let mut out = Vec::new();
-        write(&mut [held, kept].into_iter().map(Ok), 80, true, &mut out).unwrap();
+        write(&mut [held, kept].into_iter().map(Ok), &TimeZone::UTC, 80, true, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[0].contains("  STATUS  E-MAIL"), "{text:?}");
@@ -227,7 +231,7 @@ mod tests {
     fn a_single_line_fits_its_width() {
         let submission = submission(1, &[("email", "ada@example.com"), ("message", &"long\n".repeat(50))], 0);
         let mut out = Vec::new();
-        write_line(&submission, 90, false, &mut out).unwrap();
+        write_line(&submission, &TimeZone::UTC, 90, false, &mut out).unwrap();
         let line = String::from_utf8(out).unwrap();
         assert!(
             line.starts_with(
@@ -262,7 +266,7 @@ mod tests {
 
     fn render(submissions: &[Submission], width: usize) -> String {
         let mut out = Vec::new();
-        write(&mut submissions.iter().cloned().map(Ok), width, false, &mut out).unwrap();
+        write(&mut submissions.iter().cloned().map(Ok), &TimeZone::UTC, width, false, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 }

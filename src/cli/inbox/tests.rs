@@ -11,6 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use clap::Parser;
+use jiff::Zoned;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -18,6 +20,7 @@ use uuid::Uuid;
 
 use std::io::{self, BufRead, Write};
 
+use super::time::TimeArgument;
 use super::*;
 use crate::cli::is_broken_pipe;
 use crate::forms::text::is_unsafe;
@@ -27,6 +30,7 @@ use crate::limits::Source;
 use crate::screening::Evidence;
 use crate::store::tests::inbox::{Options, TestInbox};
 use crate::store::{DatabaseUrl, InboxReader};
+use crate::submission::delivery::Route;
 use crate::submission::verdict::ScreeningVerdict;
 
 #[test]
@@ -149,13 +153,55 @@ fn an_export_in_csv_has_a_column_for_every_field() {
     ]);
     let (_, out, _) = inbox.run("export --csv");
     let lines: Vec<_> = out.split("\r\n").collect();
-    assert_eq!(
-        lines[0],
-        "id,form,received_at,status,email,name,message,firstname,lastname,company,_repeats,_source,_score,_reasons,_agent"
-    );
-    assert!(lines[1].contains(",kept,ada@example.com,'=1+1,\"Hello, \"\"you\"\"\",,,,0,"), "{out}");
-    assert!(lines[2].contains(",waitlist,2026-11-20T14:03:05.120Z,kept,ada@example.com,,,,,,0,"), "{out}");
-    assert_eq!(lines[3..], [""]);
+    assert_eq!(lines[0], "received_at,form,status,email,name,message,firstname,lastname,company");
+    let [contact, waitlist] = [
+        "2026-11-20 14:03:05,contact,kept,ada@example.com,'=1+1,\"Hello, \"\"you\"\"\",,,",
+        "2026-11-20 14:03:05,waitlist,kept,ada@example.com,,,,,",
+    ];
+    assert_eq!(lines[1..], [contact, waitlist, ""]);
+    let (_, out, _) = inbox.run("export --csv --all");
+    let lines: Vec<_> = out.split("\r\n").collect();
+    assert!(lines[0].ends_with(",company,id,_repeats,_source,_score,_reasons,_agent"), "{out}");
+    assert!(lines[1].starts_with(contact) && lines[1].ends_with(",0,,"), "{out}");
+}
+
+#[test]
+fn times_are_in_the_operators_time_zone() {
+    let zoned: Zoned = "2026-11-20T17:03:05+01:00[Europe/Berlin]".parse().unwrap();
+    let at = |text: &str| TimeArgument::parse(text).unwrap().at(&zoned).to_string();
+    assert_eq!(at("2026-11-20"), "2026-11-19T23:00:00Z");
+    assert_eq!(at("1h"), "2026-11-20T15:03:05Z");
+    let time = "2026-11-20T14:03:05.12Z".parse().unwrap();
+    assert_eq!(time::format_time(time, zoned.time_zone()), "2026-11-20T15:03:05.120+01:00");
+    assert_eq!(time::format_local(time, zoned.time_zone()), "2026-11-20 15:03:05");
+    assert_eq!(time::format_time(time, &TimeZone::UTC), "2026-11-20T14:03:05.120Z");
+}
+
+#[test]
+fn an_argument_that_is_no_id_is_the_sites_folder() {
+    let check = |arguments: &str, expected: Result<Option<&str>, &str>| {
+        let mut typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
+        let found = typed.command.take_site_folder();
+        match expected {
+            Ok(folder) => assert_eq!(found, Ok(folder.map(PathBuf::from)), "{arguments}"),
+            Err(part) => assert!(found.as_ref().is_err_and(|e| e.contains(part)), "{arguments}: {found:?}"),
+        }
+    };
+    check("list", Ok(None));
+    check("list desk --json", Ok(Some("desk")));
+    check("export desk", Ok(Some("desk")));
+    check("show 01a1 ./cafe", Ok(Some("./cafe")));
+    check("release 01a1c5e2-86af 01b2", Ok(None));
+    check("release 01a1 sites/desk 01b2", Ok(Some("sites/desk")));
+    check("release --all desk", Ok(Some("desk")));
+    check("retry --parked desk", Ok(Some("desk")));
+    check("retry 01a1 --parked", Ok(None));
+    check("deliver --kept", Ok(None));
+    check("hold desk", Err("give the id"));
+    check("release desk", Err("`--all`"));
+    check("release 01a1 --all", Err("not both"));
+    check("discard 01a1 --held", Err("not both"));
+    check("deliver 01a1 desk other", Err("`other`"));
 }
 
 #[test]
@@ -249,6 +295,8 @@ struct Typed {
 }
 
 struct Inbox {
+    /// The configured channels.
+    channels: Vec<Route>,
     database: PathBuf,
     place: DatabaseUrl,
     folder: TempDir,
@@ -265,7 +313,7 @@ impl Inbox {
     fn empty() -> Inbox {
         let folder = TempDir::new().unwrap();
         let database = folder.path().join("inbox.db");
-        Inbox { place: DatabaseUrl::from(&database), database, folder }
+        Inbox { channels: Vec::new(), place: DatabaseUrl::from(&database), database, folder }
     }
 
     /// Opens the inbox as a server would.
@@ -308,9 +356,9 @@ impl Inbox {
         let mut console = Console {
             place: &self.place,
             inbox: None,
-            now: "2026-11-20T16:03:05.12Z".parse().unwrap(),
+            now: "2026-11-20T16:03:05.12[UTC]".parse().unwrap(),
             min_free: crate::store::disk::MinFree::Off,
-            channels: &[],
+            channels: &self.channels,
             width: 200,
             is_terminal,
             has_colors: false,

@@ -2,20 +2,23 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, Zoned};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeArgument {
     At(Timestamp),
+    /// Midnight in the operator's time zone.
+    Day(Date),
+    /// This long ago.
     Ago(SignedDuration),
 }
 
 impl TimeArgument {
-    /// Parses an RFC 3339 time, a date (midnight in UTC), or an age (a whole number with s, m, h, d or w).
+    /// Parses an RFC 3339 time, a date, or an age: a whole number followed by s, m, h, d or w.
     pub(super) fn parse(text: &str) -> Result<TimeArgument, String> {
         parse_age(text)
             .map(TimeArgument::Ago)
-            .or_else(|| parse_date(text).map(TimeArgument::At))
+            .or_else(|| parse_date(text).map(TimeArgument::Day))
             .or_else(|| text.parse().ok().map(TimeArgument::At))
             .ok_or_else(|| {
                 "it must be a time such as 2026-11-20T14:00:00Z, a date such as 2026-11-20, or an age such as 30m, 2h or 3d"
@@ -23,11 +26,16 @@ impl TimeArgument {
             })
     }
 
-    /// An age is counted back from `now`, but not beyond the earliest representable time.
-    pub(super) fn at(self, now: Timestamp) -> Timestamp {
+    /// The point in time. An age is counted back from `now`, but not beyond the earliest representable time.
+    /// A day begins in the time zone of `now`.
+    pub(super) fn at(self, now: &Zoned) -> Timestamp {
         match self {
             TimeArgument::At(moment) => moment,
-            TimeArgument::Ago(age) => now.checked_sub(age).unwrap_or(Timestamp::MIN),
+            TimeArgument::Day(day) => {
+                let midnight = day.to_zoned(now.time_zone().clone());
+                midnight.map_or(Timestamp::MIN, |midnight| midnight.timestamp())
+            }
+            TimeArgument::Ago(age) => now.timestamp().checked_sub(age).unwrap_or(Timestamp::MIN),
         }
     }
 }
@@ -48,18 +56,31 @@ fn parse_age(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::from_secs(number.parse::<i64>().ok()?.checked_mul(seconds)?))
 }
 
-/// Parses a date such as `2026-11-20`, as midnight in UTC.
-fn parse_date(text: &str) -> Option<Timestamp> {
+/// Parses a date such as `2026-11-20`.
+fn parse_date(text: &str) -> Option<Date> {
     // jiff would also accept a time of day, and ignore it.
     if text.len() != 10 || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {
         return None;
     }
-    Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    text.parse().ok()
 }
 
-/// Formats a time as RFC 3339 in UTC, with milliseconds.
-pub(super) fn format_time(moment: Timestamp) -> String {
+/// Formats a time as RFC 3339 in UTC, with milliseconds, for programs.
+pub(super) fn format_utc(moment: Timestamp) -> String {
     format!("{moment:.3}")
+}
+
+/// Formats a time as RFC 3339 with milliseconds, in the operator's time zone.
+pub(super) fn format_time(moment: Timestamp, zone: &TimeZone) -> String {
+    if *zone == TimeZone::UTC {
+        return format_utc(moment);
+    }
+    moment.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string()
+}
+
+/// Formats a time for a table or a spreadsheet, in the operator's time zone: `2026-11-20 14:03:05`.
+pub(super) fn format_local(moment: Timestamp, zone: &TimeZone) -> String {
+    moment.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// Formats the time from `now` to `moment` in the largest unit that fits: `in 4 min`, `3 h ago` or `now`.
@@ -133,8 +154,8 @@ mod tests {
     const NOW: &str = "2026-11-20T14:03:05Z";
 
     fn check(text: &str, expected: Option<&str>) {
-        let now = NOW.parse().unwrap();
-        let found = TimeArgument::parse(text).ok().map(|when| when.at(now));
+        let now = NOW.parse::<Timestamp>().unwrap().to_zoned(TimeZone::UTC);
+        let found = TimeArgument::parse(text).ok().map(|when| when.at(&now));
         assert_eq!(found, expected.map(|text| text.parse().unwrap()), "{text}");
     }
 }

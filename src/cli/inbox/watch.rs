@@ -84,7 +84,13 @@ impl InboxWatch {
                     if as_json {
                         writeln!(console.out, "{}", json::to_line(&json::submission_object(&submission)))?;
                     } else {
-                        table::write_line(&submission, console.width, console.has_colors, console.out)?;
+                        table::write_line(
+                            &submission,
+                            console.now.time_zone(),
+                            console.width,
+                            console.has_colors,
+                            console.out,
+                        )?;
                     }
                 }
                 console.out.flush()?;

@@ -59,19 +59,20 @@ pub(super) fn release(
 /// Inserts a submission's missing deliveries for the `channels` that accept its form. They are due at
 /// `due_at`, or held if `due_at` is `None`. An encrypted submission gets no deliveries, because no channel
 /// can read it. The new deliveries get the highest rank of the submission's other deliveries, or
-/// [`SUSPICIOUS_RANK`] if there are no others.
+/// [`SUSPICIOUS_RANK`] if there are no others. Returns the number of new deliveries.
 pub(super) fn add_deliveries(
     tx: &dyn Sql,
     id: Uuid,
     due_at: Option<Timestamp>,
     channels: &[Route],
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let state = if due_at.is_some() { "waiting" } else { "held" };
     let due_at = due_at.map(Timestamp::as_millisecond);
     let submission = tx.one("SELECT form FROM submission WHERE id = ?1", values![id])?;
     let form = submission.text(0)?;
+    let mut count = 0;
     for channel in channels.iter().filter(|channel| channel.accepts(form)) {
-        tx.execute(
+        count += tx.execute(
             "INSERT INTO delivery (submission, channel, state, due_at, form, rank)
              SELECT id, ?2, ?3, CAST(?4 AS bigint), form,
                  coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), ?5)
@@ -80,7 +81,7 @@ pub(super) fn add_deliveries(
             values![id, channel.name, state, due_at, SUSPICIOUS_RANK],
         )?;
     }
-    Ok(())
+    Ok(count)
 }
 
 /// Selects the ids of existing submissions, in ascending order. `lock` is the locking clause for the queries.

@@ -133,6 +133,45 @@ impl Editor {
         })
     }
 
+    /// Queues a submission for those of the `channels` that accept its form and have no delivery of it, ahead of
+    /// other waiting submissions. Returns the number of new deliveries: none for a held or encrypted submission,
+    /// and none before it is processed.
+    pub fn deliver(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<usize, StoreError> {
+        self.commit_and_notify(|tx| {
+            let count = add_missing_deliveries(tx, id, channels, now)?;
+            if count > 0 {
+                let waiting = "UPDATE delivery SET rank = 0 WHERE submission = ?1 AND state = 'waiting'";
+                tx.execute(waiting, values![id])?;
+            }
+            Ok(count)
+        })
+    }
+
+    /// Queues all submissions that have no delivery for the `channels` that accept their forms, behind other
+    /// waiting submissions. Returns the number of new deliveries. Uses transactions of bounded size; after an
+    /// error, earlier ones stay committed, and the next call queues the rest.
+    pub fn deliver_kept(&mut self, channels: &[Route], now: Timestamp) -> Result<usize, StoreError> {
+        let page = format!(
+            "SELECT s.id FROM submission s WHERE s.held_at IS NULL AND s.id > ?1
+             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id) ORDER BY s.id LIMIT {}",
+            rows::MAX_ROWS
+        );
+        let (mut count, mut after) = (0, [0; 16]);
+        loop {
+            let rows = self.sql.query(&page, values![after])?;
+            let ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+            let Some(last) = ids.last() else { return Ok(count) };
+            after = *last;
+            count += self.commit_step(|tx| {
+                let added =
+                    ids.iter().map(|id| add_missing_deliveries(tx, Uuid::from_bytes(*id), channels, now));
+                let added = added.sum::<Result<usize, StoreError>>()?;
+                transaction::announce(tx).map(|()| added)
+            })?;
+            self.notify_file_listeners();
+        }
+    }
+
     /// The number of submissions from an e-mail address, ignoring case.
     pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
         let count = "SELECT count(*) FROM accepted WHERE sender = ?1";
@@ -391,4 +430,18 @@ fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) ->
 /// Converts a time by our clock to the database's clock.
 fn to_database_time(sql: &dyn Sql, ours: Timestamp) -> Result<Timestamp, StoreError> {
     Ok(ours.saturating_add(transaction::clock_ahead(sql)?).unwrap_or(ours))
+}
+
+/// Inserts a submission's missing deliveries, due now. Returns their number: none if it is held, or not in the
+/// table of processed submissions.
+fn add_missing_deliveries(
+    tx: &dyn Sql,
+    id: Uuid,
+    channels: &[Route],
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    if !tx.exists("SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL", values![id])? {
+        return Ok(0);
+    }
+    edit::add_deliveries(tx, id, Some(to_database_time(tx, now)?), channels)
 }

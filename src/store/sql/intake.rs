@@ -381,7 +381,7 @@ impl Transaction<'_> {
             "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
             values![id, "the form has had more than its quota", at],
         )?;
-        edit::add_deliveries(self.sql, id, None, channels)
+        edit::add_deliveries(self.sql, id, None, channels).map(drop)
     }
 
     /// Releases a held submission. Its deliveries become due at `at`, in milliseconds.

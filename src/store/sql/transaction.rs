@@ -77,6 +77,11 @@ impl Transaction<'_> {
         server_time(self.sql)
     }
 
+    /// Writes to the database without changing any value, to find out whether it accepts writes.
+    pub fn check_writable(&self) -> Result<(), StoreError> {
+        self.sql.execute("UPDATE meta SET value = value", &[]).map(drop)
+    }
+
     /// When this transaction is committed, notifies other replicas that deliveries were queued.
     pub fn announce(&self) -> Result<(), StoreError> {
         announce(self.sql)

@@ -79,12 +79,19 @@ fn a_retry_without_deliveries_explains_why() {
 
 #[test]
 fn commands_without_a_selection_change_nothing() {
-    for arguments in ["retry", "hold", "release", "release --all 01", "erase", "erase --yes"] {
+    for arguments in ["erase", "erase --yes"] {
         let typed = Typed::try_parse_from(format!("inbox {arguments}").split(' '));
         let error = typed.err().unwrap_or_else(|| panic!("`{arguments}` was accepted"));
         assert_eq!(error.exit_code(), 2, "{arguments}");
     }
-    let error = Typed::try_parse_from(["inbox", "retry"]).err().unwrap().to_string();
+    let refused = |arguments: &str| {
+        let mut typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
+        typed.command.take_site_folder().expect_err("it selects nothing")
+    };
+    for arguments in ["hold", "release", "deliver", "discard"] {
+        assert!(refused(arguments).contains("id of a submission"), "{arguments}");
+    }
+    let error = refused("retry").replace("the id", "the ID");
     for name in ["ID", "--parked", "--channel", "--since", "--until", "--form"] {
         assert!(error.contains(name), "{name} is not in {error}");
     }
@@ -127,6 +134,51 @@ fn held_submissions_wait_for_their_release() {
     inbox.run(&format!("hold {} {}", ids[0], ids[1]));
     assert_eq!(inbox.run("release --all").1.lines().count(), 2);
     assert_eq!(states(&inbox), [DeliveryState::Waiting, DeliveryState::Waiting]);
+}
+
+#[test]
+fn submissions_received_before_a_channel_existed_can_be_delivered() {
+    let mut inbox = Inbox::with(&[
+        (&WAITLIST, r#"{"email":"a@example.com"}"#),
+        (&WAITLIST, r#"{"email":"b@example.com"}"#),
+        (&CONTACT, r#"{"name":"C","email":"c@example.com","message":"Hi"}"#),
+    ]);
+    let ids = ids(&inbox);
+    let (code, out, err) = inbox.run("deliver --kept");
+    assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
+    assert!(err.starts_with("error: no channel is configured\nhint: "), "{err}");
+
+    let of_waitlist = Route { forms: vec!["waitlist".to_owned()], ..Route::new("list") };
+    inbox.channels = vec![Route::new("box"), of_waitlist];
+    let (code, out, err) = inbox.run("deliver --kept --channel bax");
+    assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
+    assert_eq!(err, "error: there is no channel `bax`; configured channels: box, list\n");
+
+    // One submission through one channel, then through the others.
+    let due = |n: usize| match n {
+        1 => "1 delivery is due now and will be attempted as soon as the server is running.\n".to_owned(),
+        n => format!("{n} deliveries are due now and will be attempted as soon as the server is running.\n"),
+    };
+    let (code, out, _) = inbox.run(&format!("deliver {} --channel list", ids[1]));
+    assert_eq!((code, out), (ExitCode::SUCCESS, format!("{}: {}", ids[1], due(1))));
+    let (code, out, _) = inbox.run(&format!("deliver {} --channel list", ids[1]));
+    assert_eq!(code, ExitCode::FAILURE);
+    assert_eq!(out, format!("{} has been delivered to these channels, or is about to be.\n", ids[1]));
+    let (_, out, _) = inbox.run(&format!("deliver {}", ids[1]));
+    assert_eq!(out, format!("{}: {}", ids[1], due(1)));
+
+    // The rest: two deliveries of a waitlist request, and one of the message.
+    let (code, out, err) = inbox.run("deliver --kept --channel list");
+    assert_eq!((code, out), (ExitCode::SUCCESS, due(1)));
+    assert!(err.starts_with("1 submission stays in the inbox only"), "{err}");
+    assert_eq!(inbox.run("deliver --kept"), (ExitCode::SUCCESS, due(1), String::new()));
+    assert_eq!(inbox.run("deliver --kept").1, "Nothing to deliver.\n");
+    assert_eq!(states(&inbox), [DeliveryState::Waiting; 4]);
+
+    inbox.run(&format!("hold {}", ids[0]));
+    let (code, out, _) = inbox.run(&format!("deliver {}", ids[0]));
+    assert_eq!(code, ExitCode::FAILURE);
+    assert_eq!(out, format!("{} is held: `frontdesk inbox release` delivers it.\n", ids[0]));
 }
 
 #[test]
