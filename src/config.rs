@@ -7,6 +7,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "drafts and dates are compared with the current time")]
 
+mod brand;
 mod channel;
 mod limits;
 mod reader;
@@ -487,6 +488,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
          address.",
         parse_footer,
     );
+    let brand = brand::read(r);
     let main = r.get(
         key("convert.main").with_example("\"main, .content\""),
         "",
@@ -505,6 +507,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         language,
         base_url: String::new(),
         operator,
+        brand,
         footer,
         home_links: resources::home_links(),
         today: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
