@@ -845,7 +845,7 @@ mod tests {
         assert_eq!(missing, [""; 0], "keys that the example does not list");
         let defaults = accept("", &[], &[]);
         for (setting, default) in config.settings.iter().zip(&defaults.settings) {
-            let own = ["operator.", "site.", "convert.", "content_signals.", "base_url"]
+            let own = ["operator.", "site.", "brand.", "convert.", "content_signals.", "base_url"]
                 .iter()
                 .any(|own| setting.key.name.starts_with(own));
             assert!(

@@ -80,7 +80,10 @@ mod tests {
     fn a_wrong_colour_or_path_is_an_error() {
         for (line, said) in [
             ("accent = \"blue\"", "`brand.accent` must be a colour such as \"#1d4ed8\""),
-            ("logo = \"../key.pem\"", "`brand.logo` must be the path of a file in assets/, such as \"logo.svg\""),
+            (
+                "logo = \"../key.pem\"",
+                "`brand.logo` must be the path of a file in assets/, such as \"logo.svg\"",
+            ),
             ("font = 3", "`brand.font` must be the path of a file in assets/, such as \"logo.svg\""),
         ] {
             let faults = Config::parse(&format!("[brand]\n{line}\n"), Path::new(""), [], &[]).1;

@@ -204,10 +204,8 @@ fn accent_css(options: &BrandOptions) -> String {
 /// Warnings about configured colours that are hard to read as text, or under text.
 fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let checks = [
-        ("accent", &options.accent, &LIGHT, "light"),
-        ("accent_dark", &options.accent_dark, &DARK, "dark"),
-    ];
+    let checks =
+        [("accent", &options.accent, &LIGHT, "light"), ("accent_dark", &options.accent_dark, &DARK, "dark")];
     for (key, color, backgrounds, name) in checks {
         let Some(Placed { value: color, place, line }) = color else { continue };
         let on_background = color.least_contrast(backgrounds);
@@ -315,7 +313,8 @@ mod tests {
 
     #[test]
     fn a_derived_dark_accent_is_readable() {
-        for light in ["#000000", "#00694b", "#1d4ed8", "#b91c1c", "#6d28d9", "#808080", "#ffffff", "#ffcc00"] {
+        for light in ["#000000", "#00694b", "#1d4ed8", "#b91c1c", "#6d28d9", "#808080", "#ffffff", "#ffcc00"]
+        {
             let [kept, dark] = accents(&accent(light, None)).expect("accents");
             assert_eq!(kept, color(light));
             assert!(dark.least_contrast(&DARK) >= DARK_CONTRAST, "{light}: {dark}");
@@ -365,13 +364,15 @@ mod tests {
             BrandOptions { image: placed("logo.svg".into()), ..BrandOptions::default() },
             "frontdesk.toml:7: `brand.image`: assets/logo.svg has the wrong format\n    hint: use a PNG or JPEG file of 1200 × 630 pixels",
         );
-        let (_, _, faults) = apply(&BrandOptions { font: placed("bad.woff2".into()), ..BrandOptions::default() });
+        let (_, _, faults) =
+            apply(&BrandOptions { font: placed("bad.woff2".into()), ..BrandOptions::default() });
         assert!(faults[0].starts_with("assets/bad.woff2: is not a WOFF2 font"), "{faults:?}");
     }
 
     #[test]
     fn a_wide_logo_replaces_the_title_and_a_symbol_stands_beside_it() {
-        let (_, brand, _) = apply(&BrandOptions { logo: placed("logo.svg".into()), ..BrandOptions::default() });
+        let (_, brand, _) =
+            apply(&BrandOptions { logo: placed("logo.svg".into()), ..BrandOptions::default() });
         let logo = brand.logo.expect("a logo");
         assert_eq!((logo.width, logo.height, logo.shows_title), (Some(96), 32, false));
         let symbol = Logo::new(String::new(), Some((30.0, 30.0)));

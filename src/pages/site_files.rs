@@ -428,10 +428,7 @@ pub(super) fn name_assets<'a>(
     let own = files.map(|(path, blob)| (path.clone(), blob));
     // The operator's assets come last, so that they replace the theme's assets.
     let all: BTreeMap<String, &Blob> = themed.chain(own).collect();
-    let assets: Vec<Asset> = all
-        .into_iter()
-        .map(|(path, blob)| Asset::new(path, blob))
-        .collect();
+    let assets: Vec<Asset> = all.into_iter().map(|(path, blob)| Asset::new(path, blob)).collect();
     let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();
     let urls = assets.iter().map(|asset| (named(asset), asset.fingerprinted.clone())).collect();
     (assets, urls)

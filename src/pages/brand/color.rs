@@ -87,7 +87,8 @@ impl Color {
         let shares = (0..=50_u8).rev().map(|share| linear(f64::from(share) / 50.0));
         let shown = shares.into_iter().find(|channels| channels.iter().all(is_shown));
         Self(shown.unwrap_or([lightness; 3]).map(|value| {
-            let value = if value <= 0.003_130_8 { value * 12.92 } else { 1.055 * value.powf(1.0 / 2.4) - 0.055 };
+            let value =
+                if value <= 0.003_130_8 { value * 12.92 } else { 1.055 * value.powf(1.0 / 2.4) - 0.055 };
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

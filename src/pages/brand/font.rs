@@ -86,7 +86,8 @@ impl FontFacts {
         let units = u16_at(head, 18).filter(|units| (16..=16384).contains(units)).ok_or(DAMAGED)?;
         let units = f64::from(units);
         // Bit 7 of fsSelection: the typographic metrics in OS/2 replace those in hhea.
-        let (table, at) = if u16_at(os2, 62).is_some_and(|flags| flags & 0x80 != 0) { (os2, 68) } else { (hhea, 4) };
+        let (table, at) =
+            if u16_at(os2, 62).is_some_and(|flags| flags & 0x80 != 0) { (os2, 68) } else { (hhea, 4) };
         let metric = |index: usize| i16_at(table, at + 2 * index).map(|value| f64::from(value) / units);
         let (Some(ascent), Some(descent), Some(line_gap)) = (metric(0), metric(1), metric(2)) else {
             return Err(DAMAGED);
@@ -171,14 +172,17 @@ impl Tables {
         let mut directory = &bytes[HEADER_BYTES..];
         let (mut entries, mut start) = (Vec::new(), 0_usize);
         for _ in 0..count {
-            let entry = TableEntry::read(&mut directory, start).ok_or("is damaged: its table directory ends early")?;
+            let entry = TableEntry::read(&mut directory, start)
+                .ok_or("is damaged: its table directory ends early")?;
             start = start.saturating_add(entry.length);
             entries.push(entry);
         }
         if start > MAX_TABLES_BYTES {
             return Err("is too large: its tables have more than 32 MiB");
         }
-        let compressed = u32_at(bytes, 20).and_then(|length| directory.get(..length)).ok_or("is damaged: it ends early")?;
+        let compressed = u32_at(bytes, 20)
+            .and_then(|length| directory.get(..length))
+            .ok_or("is damaged: it ends early")?;
         let mut data = vec![0; start];
         let mut decoder = BrotliC::new().ok_or("cannot be decompressed")?;
         let result = decoder.decode(compressed, &mut data);
@@ -257,7 +261,8 @@ fn find_glyph(cmap: &[u8], letter: char) -> Option<usize> {
 /// Finds a glyph in a subtable of format 4.
 fn glyph_in_segments(table: &[u8], code: usize) -> Option<usize> {
     let doubled = usize::from(u16_at(table, 6)?);
-    let segment = (0..doubled / 2).find(|segment| u16_at(table, 14 + 2 * segment).is_some_and(|end| usize::from(end) >= code))?;
+    let segment = (0..doubled / 2)
+        .find(|segment| u16_at(table, 14 + 2 * segment).is_some_and(|end| usize::from(end) >= code))?;
     let field = |row: usize| u16_at(table, 16 + row * doubled + 2 * segment).map(usize::from);
     let (start, delta, offset) = (field(1)?, field(2)?, field(3)?);
     let of_code = code.checked_sub(start)?;
@@ -284,7 +289,8 @@ fn weight_axis(fvar: &[u8]) -> Option<(u16, u16)> {
         let axis = fvar.get(usize::from(start) + usize::from(index) * usize::from(length)..)?;
         // The values are fixed-point numbers, whose first two bytes are the whole number.
         let range = (u16_at(axis, 4)?, u16_at(axis, 12)?);
-        (axis.starts_with(b"wght") && (1..=1000).contains(&range.0) && (range.0..=1000).contains(&range.1)).then_some(range)
+        (axis.starts_with(b"wght") && (1..=1000).contains(&range.0) && (range.0..=1000).contains(&range.1))
+            .then_some(range)
     })
 }
 
@@ -353,7 +359,10 @@ mod tests {
         for (flags, table) in tables {
             let length = table.len();
             assert!(length < 1 << 14);
-            let base128 = [0x80 | u8::try_from(length >> 7).expect("few"), u8::try_from(length & 0x7f).expect("7 bits")];
+            let base128 = [
+                0x80 | u8::try_from(length >> 7).expect("few"),
+                u8::try_from(length & 0x7f).expect("7 bits"),
+            ];
             let base128 = if length < 128 { &base128[1..] } else { &base128 };
             file.push(*flags);
             file.extend_from_slice(base128);
@@ -432,14 +441,20 @@ mod tests {
             change(&mut all);
             assert_eq!(FontFacts::read(&pack(&all)).expect_err("a fault"), why);
         };
-        check(&|all| drop(all.remove(1)), "is not a font for text: it lacks the table head, hhea, cmap or hmtx");
+        check(
+            &|all| drop(all.remove(1)),
+            "is not a font for text: it lacks the table head, hhea, cmap or hmtx",
+        );
         check(&|all| all[1].1.truncate(18), DAMAGED);
         check(&|all| all[1].1[18..20].fill(0), DAMAGED);
         check(&|all| all[0].1.truncate(20), "has no glyphs for the letters a to z");
         check(&|all| all[3].1.truncate(20), "has no glyphs for the letters a to z");
         let mut huge = whole.clone();
         huge.splice(49..50, [0x8f, 0xff, 0xff, 0xff, 0x7f]);
-        assert_eq!(FontFacts::read(&huge).expect_err("a fault"), "is too large: its tables have more than 32 MiB");
+        assert_eq!(
+            FontFacts::read(&huge).expect_err("a fault"),
+            "is too large: its tables have more than 32 MiB"
+        );
         assert_eq!(FontFacts::read(b"OTTO").expect_err("a fault"), "is not a WOFF2 font");
     }
 
