@@ -6,6 +6,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "drafts and dates are compared with the current time")]
 
+mod brand;
 mod channel;
 mod limits;
 mod reader;
@@ -491,6 +492,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
          address.",
         parse_footer,
     );
+    let brand = brand::read(r);
     let main = r.get(
         key("convert.main").with_example("\"main, .content\""),
         "",
@@ -509,6 +511,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         language,
         base_url: String::new(),
         operator,
+        brand,
         footer,
         home_links: resources::home_links(),
         today: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
@@ -836,7 +839,7 @@ mod tests {
         assert_eq!(missing, [""; 0], "keys that the example does not list");
         let defaults = accept("", &[], &[]);
         for (setting, default) in config.settings.iter().zip(&defaults.settings) {
-            let own = ["operator.", "site.", "convert.", "content_signals.", "base_url"]
+            let own = ["operator.", "site.", "brand.", "convert.", "content_signals.", "base_url"]
                 .iter()
                 .any(|own| setting.key.name.starts_with(own));
             assert!(

@@ -4,6 +4,7 @@
 //! [`mod@file`] holds the bytes that the server sends. [`Site::insert_page`] adds pages that do not come from
 //! Markdown.
 
+mod brand;
 mod content;
 mod document;
 pub mod encodings;
@@ -27,6 +28,7 @@ mod site_files;
 mod theme;
 mod twin;
 
+pub use brand::{BrandOptions, Color, Placed};
 pub use encodings::Encodings;
 pub use file::File;
 pub use load::{LoadCache, LoadResult, load};

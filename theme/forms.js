@@ -99,7 +99,7 @@
       }
       const wrong = fields.filter((it) => faults.has(it.name));
       for (const it of wrong) mark(it, faults.get(it.name));
-      say(`Not sent yet. Please look again at: ${wrong.map((it) => labels[it.name]).join(", ")}.`, false);
+      say(`Not sent. Please correct: ${wrong.map((it) => labels[it.name]).join(", ")}.`, false);
       status.classList.add("failed");
       wrong[0].focus();
     };
@@ -114,7 +114,7 @@
         done.hidden = false;
         done.querySelector("[tabindex]").focus();
       } else {
-        say(form.dataset.done || "Thank you. It is kept safely, and a person reads it.", false);
+        say(form.dataset.done || "Thank you. We have received your message.", false);
         status.focus();
       }
     };
@@ -140,16 +140,16 @@
         });
         said = await answer.json().catch(() => ({}));
       } catch {
-        return say(`No answer came back, so take it that nothing was kept. What you typed is still here: try again (it cannot arrive twice)${orMail}.`);
+        return say(`The server did not respond, so your message may not have been received. Your text is still here. Please try again${orMail}; a second copy is not delivered.`);
       }
       if (answer.ok && said.ok === true) {
         conclude();
       } else if (answer.status === 429) {
-        say(`Too many requests came from your network just now. Nothing is lost, what you typed is still here: send it again ${wait(Number(answer.headers.get("Retry-After")))}.`);
+        say(`There were too many requests from your network. Your text is still here. Please send it again ${wait(Number(answer.headers.get("Retry-After")))}.`);
       } else if (answer.status < 500 && typeof said.error === "string") {
         explain(said.error);
       } else {
-        say(`Something failed on our side and nothing was kept. What you typed is still here: try again in a moment${orMail}.`);
+        say(`Your message was not received because of an error on our server. Your text is still here. Please try again in a moment${orMail}.`);
       }
     };
 

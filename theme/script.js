@@ -1,4 +1,4 @@
-// Adds "Copy as Markdown". Pages also work without this script.
+// Adds "Copy as Markdown" and the choice of theme. Pages also work without this script.
 "use strict";
 
 const announce = (text) => {
@@ -20,8 +20,8 @@ for (const link of document.querySelectorAll("[data-copy]")) {
         const blob = text.then((t) => new Blob([t], { type: "text/plain" }));
         await navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
       } else await navigator.clipboard.writeText(await text);
-      announce("This page is on the clipboard as Markdown.");
-      button.textContent = "Copied";
+      announce(link.dataset.announcement);
+      button.textContent = link.dataset.copied;
       setTimeout(() => {
         button.textContent = label;
         announce("");
@@ -31,4 +31,37 @@ for (const link of document.querySelectorAll("[data-copy]")) {
     }
   });
   link.replaceWith(button);
+}
+
+// Theme: a button that changes from the system's theme to light, to dark, and back. theme.js applies the
+// stored choice to the next page.
+{
+  const button = document.querySelector("[data-theme-button]");
+  const root = document.documentElement;
+  const themes = ["auto", "light", "dark"];
+  const current = () => root.dataset.theme ?? "auto";
+  const show = () => button.setAttribute("aria-label", (button.title = button.dataset[current()]));
+  const apply = (theme) => {
+    if (theme === "light" || theme === "dark") root.dataset.theme = theme;
+    else delete root.dataset.theme;
+    show();
+  };
+  if (button) {
+    button.hidden = false;
+    show();
+    button.addEventListener("click", () => {
+      apply(themes[(themes.indexOf(current()) + 1) % themes.length]);
+      announce(button.dataset[current()]);
+      try {
+        if (root.dataset.theme) localStorage.setItem("theme", root.dataset.theme);
+        else localStorage.removeItem("theme");
+      } catch {} // storage may be blocked; the choice then lasts until the page is left
+    });
+    // Follow a choice made in another tab.
+    addEventListener("storage", ({ key, newValue }) => key === "theme" && apply(newValue));
+    // A page restored from the back/forward cache may have an older choice.
+    addEventListener("pageshow", ({ persisted }) => {
+      if (persisted) try { apply(localStorage.getItem("theme")); } catch {}
+    });
+  }
 }

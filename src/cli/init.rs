@@ -18,7 +18,6 @@ const FILES: &[(&str, &str)] = &[
     ("pages/contact.md", include_str!("../../starter/pages/contact.md")),
     ("pages/waitlist.md", include_str!("../../starter/pages/waitlist.md")),
     ("posts/2026-01-15-hello.md", include_str!("../../starter/posts/2026-01-15-hello.md")),
-    ("assets/mark.svg", include_str!("../../starter/assets/mark.svg")),
     GIT_IGNORE,
 ];
 

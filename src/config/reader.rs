@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::secret_file::SecretFile;
 use super::value::{ParseResult, Raw, without_password};
 use crate::fault::{Fault, closest};
+use crate::pages::Placed;
 
 /// The configuration file's name in the site's folder.
 pub const FILE_NAME: &str = "frontdesk.toml";
@@ -264,6 +265,12 @@ impl<'a> Reader<'a> {
         let flag = self.flags.iter().rev().find(|flag| flag.key == key.name);
         let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), ValueOrigin::Flag(flag.name)));
         from_flag.or(from_environment).or(from_named_file).or(from_file)
+    }
+
+    /// Adds the place of a key's value. The key must have been read.
+    pub(super) fn place<T>(&self, key: &str, value: T) -> Placed<T> {
+        let Fault { place, line, .. } = fault_of(&self.settings, key, Fault::error, String::new());
+        Placed { value, place, line }
     }
 
     /// Runs `read` with key names relative to a table such as `channel.crm.`.

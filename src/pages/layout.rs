@@ -13,6 +13,7 @@ use minijinja::value::{Serde, Value};
 use serde::Serialize;
 use serde_json::json;
 
+use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
 use super::options::{PageForm, PagesOptions};
 use super::path::{encode, twin_path};
@@ -55,6 +56,7 @@ pub(super) struct SiteData {
     pub tags: Vec<Tag>,
     /// The URL of the stylesheet with the operator's additions.
     custom_css: Option<String>,
+    brand: Brand,
 }
 
 /// The templates and the data that all pages share.
@@ -65,6 +67,7 @@ pub(super) struct SiteContext {
     // Parts of `data` as template values, converted once.
     operator: Value,
     footer: Value,
+    brand: Value,
     tags: Value,
     forms: Value,
     tag_index: HashMap<String, usize>,
@@ -77,7 +80,7 @@ impl SiteContext {
         options: &PagesOptions,
         forms: &[PageForm],
         templates: Arc<CompiledTheme>,
-        custom_css: Option<String>,
+        (custom_css, brand): (Option<String>, Brand),
         before: Option<&Arc<SiteContext>>,
     ) -> Arc<Self> {
         let navigation = navigation_pages(documents).into_iter();
@@ -91,6 +94,7 @@ impl SiteContext {
             navigation: navigation.map(|page| NavLink::new(page.nav_title_or_title(), page)).collect(),
             tags: listed_tags(documents),
             custom_css,
+            brand,
         };
         let same = before.filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data);
         same.cloned().unwrap_or_else(|| {
@@ -98,6 +102,7 @@ impl SiteContext {
             Arc::new(Self {
                 operator: to_template_value(&data.options.operator),
                 footer: to_template_value(&data.options.footer),
+                brand: to_template_value(&data.brand),
                 tags: to_template_value(&data.tags),
                 forms: to_template_value(forms),
                 tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
@@ -308,7 +313,7 @@ impl TemplateContext<'_> {
     }
 
     fn site_values(&self) -> Value {
-        let SiteContext { data, operator, footer, .. } = self.shared;
+        let SiteContext { data, operator, footer, brand, .. } = self.shared;
         let options = &data.options;
         let path = encode(&self.document.path);
         let nav = data.navigation.iter().map(|page| {
@@ -325,6 +330,7 @@ impl TemplateContext<'_> {
             language => options.language.as_str(),
             base_url => options.base_url.as_str(),
             operator,
+            brand,
             nav => nav.collect::<Vec<_>>(),
             footer,
             year => options.today.year(),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use blake3::Hash;
 use jiff::civil::Date;
 
+use super::brand::BrandCache;
 use super::content::Content;
 use super::document::{Document, PageKind, ParsedSource, Tag, add_blog_pages, folders_above, read_documents};
 use super::file::{Blob, Cache, File, media_type};
@@ -54,6 +55,7 @@ pub fn load(folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadRe
 pub struct LoadCache {
     build: BuildCache,
     files: FileCache,
+    brand: BrandCache,
     parsed: HashMap<String, Arc<ParsedSource>>,
     templates: Option<Arc<CompiledTheme>>,
     catalog: LinkCatalog,
@@ -138,7 +140,8 @@ impl LoadCache {
         let drafts: HashSet<String> = drafts.iter().map(|folder| path::public_path(folder)).collect();
         let of_a_draft = |path: &str| folders_above(path).any(|folder| drafts.contains(folder));
         let published = tree.assets.iter().filter(|(path, _)| !of_a_draft(path));
-        let (assets, asset_urls) = name_assets(published, &theme);
+        let (mut assets, mut asset_urls) = name_assets(published, &theme);
+        let brand = self.brand.apply(&options.brand, &mut assets, &mut asset_urls, &mut faults);
         add_blog_pages(&mut documents, options, &mut faults);
         check_documents(&mut documents, &theme, options, forms, &mut faults);
         let mut names = PathRegistry::default();
@@ -165,6 +168,10 @@ impl LoadCache {
         let all = documents.iter_mut().chain([&mut missing]);
         let links_of_matter: Vec<_> =
             all.map(|document| resolve_front_matter(document, &self.catalog)).collect();
+        if let Some(image) = &brand.image {
+            let image = format!("{}{image}", options.base_url);
+            documents.iter_mut().for_each(|document| _ = document.image.get_or_insert_with(|| image.clone()));
+        }
         let place = LinkOrigin { file: "", path: "/" };
         let links = options.footer.iter().flat_map(|group| &group.links);
         let links_of_footer: Vec<_> =
@@ -179,7 +186,7 @@ impl LoadCache {
         let pages = if templates.faults.is_empty() {
             self.templates = Some(templates.clone());
             let before = self.shared.as_ref();
-            let shared = SiteContext::new(&documents, options, forms, templates, custom_css, before);
+            let shared = SiteContext::new(&documents, options, forms, templates, (custom_css, brand), before);
             self.shared = Some(shared.clone());
             self.lay_out_pages(&documents, &missing, &shared, &mut faults)
         } else {

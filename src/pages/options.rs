@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::civil::Date;
 use serde::Serialize;
 
+use super::brand::BrandOptions;
 use super::rules::RulesDialect;
 use crate::forms::Field;
 
@@ -21,6 +22,7 @@ pub struct PagesOptions {
     /// Scheme and authority of the site's public address, without a trailing slash.
     pub base_url: String,
     pub operator: Operator,
+    pub brand: BrandOptions,
     pub footer: Vec<FooterGroup>,
     /// Links for the home page's `Link` header in RFC 8288 syntax, in addition to the link to the Markdown
     /// twin.

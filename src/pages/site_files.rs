@@ -404,6 +404,20 @@ pub(super) struct Asset {
     pub blob: Blob,
 }
 
+impl Asset {
+    pub fn new(path: String, blob: &Blob) -> Self {
+        // 40 bits of the hash make it very unlikely that two versions of a file get the same name.
+        let print = blob.fingerprint(10);
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
+        let fingerprinted = match name.rsplit_once('.') {
+            Some((stem, ending)) => format!("{folder}/{stem}.{print}.{ending}"),
+            None => format!("{folder}/{name}.{print}"),
+        };
+        let fingerprinted = encode(&fingerprinted).into_owned();
+        Self { path, fingerprinted, blob: blob.clone() }
+    }
+}
+
 /// Gives every asset a fingerprinted name. Also returns the assets' URLs, keyed by the names that templates
 /// use.
 pub(super) fn name_assets<'a>(
@@ -414,20 +428,7 @@ pub(super) fn name_assets<'a>(
     let own = files.map(|(path, blob)| (path.clone(), blob));
     // The operator's assets come last, so that they replace the theme's assets.
     let all: BTreeMap<String, &Blob> = themed.chain(own).collect();
-    let assets: Vec<Asset> = all
-        .into_iter()
-        .map(|(path, blob)| {
-            // 40 bits of the hash make it very unlikely that two versions of a file get the same name.
-            let print = blob.fingerprint(10);
-            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
-            let fingerprinted = match name.rsplit_once('.') {
-                Some((stem, ending)) => format!("{folder}/{stem}.{print}.{ending}"),
-                None => format!("{folder}/{name}.{print}"),
-            };
-            let fingerprinted = encode(&fingerprinted).into_owned();
-            Asset { path, fingerprinted, blob: blob.clone() }
-        })
-        .collect();
+    let assets: Vec<Asset> = all.into_iter().map(|(path, blob)| Asset::new(path, blob)).collect();
     let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();
     let urls = assets.iter().map(|asset| (named(asset), asset.fingerprinted.clone())).collect();
     (assets, urls)

@@ -23,6 +23,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("home.html", include_str!("../../theme/home.html")),
     ("page.html", include_str!("../../theme/page.html")),
     ("partials/breadcrumbs.html", include_str!("../../theme/partials/breadcrumbs.html")),
+    ("partials/copy.html", include_str!("../../theme/partials/copy.html")),
     ("partials/cta.html", include_str!("../../theme/partials/cta.html")),
     ("partials/fields.html", include_str!("../../theme/partials/fields.html")),
     ("partials/footer.html", include_str!("../../theme/partials/footer.html")),
@@ -32,8 +33,6 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("partials/head.html", include_str!("../../theme/partials/head.html")),
     ("partials/header.html", include_str!("../../theme/partials/header.html")),
     ("partials/highlights.html", include_str!("../../theme/partials/highlights.html")),
-    ("partials/motif.html", include_str!("../../theme/partials/motif.html")),
-    ("partials/passed.html", include_str!("../../theme/partials/passed.html")),
     ("partials/posts.html", include_str!("../../theme/partials/posts.html")),
     ("partials/rail.html", include_str!("../../theme/partials/rail.html")),
     ("post.html", include_str!("../../theme/post.html")),
@@ -41,6 +40,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("style.css", include_str!("../../theme/style.css")),
     ("tag.html", include_str!("../../theme/tag.html")),
     ("tags.html", include_str!("../../theme/tags.html")),
+    ("theme.js", include_str!("../../theme/theme.js")),
 ];
 
 /// A site's theme: the built-in files and the operator's files, which take precedence.

@@ -57,7 +57,7 @@ test('the code of a built page runs, and its form can be submitted', async () =>
   assert.match(await error.innerText(), /^E-mail must be an e-mail address/);
   assert.equal(await field('email').getAttribute('aria-invalid'), 'true');
   assert.equal(await page.evaluate(() => document.activeElement.name), 'email');
-  assert.match(await page.locator('[role=status]').innerText(), /Please look again at: E-mail\./);
+  assert.match(await page.locator('[role=status]').innerText(), /Please correct: E-mail\./);
   assert.deepEqual(await server.inbox(), []);
 
   await field('email').fill('ada@example.com');

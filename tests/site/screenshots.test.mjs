@@ -1,50 +1,55 @@
-// Screenshots for manual review: one page of each kind in three widths, light and dark, in
-// target/screenshots.
+// Screenshots for review: one page of each kind of the example site and of a new site, three widths, light and dark,
+// under target/screenshots.
 import { after, before, test } from 'node:test';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import assert from 'node:assert/strict';
 import { launch } from './support/browser.mjs';
-import { screenshots } from './support/paths.mjs';
+import { root, screenshots, site } from './support/paths.mjs';
 import { startServer } from './support/server.mjs';
 import { MISSING, readSite } from './support/sitemap.mjs';
 
-const WIDTHS = [360, 768, 1440];
+const WIDTHS = [390, 768, 1280];
+const SCHEMES = ['light', 'dark'];
+const PATHS = ['/', '/product/', '/developers/', '/contact/', '/waitlist/', '/blog/', '/blog/tags/'];
 
-let server;
 let browser;
 
 before(async () => {
-  server = await startServer();
   browser = await launch();
   await rm(screenshots, { recursive: true, force: true });
-  await mkdir(screenshots, { recursive: true });
 });
 
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+after(() => browser?.close());
 
-test('screenshots of one page of each kind', async () => {
-  const { paths } = await readSite(server);
-  const post = paths.find((path) => /^\/blog\/[^/]+\/$/.test(path) && path !== '/blog/tags/');
-  const kinds = ['/', '/product/', '/developers/', '/contact/', '/waitlist/', '/blog/', '/blog/tags/', post, MISSING];
-  const shown = kinds.filter((path) => path === MISSING || paths.includes(path));
-  for (const colorScheme of ['light', 'dark']) {
-    const context = await browser.newContext({ colorScheme, reducedMotion: 'reduce' });
-    const page = await context.newPage();
-    for (const path of shown) {
-      const name = path === MISSING ? '404' : path.replace(/^\/|\/$/g, '').replaceAll('/', '-') || 'home';
-      await page.goto(server.origin + path, { waitUntil: 'load' });
-      for (const width of WIDTHS) {
-        await page.setViewportSize({ width, height: 900 });
-        await page.screenshot({ path: join(screenshots, `${name}-${width}-${colorScheme}.png`), fullPage: true });
+for (const [name, folder] of [['site', site], ['starter', join(root, 'starter')]]) {
+  test(`one page of each kind of ${name} is pictured`, async () => {
+    const server = await startServer({ folder });
+    try {
+      const { paths } = await readSite(server);
+      const post = paths.find((path) => /^\/blog\/[^/]+\/$/.test(path) && path !== '/blog/tags/');
+      const tag = paths.find((path) => /^\/blog\/tags\/[^/]+\/$/.test(path));
+      const shown = [...PATHS, post, tag].filter((path) => paths.includes(path));
+      const into = join(screenshots, name);
+      await mkdir(into, { recursive: true });
+      for (const colorScheme of SCHEMES) {
+        const context = await browser.newContext({ colorScheme });
+        const page = await context.newPage();
+        for (const path of [...shown, MISSING]) {
+          const file = path === MISSING ? '404' : path.replace(/^\/|\/$/g, '').replaceAll('/', '-') || 'home';
+          await page.goto(server.origin + path, { waitUntil: 'load' });
+          for (const width of WIDTHS) {
+            await page.setViewportSize({ width, height: 900 });
+            await page.screenshot({ path: join(into, `${file}-${width}-${colorScheme}.png`), fullPage: true });
+          }
+        }
+        await context.close();
       }
+      const files = await readdir(into);
+      assert.equal(files.length, (shown.length + 1) * WIDTHS.length * SCHEMES.length);
+      for (const file of files) assert.ok((await stat(join(into, file))).size > 2000, `${file} is not blank`);
+    } finally {
+      await server.stop();
     }
-    await context.close();
-  }
-  const files = await readdir(screenshots);
-  assert.equal(files.length, shown.length * WIDTHS.length * 2);
-  for (const file of files) assert.ok((await stat(join(screenshots, file))).size > 2000, `${file} shows something`);
-});
+  });
+}

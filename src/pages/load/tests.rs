@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 
 use super::*;
-use crate::pages::{FooterGroup, FooterLink};
+use crate::pages::{BrandOptions, Color, FooterGroup, FooterLink, Placed};
 
 /// An operator's change to a site.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (asset.clone(), any::<u8>()).prop_map(|(asset, byte)| Edit::Asset(asset, byte % 3)),
         1 => (0..STATICS.len(), any::<u8>()).prop_map(|(file, byte)| Edit::Static(file, byte % 3)),
         2 => (0..THEMES.len(), 0..THEMES.len()).prop_map(|(file, text)| Edit::Theme(file, text)),
-        1 => (0_usize..6).prop_map(Edit::Options),
+        1 => (0_usize..7).prop_map(Edit::Options),
         3 => Just(Edit::Age),
     ]
 }
@@ -186,6 +186,14 @@ impl Bench {
             Edit::Options(1) => self.options.base_url = "https://example.com".into(),
             Edit::Options(2) => self.options.today = jiff::civil::date(2025, 12, 31),
             Edit::Options(3) => self.options.operator.email = "desk@example.com".into(),
+            Edit::Options(4) => {
+                let asset =
+                    || Some(Placed { value: "a.svg".into(), place: "frontdesk.toml".into(), line: None });
+                let color = Color::parse("#00694b").expect("a colour");
+                let accent = Some(Placed { value: color, place: "frontdesk.toml".into(), line: None });
+                self.options.brand =
+                    BrandOptions { logo: asset(), favicon: asset(), accent, ..BrandOptions::default() };
+            }
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
                 let links = vec![link("/about/"), link("/nowhere/")];

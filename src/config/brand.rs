@@ -1,0 +1,94 @@
+//! Reads `[brand]`: logo, favicon, colours, preview image and font.
+
+use super::reader::{Reader, key};
+use super::value::{self, Raw};
+use crate::pages::{BrandOptions, Color};
+
+pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
+    let mut file = |name, example, documentation| {
+        let file = r.get(key(name).with_example(example), "", documentation, parse_asset);
+        file.map(|value| r.place(name, value))
+    };
+    let logo = file(
+        "brand.logo",
+        "\"logo.svg\"",
+        "Files in assets/. The logo is in the header of each page: a wide one instead of the site's title, \
+         another one beside it. An SVG may use `prefers-color-scheme`.",
+    );
+    let favicon = file("brand.favicon", "\"favicon.svg\"", "The icon in the browser's tab: SVG, PNG or ICO.");
+    let image = file(
+        "brand.image",
+        "\"preview.png\"",
+        "The preview image on social networks, for pages without an `image` of their own: PNG or JPEG, 1200 × \
+         630 pixels.",
+    );
+    let font = file(
+        "brand.font",
+        "\"font.woff2\"",
+        "A WOFF2 font for all text but code. If empty, the system's font is used.",
+    );
+    let mut color = |name, example, documentation| {
+        let color = r.get(key(name).with_example(example), "", documentation, parse_color);
+        color.map(|value| r.place(name, value))
+    };
+    let accent = color(
+        "brand.accent",
+        "\"#1d4ed8\"",
+        "The colour of links and buttons, and that colour on a dark background; if the second is empty, it is \
+         derived. `frontdesk check` warns if text in this colour would be hard to read.",
+    );
+    let accent_dark = color("brand.accent_dark", "\"#93b4ff\"", "");
+    BrandOptions { logo, favicon, image, font, accent, accent_dark }
+}
+
+/// Parses the path of a file in `assets/`, with or without the folder's name. An empty path is `None`.
+fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
+    let expected = "the path of a file in assets/, such as \"logo.svg\"";
+    value::parse_text(raw, expected, |text| {
+        let name = text.trim_start_matches('/').trim_start_matches("assets/");
+        let is_inside = name.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        (text.is_empty() || (is_inside && !name.chars().any(char::is_control)))
+            .then(|| Some(name.to_owned()).filter(|name| !name.is_empty()))
+    })
+}
+
+fn parse_color(raw: &Raw) -> value::ParseResult<Option<Color>> {
+    value::parse_text(raw, "a colour such as \"#1d4ed8\"", |text| match text {
+        "" => Some(None),
+        text => Color::parse(text).map(Some),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::Config;
+
+    #[test]
+    fn a_brand_has_files_in_assets_and_colours() {
+        let text = "[brand]\nlogo = \"/assets/logo.svg\"\naccent = \"#1D4ED8\"\nfont = \"fonts/a.woff2\"\n";
+        let brand = Config::parse(text, Path::new(""), [], &[]).0.pages.brand;
+        let logo = brand.logo.expect("a logo");
+        assert_eq!((&*logo.value, &*logo.place, logo.line), ("logo.svg", "frontdesk.toml", Some(2)));
+        assert_eq!(brand.font.map(|font| font.value).as_deref(), Some("fonts/a.woff2"));
+        assert_eq!(brand.accent.map(|accent| accent.value.to_string()).as_deref(), Some("#1d4ed8"));
+        assert_eq!((brand.favicon, brand.image, brand.accent_dark), (None, None, None));
+    }
+
+    #[test]
+    fn a_wrong_colour_or_path_is_an_error() {
+        for (line, said) in [
+            ("accent = \"blue\"", "`brand.accent` must be a colour such as \"#1d4ed8\""),
+            (
+                "logo = \"../key.pem\"",
+                "`brand.logo` must be the path of a file in assets/, such as \"logo.svg\"",
+            ),
+            ("font = 3", "`brand.font` must be the path of a file in assets/, such as \"logo.svg\""),
+        ] {
+            let faults = Config::parse(&format!("[brand]\n{line}\n"), Path::new(""), [], &[]).1;
+            let said = format!("frontdesk.toml:2: {said}");
+            assert!(faults.iter().any(|fault| fault.to_string() == said), "{faults:?}");
+        }
+    }
+}
