@@ -1,7 +1,7 @@
 //! Definitions of the forms.
 //!
-//! The server validates submissions against these tables. `/openapi.json`, `/agents.md`, the developer guide
-//! and the HTML forms are generated from them, so they agree with [`parse`](crate::forms::parse::parse).
+//! The server validates submissions against these definitions. `/openapi.json`, `/agents.md`, the developer
+//! guide and the HTML forms are generated from them.
 
 pub mod email;
 pub mod parse;
@@ -17,7 +17,7 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldKind {
-    /// A Mailbox (RFC 5321), which is what `format: email` means in JSON Schema; see [`crate::forms::email`].
+    /// A `Mailbox` (RFC 5321), as for `format: email` in JSON Schema; see [`crate::forms::email`].
     Email,
     /// A single line without control characters ([`char::is_control`]).
     Line,
@@ -57,13 +57,12 @@ pub struct Field {
 
 impl Field {
     /// An ECMA-262 regular expression that matches exactly the accepted values, except that it does not limit
-    /// their length. `None` for [`FieldKind::Email`], where `format: email` replaces it.
+    /// their length. `None` for [`FieldKind::Email`], for which `format: email` is used instead.
     ///
-    /// The expression of a required field matches blank characters, followed by one character that is neither
-    /// blank nor forbidden, followed by any permitted characters. An optional field that contains only blank
-    /// characters counts as empty. The expressions list blank ([`is_blank`](crate::forms::text::is_blank))
-    /// and control characters by code point, because the meaning of `\s` differs between languages. They
-    /// never backtrack.
+    /// For a required field, the expression matches blank characters, one character that is neither blank nor
+    /// forbidden, and any permitted characters. An optional field that contains only blank characters counts
+    /// as empty. Blank ([`is_blank`](crate::forms::text::is_blank)) and control characters are listed by code
+    /// point, because the meaning of `\s` differs between languages. The expressions never backtrack.
     pub const fn pattern(&self) -> Option<&'static str> {
         match (self.kind, self.required) {
             (FieldKind::Email, _) => None,
@@ -94,7 +93,7 @@ impl Field {
 /// The part of a submission that is compared to detect repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DedupKey {
-    /// The e-mail address, ignoring case. There is no time limit, because the list holds each address once.
+    /// The e-mail address, ignoring case and without a time limit, because the list has each address once.
     Address,
     /// The exact values of all fields, within the duplicate window.
     Content,
@@ -102,7 +101,7 @@ pub enum DedupKey {
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Form {
-    /// The form's name in the inbox, templates and configuration: `waitlist` or `contact`.
+    /// `waitlist` or `contact`.
     pub name: &'static str,
     pub path: &'static str,
     /// The operation's id in `/openapi.json`.
@@ -112,7 +111,7 @@ pub struct Form {
     pub description: &'static str,
     pub schema_name: &'static str,
     pub fields: &'static [Field],
-    /// The fields of a second accepted shape. The member names in a body determine which shape applies.
+    /// The fields of a second accepted shape. The members of a body determine which shape applies.
     pub alternative: Option<&'static [Field]>,
     pub dedup_key: DedupKey,
 }

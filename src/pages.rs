@@ -36,7 +36,7 @@ pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, Pag
 pub use parallel::in_parallel;
 pub use prebuilt::{decode_html, is_build};
 pub use rules::RulesDialect;
-pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, RuleResult, Site, SiteEntry};
+pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 pub use site_files::SITE_FOLDERS;
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};
 pub use twin::escape_brackets;

@@ -1,6 +1,5 @@
-//! Machine-readable files, built once from the same pages and form definitions that the server uses.
-//!
-//! The operator can replace each of them with a file at the same path in `static/`.
+//! Machine-readable files, generated from the pages and the form definitions. The operator can replace each
+//! of them with a file at the same path in `static/`.
 
 mod agents;
 mod feed;
@@ -38,7 +37,7 @@ const XML: &str = "application/xml";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
-/// A function that builds a resource's text. It returns `None` if a required option is missing.
+/// Builds a resource's text. `None` if a required option is missing.
 type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
 const RESOURCES: [(&str, &str, Build); 14] = [
@@ -66,7 +65,7 @@ const RESOURCES: [(&str, &str, Build); 14] = [
     }),
 ];
 
-/// The paths of resources and endpoints, which pages must not use.
+/// The paths of resources and form endpoints, which pages must not use.
 pub fn reserved_paths() -> Vec<&'static str> {
     let endpoints = crate::forms::FORMS.iter().map(|form| form.path);
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()

@@ -1,15 +1,13 @@
-//! Scores submissions and gives the reasons. A submission is delivered, marked as suspicious and delivered,
-//! or held for the operator to review.
+//! Scores submissions and gives the reasons.
 //!
 //! [`screen()`] is a pure function of the submission, facts about its request and the operator's options.
 //! Each [`Signal`] adds points, up to its configured maximum. A submission with
 //! [`ScreeningOptions::suspicious_threshold`] points or more is marked as suspicious and delivered, and one
-//! with [`ScreeningOptions::threshold`] or more is held. Nothing is dropped: held submissions are kept until
-//! the operator releases or discards them.
+//! with [`ScreeningOptions::threshold`] or more is held until the operator releases or discards it.
 //!
-//! No single signal proves that a submission is spam, and most signals hold a submission only in combination
-//! with others. Signals that only browsers send (`Origin`, the time taken to fill in the form) count only if
-//! they are present, because programs may use the forms too. The `User-Agent` is never read.
+//! No single signal proves that a submission is spam, and most hold a submission only in combination with
+//! others. Programs may use the forms too, so what only browsers send (`Origin`, the time taken to fill in
+//! the form) counts only if it is present. The `User-Agent` is never read.
 
 mod content;
 mod domains;
@@ -45,10 +43,9 @@ pub struct ScreeningOptions {
     /// A submission with at least this many points is marked as suspicious, unless it is held; 0 counts as 1.
     pub suspicious_threshold: u32,
     pub points: Points,
-    /// The operator's additions to the built-in list of disposable domains, and exceptions to it.
+    /// Additions to the built-in list of disposable domains, and exceptions to it.
     pub disposable: Domains,
-    /// Blocked domains. A submission is always held if its address is at a blocked domain, or if it links to
-    /// one.
+    /// A submission is always held if its e-mail address is at one of these domains, or if it links to one.
     pub blocked: Domains,
 }
 
@@ -76,19 +73,19 @@ impl Default for Points {
 }
 
 impl Points {
-    /// Maximum number of points for a signal; 0 for signals that always reach the threshold on their own.
+    /// 0 for signals that always reach the threshold on their own.
     pub fn get(&self, signal: Signal) -> u32 {
         self.0[signal as usize]
     }
 
-    /// Sets the maximum number of points for a signal; 0 disables the signal.
+    /// 0 disables the signal.
     pub fn set(&mut self, signal: Signal, points: u32) {
         self.0[signal as usize] = points;
     }
 }
 
 impl Signal {
-    /// The default maximum number of points. `None` for a signal that reaches the threshold on its own.
+    /// The default maximum. `None` for a signal that always reaches the threshold on its own.
     pub fn default_points(self) -> Option<u32> {
         match self {
             Signal::FormRate | Signal::Listed => None,
@@ -135,21 +132,18 @@ impl Rate {
         rates.max_by_key(|rate| rate.percent()).unwrap_or_default()
     }
 
-    /// The percentage of the quota that has been used.
     fn percent(self) -> u32 {
         let percent = u64::from(self.used) * 100 / u64::from(self.quota.max(1));
         u32::try_from(percent).unwrap_or(100).min(100)
     }
 }
 
-/// Facts about a request that screening needs in addition to its fields and its agent. Stored with the
-/// submission until the submission is processed.
+/// Facts about a request, stored with the submission until it is processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestFacts {
     pub rate: Rate,
     pub origin: Origin,
-    /// Values that were sent in addition to the form's fields.
     pub extras: Extras,
 }
 
@@ -157,15 +151,13 @@ pub struct RequestFacts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
-    /// The submission is screened when it is processed.
     Facts(RequestFacts),
-    /// The submission has already been screened.
     Verdict(ScreeningVerdict),
 }
 
 impl Evidence {
-    /// Returns the earlier verdict if there is one. Otherwise screens the submission, and records that
-    /// `source`, an address or a keyed hash of it, sent the message.
+    /// Returns the earlier verdict, if any. Otherwise screens the submission, and records that `source` (an
+    /// address or a keyed hash of it) sent the message.
     pub fn judge(
         &self,
         entry: &Entry,
@@ -190,8 +182,6 @@ impl Evidence {
     }
 }
 
-/// Scores a submission: sums the points of all signals, and compares the sum with the thresholds. The same
-/// arguments always give the same verdict.
 pub fn screen(
     text: &TokenizedText<'_>,
     extras: &Extras,
@@ -223,15 +213,12 @@ fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVe
     // The sort is stable, so reasons with equal points stay in the order used in the documentation.
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.points));
     let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
-    let of_rate =
-        reasons.iter().find(|reason| reason.signal == Signal::Rate).map_or(0, |reason| reason.points);
-    let hold = score - of_rate >= threshold;
+    let of_rate = reasons.iter().find(|reason| reason.signal == Signal::Rate);
+    let hold = score - of_rate.map_or(0, |reason| reason.points) >= threshold;
     let suspicious = !hold && score >= options.suspicious_threshold.max(1);
     ScreeningVerdict { score, reasons, hold, suspicious, threshold }
 }
 
-/// Adds the signals found in the request: rate, repeats, hidden field, time taken to fill in the form, and
-/// origin.
 fn find_request_signals(
     entry: &Entry,
     extras: &Extras,
@@ -245,12 +232,7 @@ fn find_request_signals(
     });
     // Two people may have copied the same text from somewhere, but more senders suggest a campaign.
     let repeats = signals.repeats;
-    let percent = match repeats {
-        0 | 1 => 0,
-        2 => 50,
-        3 => 75,
-        _ => 100,
-    };
+    let percent = if repeats < 2 { 0 } else { repeats.min(4) * 25 };
     findings.add(Signal::Repeated, percent, || format!("same message from {repeats} or more other senders"));
     findings.add(Signal::Honeypot, full_strength_if(extras.honeypot), || "hidden field filled in");
     if signals.agent.is_some() {
@@ -274,7 +256,6 @@ fn find_request_signals(
     }
 }
 
-/// Adds the signals found in the domain of the visitor's e-mail address.
 fn find_sender_signals(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
     let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
     let domain = mailbox.domain();

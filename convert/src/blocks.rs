@@ -12,7 +12,7 @@ use super::table;
 use super::writer::longest_run;
 use url::Url;
 
-/// Converts the tree of one page. The parser limits the depth of the tree, which bounds the recursion here.
+/// Converts the tree of one page. The recursion is bounded, because the parser limits the depth of the tree.
 pub(super) struct Converter<'a> {
     dom: &'a Dom,
     /// The base URL for relative links.
@@ -23,7 +23,7 @@ pub(super) struct Converter<'a> {
     /// Whether to keep elements without a visible effect: empty ones, and emphasis inside emphasis of the
     /// same kind.
     is_exact: bool,
-    /// Whether a script on the page renders TeX in the text as formulas.
+    /// Whether a script on the page renders TeX in text as formulas.
     has_math: bool,
 }
 
@@ -42,8 +42,7 @@ impl<'a> Converter<'a> {
         for root in roots {
             for id in dom.descendants(root) {
                 if is_block_element(dom, id) {
-                    let ancestors = dom.ancestors(id).skip(1);
-                    for ancestor in ancestors {
+                    for ancestor in dom.ancestors(id).skip(1) {
                         if std::mem::replace(&mut has_blocks[ancestor as usize], true) {
                             break;
                         }
@@ -71,7 +70,6 @@ impl<'a> Converter<'a> {
         out
     }
 
-    /// Makes a link on the page absolute; `None` if the link is empty, runs a script or embeds data.
     fn resolve(&self, link: &str) -> Option<String> {
         media::resolve_link(self.base.as_ref(), link)
     }
@@ -86,7 +84,6 @@ impl<'a> Converter<'a> {
         out.extend(inline.finish().into_iter().map(Block::Paragraph));
     }
 
-    /// Appends the blocks of the children of an element.
     pub(super) fn append_children(&self, parent: NodeId, out: &mut Vec<Block>) {
         self.append_blocks_of(self.dom.children(parent), out);
     }
@@ -125,7 +122,7 @@ impl<'a> Converter<'a> {
         if let Some(notice) = notices::find_notice(dom, id) {
             let mut blocks = Vec::new();
             self.append_blocks_of(dom.children(id).filter(|c| Some(*c) != notice.title_node), &mut blocks);
-            // The filter above removes only a direct child. Remove a title that is nested deeper.
+            // Also remove a title that is not a direct child.
             let word = notice.title_node.map(|t| dom.collapsed_text(t)).unwrap_or_default();
             if matches!(blocks.first(), Some(Block::Paragraph(text)) if *text == word) {
                 blocks.remove(0);
@@ -172,8 +169,8 @@ impl<'a> Converter<'a> {
     fn append_heading(&self, id: NodeId, out: &mut Vec<Block>) {
         let level = self.dom.tag(id).heading_level().unwrap_or(6);
         let mut inline = Inline::default();
-        // mdBook and others wrap the whole text of a heading in a link to the heading. Convert only the
-        // content of that link.
+        // mdBook and others wrap the text of a heading in a link to the heading. Convert only the link's
+        // content.
         let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, id));
         for child in self.dom.children(own.unwrap_or(id)) {
             if !notices::is_permalink(self.dom, child, id) {
@@ -254,7 +251,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Appends a `<details>` element as HTML around Markdown blocks.
+    /// Appends HTML tags with Markdown blocks between them.
     fn append_details(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         let summary = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Summary);
@@ -307,7 +304,6 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Adds a node and its content to inline Markdown.
     fn write_inline(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let tag = dom.tag(id);
@@ -349,8 +345,8 @@ impl<'a> Converter<'a> {
                 media::add_embedded(dom, self.base.as_ref(), id, out);
             }
             Tag::Button => {
-                // A button inside a paragraph is a term whose explanation appears on demand, so its text is
-                // part of the sentence.
+                // The text of a button inside a paragraph is part of a sentence: a term whose explanation
+                // appears on demand.
                 if dom.ancestors(id).skip(1).take(3).any(|p| dom.tag(p) == Tag::P) {
                     self.write_inline_children(id, out);
                 }
@@ -404,7 +400,8 @@ impl<'a> Converter<'a> {
 
     fn write_code_span(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
-        // A Markdown code span cannot contain links, but a link around all of the code can enclose the span.
+        // A Markdown code span cannot contain links. A link around all of the code can enclose the span
+        // instead.
         let link = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::A && !out.is_in_link());
         let link = link.filter(|&a| dom.collapsed_text(a) == dom.collapsed_text(id));
         let destination = link.and_then(|a| dom.attribute(a, "href")).and_then(|href| self.resolve(href));
@@ -413,7 +410,7 @@ impl<'a> Converter<'a> {
             return;
         }
         let text = if out.is_cell { text.replace('|', "\\|") } else { text };
-        let fence = "`".repeat(shortest_code_fence(&text));
+        let fence = "`".repeat(longest_run(&text, '`') + 1);
         let is_padded = text.starts_with('`')
             || text.ends_with('`')
             || text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
@@ -429,18 +426,12 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// Number of backticks that delimit a code span: one more than in the longest run of backticks in its text.
-fn shortest_code_fence(text: &str) -> usize {
-    if text.contains('`') { longest_run(text, '`') + 1 } else { 1 }
-}
-
 /// Whether an element is converted to blocks instead of inline Markdown.
 fn is_block_element(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id).is_block() || matches!(dom.tag(id), Tag::Div | Tag::Code) && code::is_code_block(dom, id)
 }
 
-/// Whether the converter drops elements of this kind along with their content: form controls, drawings,
-/// scripts.
+/// Whether such elements are dropped with their content: form controls, drawings and scripts.
 #[rustfmt::skip]
 fn is_without_text(tag: Tag) -> bool {
     use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};
@@ -448,13 +439,13 @@ fn is_without_text(tag: Tag) -> bool {
         | Template | Textarea)
 }
 
-/// Whether the style of a `<b>` turns bold off, as in documents pasted from Google Docs.
+/// Whether the element's style turns bold off, as in text pasted from Google Docs.
 fn is_plain_weight(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "style").is_some_and(|s| s.replace(' ', "").contains("font-weight:normal"))
 }
 
-/// Whether a space must separate an element from the one before it, because the layout separates them
-/// although the HTML has no white space between them.
+/// Whether the page's layout separates the element from the one before it, although the HTML has no white
+/// space between them.
 fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let is_item =
         |id: NodeId| matches!(dom.tag(id), Tag::Span | Tag::A | Tag::Time | Tag::Small | Tag::Label);

@@ -3,7 +3,7 @@
 use super::dom::{DOCUMENT, Dom, NodeId, Tag};
 use url::Url;
 
-/// The base URL for relative links: that of the page's `<base>`, or else the page's own address.
+/// The base URL for relative links: that in the page's `<base>`, or else the page's own URL.
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
@@ -39,7 +39,7 @@ pub(super) fn count_letters(dom: &Dom) -> usize {
     texts.map(letters).sum()
 }
 
-/// Counts the letters and digits in `text`.
+/// The number of letters and digits.
 pub(super) fn letters(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphanumeric()).count()
 }
@@ -56,8 +56,8 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId) {
     replace_placeholder_images(dom, root);
 }
 
-/// Replaces each placeholder image with the image in the `<noscript>` that follows it, and removes all other
-/// `<noscript>` elements.
+/// Replaces each placeholder image with the image in the `<noscript>` after it, and removes all `<noscript>`
+/// elements.
 fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
     for id in fallbacks {
@@ -80,23 +80,17 @@ fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Removes elements that the page hides. If hidden elements contain nearly all of the text, keeps the large
-/// ones, because a script probably shows them later.
+/// Removes elements that the page hides. If these contain nearly all of the text, keeps the large ones,
+/// because a script probably shows them later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     remove(dom, root, |dom, id| is_permalink_symbol(dom, id) || is_language_label(dom, id));
-    let hidden = dom.outermost(root, |id| is_hidden(dom, id));
+    let mut hidden = dom.outermost(root, |id| is_hidden(dom, id));
     let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
     let hidden_words: usize = hidden.iter().map(|&id| length(dom, id)).sum();
     if hidden_words > 40 {
         let words = length(dom, root);
         if words - hidden_words.min(words) < words / 10 {
-            // Remove only the hidden elements that contain little of the text.
-            for id in hidden {
-                if length(dom, id) * 4 < words {
-                    dom.detach(id);
-                }
-            }
-            return;
+            hidden.retain(|&id| length(dom, id) * 4 < words);
         }
     }
     for id in hidden {
@@ -104,14 +98,14 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Whether an element is a symbol that links to a fragment of the page, such as the `¶` after a term.
+/// Whether an element is a symbol that links to a place on the page, such as the `¶` after a term.
 fn is_permalink_symbol(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::A
         && dom.attribute(id, "href").is_some_and(|href| href.starts_with('#'))
         && matches!(dom.collapsed_text(id).as_str(), "¶" | "#" | "§" | "🔗")
 }
 
-/// Whether an element is the label that names the language of the code block beside it, as in VitePress.
+/// Whether an element names the language of the code block beside it, as in VitePress.
 fn is_language_label(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Span
         && dom.has_class(id, "lang")
@@ -127,7 +121,6 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
             || dom
                 .parent(id)
                 .is_some_and(|p| dom.has_class(p, "blocks") || dom.has_class(p, "tabbed-content"))
-            // The content of a collapsed callout, which visitors can expand.
             || dom.has_class(id, "callout-content")
     };
     for attribute in &element.attributes {
@@ -142,12 +135,8 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
                     )
             }
             "style" => {
-                let style: String = value
-                    .chars()
-                    .filter(|c| !c.is_whitespace())
-                    .take(400)
-                    .collect::<String>()
-                    .to_ascii_lowercase();
+                let style: String = value.chars().filter(|c| !c.is_whitespace()).take(400).collect();
+                let style = style.to_ascii_lowercase();
                 style.contains("display:none") || style.contains("visibility:hidden")
             }
             "class" => value.split_ascii_whitespace().any(|c| {
@@ -168,7 +157,9 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
                 ) && !(matches!(c, "hidden" | "d-none") && is_shown_on_wide_screens(value))
                     // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
                     || c.starts_with("not-") && c.ends_with(":hidden")
-                    || c == "ltx_note_outer" && is_footnote_mark(dom, id)
+                    // LaTeXML hides this part of a footnote mark, which has no note.
+                    || c == "ltx_note_outer"
+                        && dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
             }),
             _ => false,
         };
@@ -179,13 +170,8 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
 }
 
-/// Whether the element is the hidden part of a footnote mark that LaTeXML writes without a note.
-fn is_footnote_mark(dom: &Dom, id: NodeId) -> bool {
-    dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
-}
-
-/// Whether the element contains a formula's MathML. Pages that show the formula as an image or in a web font
-/// hide the MathML.
+/// Whether the element contains a formula's MathML, which pages hide if they show the formula as an image or
+/// in a web font.
 fn holds_formula(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Math || dom.child_elements(id).any(|c| dom.tag(c) == Tag::Math)
 }

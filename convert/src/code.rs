@@ -28,7 +28,6 @@ const LINES: &[&str] = &[
     "codeline",
 ];
 
-/// Whether the element shows code as a block.
 pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Pre => true,
@@ -62,15 +61,16 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
         })
 }
 
-/// The text of a code block, without line numbers and buttons. Removes the blank lines that highlighters add
-/// around the code, unless the block is a plain `<pre><code>`.
+/// The text of a code block, without line numbers and buttons. Also without the blank lines that highlighters
+/// add around the code, unless the block is a plain `<pre><code>`.
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // CodeMirror wraps the code in a frame with a title. Read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
     let root = editor.unwrap_or(root);
     let mut text = String::new();
-    // The open elements that contain one line each, and whether the previous line still needs a line break.
+    // The open elements that contain one line each.
     let mut lines: Vec<NodeId> = Vec::new();
+    // Whether the previous line still needs a line break.
     let mut is_owed = false;
     let mut next = dom.following(root, root, false);
     while let Some(id) = next {
@@ -129,7 +129,6 @@ fn is_plain(dom: &Dom, root: NodeId) -> bool {
         && elements.next().is_none()
 }
 
-/// Whether an element in a code block contains one line of code.
 fn is_code_line(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Tr | Tag::Li | Tag::P => true,
@@ -190,7 +189,6 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     String::new()
 }
 
-/// The language named by the attributes or classes of one element.
 fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     let named = dom.first_attribute(id, &["data-language", "data-lang", "data-code-lang", "language"]);
     let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
@@ -224,8 +222,7 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     })
 }
 
-/// Converts the name of a language to the form that follows a code fence; `None` for plain text and invalid
-/// names.
+/// Normalizes the name of a language for use after a code fence; `None` for plain text and invalid names.
 fn normalize_language(name: &str) -> Option<String> {
     let name = name.trim().trim_end_matches(';').to_ascii_lowercase();
     let is_word = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.'));

@@ -1,4 +1,4 @@
-//! The document tree: an arena of nodes that the HTML parser fills and the converter reads and prunes.
+//! The document tree: an arena of nodes that the parser fills, and the converter prunes and reads.
 
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, QualName};
@@ -9,40 +9,43 @@ pub(super) type NodeId = u32;
 /// Stands for a missing parent, sibling or child.
 pub(super) const NONE: NodeId = NodeId::MAX;
 
-/// The document node.
 pub(super) const DOCUMENT: NodeId = 0;
 
-/// Defines [`Tag`] with the element name of each variant.
+/// Defines [`Tag`] with the element name of each variant. Browsers lay out the first elements as blocks.
 macro_rules! tags {
-    ($($variant:ident $name:literal),* $(,)?) => {
+    ($($block:ident $block_name:literal)* ; $($other:ident $name:literal)*) => {
         /// Element kinds that the converter distinguishes; all others are `Other`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Tag { $($variant,)* Other, Text, Document, Ignored }
+        pub(super) enum Tag { $($block,)* $($other,)* Other, Text, Document, Ignored }
 
         impl Tag {
             pub(super) fn from_name(name: &str) -> Self {
-                match name { $($name => Self::$variant,)* _ => Self::Other }
+                match name { $($block_name => Self::$block,)* $($name => Self::$other,)* _ => Self::Other }
+            }
+
+            pub(super) fn is_block(self) -> bool {
+                matches!(self, $(Self::$block)|*)
             }
         }
     };
 }
 
 tags! {
-    A "a", Abbr "abbr", Address "address", Article "article", Aside "aside", Audio "audio", B "b",
-    Blockquote "blockquote", Body "body", Br "br", Button "button", Canvas "canvas", Caption "caption",
-    Center "center", Cite "cite", Code "code", Col "col", Colgroup "colgroup", Dd "dd", Del "del",
-    Details "details", Dfn "dfn", Dialog "dialog", Div "div", Dl "dl", Dt "dt", Em "em", Embed "embed",
-    Fieldset "fieldset", Figcaption "figcaption", Figure "figure", Footer "footer", Form "form",
-    Frame "frame", Frameset "frameset", H1 "h1", H2 "h2", H3 "h3", H4 "h4", H5 "h5", H6 "h6", Head "head",
-    Header "header", Hgroup "hgroup", Hr "hr", Html "html", I "i", Iframe "iframe", Img "img",
-    Input "input", Ins "ins", Kbd "kbd", Label "label", Legend "legend", Li "li", Link "link", Main "main",
-    Mark "mark", Math "math", Menu "menu", Meta "meta", Nav "nav", Noscript "noscript", Object "object",
-    Ol "ol", Optgroup "optgroup", Option "option", P "p", Picture "picture", Pre "pre", Q "q", S "s",
-    Samp "samp", Script "script", Search "search", Section "section", Select "select", Slot "slot",
-    Small "small", Source "source", Span "span", Strike "strike", Strong "strong", Style "style", Sub "sub",
-    Summary "summary", Sup "sup", Svg "svg", Table "table", Tbody "tbody", Td "td", Template "template",
-    Textarea "textarea", Tfoot "tfoot", Th "th", Thead "thead", Time "time", Title "title", Tr "tr",
-    Track "track", Tt "tt", U "u", Ul "ul", Var "var", Video "video", Wbr "wbr",
+    Address "address" Article "article" Aside "aside" Blockquote "blockquote" Body "body" Caption "caption"
+    Center "center" Dd "dd" Details "details" Dialog "dialog" Div "div" Dl "dl" Dt "dt" Fieldset "fieldset"
+    Figcaption "figcaption" Figure "figure" Footer "footer" Form "form" H1 "h1" H2 "h2" H3 "h3" H4 "h4"
+    H5 "h5" H6 "h6" Header "header" Hgroup "hgroup" Hr "hr" Html "html" Legend "legend" Li "li" Main "main"
+    Menu "menu" Nav "nav" Ol "ol" Optgroup "optgroup" Option "option" P "p" Pre "pre" Search "search"
+    Section "section" Summary "summary" Table "table" Tbody "tbody" Td "td" Tfoot "tfoot" Th "th"
+    Thead "thead" Tr "tr" Ul "ul" ;
+    A "a" Abbr "abbr" Audio "audio" B "b" Br "br" Button "button" Canvas "canvas" Cite "cite" Code "code"
+    Col "col" Colgroup "colgroup" Del "del" Dfn "dfn" Em "em" Embed "embed" Frame "frame" Frameset "frameset"
+    Head "head" I "i" Iframe "iframe" Img "img" Input "input" Ins "ins" Kbd "kbd" Label "label" Link "link"
+    Mark "mark" Math "math" Meta "meta" Noscript "noscript" Object "object" Picture "picture" Q "q" S "s"
+    Samp "samp" Script "script" Select "select" Slot "slot" Small "small" Source "source" Span "span"
+    Strike "strike" Strong "strong" Style "style" Sub "sub" Sup "sup" Svg "svg" Template "template"
+    Textarea "textarea" Time "time" Title "title" Track "track" Tt "tt" U "u" Var "var" Video "video"
+    Wbr "wbr"
 }
 
 impl Tag {
@@ -58,22 +61,8 @@ impl Tag {
             _ => return None,
         })
     }
-
-    /// Whether browsers lay the element out as a block.
-    #[rustfmt::skip]
-    pub(super) fn is_block(self) -> bool {
-        use Tag::{Address, Article, Aside, Blockquote, Body, Caption, Center, Dd, Details, Dialog, Div, Dl, Dt,
-            Fieldset, Figcaption, Figure, Footer, Form, H1, H2, H3, H4, H5, H6, Header, Hgroup, Hr, Html, Legend,
-            Li, Main, Menu, Nav, Ol, Optgroup, Option, P, Pre, Search, Section, Summary, Table, Tbody, Td, Tfoot,
-            Th, Thead, Tr, Ul};
-        matches!(self, Address | Article | Aside | Blockquote | Body | Caption | Center | Dd | Details | Dialog
-            | Div | Dl | Dt | Fieldset | Figcaption | Figure | Footer | Form | H1 | H2 | H3 | H4 | H5 | H6 | Header
-            | Hgroup | Hr | Html | Legend | Li | Main | Menu | Nav | Ol | Optgroup | Option | P | Pre | Search
-            | Section | Summary | Table | Tbody | Td | Tfoot | Th | Thead | Tr | Ul)
-    }
 }
 
-/// The content of a node.
 pub(super) enum Data {
     Text(StrTendril),
     Element(Box<Element>),
@@ -81,7 +70,6 @@ pub(super) enum Data {
     Empty,
 }
 
-/// The name and attributes of an element.
 pub(super) struct Element {
     pub(super) name: QualName,
     pub(super) attributes: Vec<Attribute>,
@@ -200,20 +188,19 @@ impl Dom {
         self.children(id).filter(|&c| self.element(c).is_some())
     }
 
-    /// The next sibling that is an element.
+    /// The next sibling element.
     pub(super) fn next_element(&self, id: NodeId) -> Option<NodeId> {
         std::iter::successors(valid(self.node(id).next), |&id| valid(self.node(id).next))
             .find(|&n| self.element(n).is_some())
     }
 
-    /// The previous sibling that is an element.
+    /// The previous sibling element.
     pub(super) fn previous_element(&self, id: NodeId) -> Option<NodeId> {
         std::iter::successors(valid(self.node(id).previous), |&id| valid(self.node(id).previous))
             .find(|&n| self.element(n).is_some())
     }
 
-    /// The node after `id` in document order inside `root`. If `skip` is true, passes over the descendants of
-    /// `id`.
+    /// The node after `id` in document order inside `root`. Passes over the descendants of `id` if `skip`.
     pub(super) fn following(&self, id: NodeId, root: NodeId, skip: bool) -> Option<NodeId> {
         let node = self.node(id);
         if !skip && node.first != NONE {
@@ -267,7 +254,7 @@ impl Dom {
         collapse(&self.text_content(root))
     }
 
-    /// Whether the node has no text other than white space and no image or other embedded content.
+    /// Whether the node contains only white space, and no image or other embedded content.
     pub(super) fn is_blank(&self, root: NodeId) -> bool {
         let is_blank = |id| match self.tag(id) {
             Tag::Text => self.text(id).is_none_or(|t| t.trim().is_empty()),

@@ -1,10 +1,10 @@
-//! Collects a page's inline code, so that its content security policy can permit the code by hash.
+//! Collects a page's inline code, which its content security policy permits by hash.
 
 use std::collections::BTreeSet;
 
 use super::dom::{DOCUMENT, Dom, Tag};
 
-/// The inline code of a page. Each distinct piece is listed once, in sorted order.
+/// The inline code of a page, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Embedded {
     /// The contents of inline `<script>` elements, except those that are only data.
@@ -48,7 +48,7 @@ impl Embedded {
     }
 }
 
-/// Whether a policy governs inline scripts of this type: JavaScript, modules, import maps and speculation
+/// Whether policies apply to inline scripts of this type: JavaScript, modules, import maps and speculation
 /// rules (HTML §4.12.1). Scripts of other types are data.
 fn is_run(kind: Option<&str>) -> bool {
     let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();

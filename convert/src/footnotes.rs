@@ -1,4 +1,4 @@
-//! Recognizes footnotes, usually by the short link that refers to each note and by the link back.
+//! Recognizes footnotes, usually by the short link to each note and the link back.
 
 use super::dom::{Dom, NodeId, Tag};
 use std::collections::HashMap;
@@ -53,18 +53,18 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
             order.push(note);
             number
         });
-        let label = label.clone();
         let outer = dom.parent(link).filter(|&p| {
             matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small)
                 && dom.collapsed_text(p) == dom.collapsed_text(link)
         });
-        footnotes.references.insert(outer.unwrap_or(link), label);
+        footnotes.references.insert(outer.unwrap_or(link), label.clone());
     }
     if order.is_empty() {
         add_unlinked_footnotes(dom, root, &mut footnotes, &mut labels, &mut order);
     }
     if !order.is_empty() {
-        remove_side_notes(dom, root);
+        // Remove the copies of notes that pages show in the margin.
+        super::clean::remove(dom, root, |dom, id| dom.tag(id) == Tag::Span && is_side_note(dom, id));
     }
     for note in &order {
         remove_back_links(dom, *note);
@@ -106,9 +106,9 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     footnotes
 }
 
-/// Adds footnotes without links. A reference is a superscript number in the text. Its note is a block that
-/// begins with the same superscript number, a paragraph after the last rule that begins with the number, or
-/// an element with an id such as `fn1`.
+/// Adds footnotes without links, whose references are superscript numbers. The note is a block that begins
+/// with the same superscript number, a paragraph after the last rule that begins with the number, or an
+/// element with an id such as `fn1`.
 fn add_unlinked_footnotes(
     dom: &Dom,
     root: NodeId,
@@ -117,6 +117,12 @@ fn add_unlinked_footnotes(
     order: &mut Vec<NodeId>,
 ) {
     let mut references: Vec<(NodeId, String)> = Vec::new();
+    let mut add_note = |note, number: &String| {
+        if !labels.values().any(|label| label == number) {
+            labels.insert(note, number.clone());
+            order.push(note);
+        }
+    };
     for id in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Sup) {
         let number = dom.collapsed_text(id);
         if number.is_empty() || number.len() > 3 || !number.bytes().all(|b| b.is_ascii_digit()) {
@@ -128,12 +134,7 @@ fn add_unlinked_footnotes(
                 && first_text(dom, b).is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
         });
         match note {
-            Some(note) if references.iter().any(|(_, n)| *n == number) => {
-                if !labels.values().any(|l| *l == number) {
-                    labels.insert(note, number);
-                    order.push(note);
-                }
-            }
+            Some(note) if references.iter().any(|(_, n)| *n == number) => add_note(note, &number),
             Some(_) => {}
             None => references.push((id, number)),
         }
@@ -144,24 +145,17 @@ fn add_unlinked_footnotes(
         let number = references.iter().map(|(_, number)| number).find(|number| {
             find_bold_number(dom, note, number).is_some() || numbered_text(&text, number).is_some()
         });
-        if let Some(number) = number.filter(|number| !labels.values().any(|l| l == *number)) {
-            labels.insert(note, number.clone());
-            order.push(note);
+        if let Some(number) = number {
+            add_note(note, number);
         }
     }
     let ids = index_ids(dom);
     for (id, number) in &references {
         let is_named = |a: NodeId| dom.classes(a).any(|c| c.contains("footnote") || c.contains("reference"));
-        let names = [
-            format!("fn{number}"),
-            format!("fn-{number}"),
-            format!("footnote-{number}"),
-            format!("fn:{number}"),
-        ];
-        let note = names.iter().find_map(|n| ids.get(n)).filter(|_| dom.ancestors(*id).take(3).any(is_named));
-        if let Some(&note) = note.filter(|_| !labels.values().any(|l| l == number)) {
-            labels.insert(note, number.clone());
-            order.push(note);
+        let mut names = ["fn", "fn-", "footnote-", "fn:"].into_iter().map(|start| format!("{start}{number}"));
+        let note = names.find_map(|n| ids.get(&n)).filter(|_| dom.ancestors(*id).take(3).any(is_named));
+        if let Some(&note) = note {
+            add_note(note, number);
         }
     }
     for (id, number) in references {
@@ -171,15 +165,11 @@ fn add_unlinked_footnotes(
     }
 }
 
-/// Removes the copies of notes that pages show in the margin.
-fn remove_side_notes(dom: &mut Dom, root: NodeId) {
-    super::clean::remove(dom, root, |dom, id| {
-        dom.tag(id) == Tag::Span && dom.classes(id).any(|c| c == "sidenote" || c == "marginnote")
-    });
+fn is_side_note(dom: &Dom, id: NodeId) -> bool {
+    dom.classes(id).any(|c| c == "sidenote" || c == "marginnote")
 }
 
-/// Indexes elements by `id`, and links by `name`. Also indexes each link back to a reference, by [`BACK`] and
-/// its fragment without `ref`.
+/// Maps ids to elements, and names to links. Also maps [`BACK`] and a fragment without `ref` to a link back.
 fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
     let mut ids = HashMap::new();
     for id in dom.descendants(super::dom::DOCUMENT) {
@@ -197,9 +187,9 @@ fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
     ids
 }
 
-/// The element that a reference links to. Notes from Word and some other programs have no id, so they are
-/// found by their link back, whose fragment is the reference's fragment with `ref` inserted. References from
-/// Wikidot have no fragment, but their `onclick` script names the note.
+/// The element that a reference links to. Notes from Word and some other programs have no id, but the
+/// fragment of their link back is the reference's fragment with `ref` inserted. References from Wikidot have
+/// no fragment, but their `onclick` script names the note.
 fn reference_target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> Option<NodeId> {
     let script = || {
         let call = dom.attribute(link, "onclick")?.split_once("scrollToReference('")?.1;
@@ -215,13 +205,12 @@ const BACK: &str = "\u{1}";
 /// The fragment in the address of a link; `None` if it is empty or missing, or if the address is a script.
 fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
     let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
-    // Do not compare the address before the fragment: it may be the page's own, and a fragment of another
-    // page normally matches no id here.
+    // Do not compare the address before the fragment: it may be the page's own, and another page's fragments
+    // normally match no id here.
     (!fragment.is_empty() && (page.is_empty() || !page.ends_with(".js"))).then_some(fragment)
 }
 
-/// The number or symbol of a reference, without the brackets around it. `None` if it is longer than four
-/// characters.
+/// The number or symbol of a reference, without brackets. `None` if it is longer than four characters.
 fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     let text = dom.collapsed_text(link);
     let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
@@ -230,30 +219,21 @@ fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     (is_short && is_mark).then(|| text.to_owned())
 }
 
-/// The block that contains the note to which `target` belongs; `None` if there is none, or if it contains the
-/// reference `link`.
+/// The block with the note that contains `target`; `None` if there is none, or if it contains the reference
+/// `link`.
 fn note_around(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
     let is_note = |&a: &NodeId| {
         matches!(dom.tag(a), Tag::Li | Tag::P | Tag::Dt | Tag::Aside | Tag::Tr | Tag::Div)
-            || dom.tag(a) == Tag::Span && dom.classes(a).any(|c| c == "sidenote" || c == "marginnote")
+            || dom.tag(a) == Tag::Span && is_side_note(dom, a)
     };
     let note = dom.ancestors(target).take(6).find(is_note)?;
-    let note = match dom.parent(note) {
-        // If this is the first paragraph of a list item, the whole item is the note.
-        Some(parent)
-            if dom.tag(note) == Tag::P
-                && dom.tag(parent) == Tag::Li
-                && dom.child_elements(parent).next() == Some(note) =>
-        {
-            parent
-        }
-        _ => note,
-    };
-    // A block that contains the reference is not a note.
+    // If this is the first paragraph of a list item, the whole item is the note.
+    let item = dom.parent(note).filter(|&p| dom.tag(note) == Tag::P && dom.tag(p) == Tag::Li);
+    let note = item.filter(|&item| dom.child_elements(item).next() == Some(note)).unwrap_or(note);
     (!dom.ancestors(link).any(|a| a == note)).then_some(note)
 }
 
-/// Whether a link refers to the footnote `note`, judged by its number, position and names, and by links back.
+/// Whether a link refers to the footnote `note`, judging by its number, position, names and links back.
 fn is_footnote_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
     let names = |id: NodeId| -> bool {
         let texts = ["id", "class", "role", "href", "rel", "epub:type", "data-type"]
@@ -278,13 +258,10 @@ fn is_footnote_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) 
     if !is_numbered || dom.find(note, Tag::H1).is_some() || dom.tag(target).heading_level().is_some() {
         return false;
     }
-    let back: Vec<&str> = dom
-        .ancestors(link)
-        .take(3)
-        .filter_map(|a| dom.attribute(a, "id").or_else(|| dom.attribute(a, "name")))
-        .collect();
+    let around = dom.ancestors(link).take(3);
+    let around = around.filter_map(|a| dom.attribute(a, "id").or_else(|| dom.attribute(a, "name")));
     let own = dom.descendants(link).filter_map(|a| dom.attribute(a, "id"));
-    let back: Vec<&str> = back.into_iter().chain(own).collect();
+    let back: Vec<&str> = around.chain(own).collect();
     let leads_back = std::iter::once(note)
         .chain(dom.descendants(note))
         .any(|d| dom.tag(d) == Tag::A && d != link && fragment(dom, d).is_some_and(|f| back.contains(&f)));
@@ -357,15 +334,11 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
     for link in links {
         let parent = dom.parent(link);
         dom.detach(link);
-        // Also remove the parent if only brackets and arrows are left in it.
+        // Also remove the parent if it now contains only brackets and arrows.
         if let Some(parent) = parent.filter(|&p| p != note) {
             let rest = dom.text_content(parent);
-            if rest
-                .trim()
-                .chars()
-                .all(|c| matches!(c, '[' | ']' | '(' | ')' | '^' | '.' | ':' | '↑' | '↩' | ' ' | '\u{a0}'))
-                && !dom.descendants(parent).any(|d| dom.tag(d) == Tag::Img)
-            {
+            let is_symbol = |c: char| "[]()^.:↑↩ \u{a0}".contains(c);
+            if rest.trim().chars().all(is_symbol) && dom.find(parent, Tag::Img).is_none() {
                 dom.detach(parent);
             }
         }
@@ -407,11 +380,10 @@ fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
     text.strip_prefix('[').unwrap_or(text).strip_prefix(number)?.strip_prefix(['.', ')', ']', ':'])
 }
 
-/// The blocks that continue a note after its first paragraph, up to the next note or heading. Empty outside a
-/// section of notes.
+/// The blocks that continue a note after its first paragraph, up to the next note or heading. Empty if the
+/// note is not in a section of notes.
 fn continuation(dom: &Dom, note: NodeId, labels: &HashMap<NodeId, String>) -> Vec<NodeId> {
-    // The notes before this one have been detached, so the previous element is the one above the section's
-    // notes.
+    // The notes before this one have been detached, so the previous element is the one above all notes.
     let is_section = match dom.previous_element(note) {
         Some(previous) => dom.tag(previous) == Tag::Hr || is_title_of_notes(&dom.collapsed_text(previous)),
         None => dom.parent(note).is_some_and(|p| {
@@ -445,7 +417,7 @@ fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
         let Some(parent) = dom.parent(id) else { return };
         let text = dom.text_content(id);
         if !text.trim().is_empty() && !is_title_of_notes(&text)
-            || dom.descendants(id).any(|d| dom.tag(d) == Tag::Img)
+            || dom.find(id, Tag::Img).is_some()
             || matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main)
         {
             return;

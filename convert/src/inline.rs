@@ -50,16 +50,22 @@ struct Mark {
     is_tag: bool,
 }
 
+impl Mark {
+    fn new(position: usize, emphasis: Emphasis, other: usize, is_start: bool) -> Self {
+        Self { position, emphasis, other, is_start, is_dropped: false, is_tag: false }
+    }
+}
+
 /// Inline Markdown under construction. A hard line break is `\n`; two of them separate paragraphs.
 #[derive(Default)]
 pub(super) struct Inline {
     text: String,
     has_space: bool,
     stack: Vec<Open>,
-    /// Number of elements, from the bottom of `stack`, whose opening syntax has been written. The others are
-    /// written once they have content.
+    /// Number of elements at the bottom of `stack` whose opening syntax has been written. That of the others
+    /// is written once they have content.
     written: usize,
-    /// Indexes in `marks` of the start marks of emphasis that is still open.
+    /// The start marks of open emphasis, as indexes in `marks`.
     starts: Vec<usize>,
     marks: Vec<Mark>,
     /// Whether the text is for a table cell, in which `|` needs a backslash.
@@ -79,12 +85,11 @@ impl Inline {
         inline
     }
 
-    /// Whether a link is open.
     pub(super) fn is_in_link(&self) -> bool {
         self.stack.iter().any(|o| matches!(o, Open::Link(_)))
     }
 
-    /// Opens emphasis. Inside emphasis of the same kind, it is written as an HTML tag if `is_exact`, and
+    /// Opens emphasis. Emphasis inside emphasis of the same kind is written as an HTML tag if `is_exact`, and
     /// otherwise ignored.
     pub(super) fn open_emphasis(&mut self, emphasis: Emphasis, is_exact: bool) {
         let open = Open::Emphasis(emphasis);
@@ -110,7 +115,6 @@ impl Inline {
         self.stack.push(open);
     }
 
-    /// Closes the innermost open element.
     pub(super) fn close(&mut self) {
         if self.written == self.stack.len() {
             self.write_closing();
@@ -126,14 +130,7 @@ impl Inline {
                 let (emphasis, position) = (*emphasis, self.text.trim_end_matches('\n').len());
                 let Some(start) = self.starts.pop() else { return };
                 self.marks[start].other = self.marks.len();
-                self.marks.push(Mark {
-                    position,
-                    emphasis,
-                    other: start,
-                    is_start: false,
-                    is_dropped: false,
-                    is_tag: false,
-                });
+                self.marks.push(Mark::new(position, emphasis, start, false));
             }
             Open::Link(destination) => {
                 let breaks = self.text.len() - self.text.trim_end_matches('\n').len();
@@ -146,8 +143,7 @@ impl Inline {
         }
     }
 
-    /// Writes the pending space and the opening syntax of open elements that still lack it. Called before
-    /// content is added.
+    /// Writes the pending space, and the opening syntax of elements that have just been opened.
     fn write_pending(&mut self) {
         if std::mem::take(&mut self.has_space) && !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push(' ');
@@ -184,14 +180,7 @@ impl Inline {
             self.marks[start].is_tag = true;
         }
         self.starts.push(self.marks.len());
-        self.marks.push(Mark {
-            position,
-            emphasis,
-            other: usize::MAX,
-            is_start: true,
-            is_dropped: false,
-            is_tag: false,
-        });
+        self.marks.push(Mark::new(position, emphasis, usize::MAX, true));
     }
 
     /// Adds finished Markdown, such as a code span or an image, without escaping it.
@@ -200,7 +189,7 @@ impl Inline {
         self.text.push_str(markdown);
     }
 
-    /// Adds one space before the next content, unless that content begins a line.
+    /// Adds a space before the next content, unless that content begins a line.
     pub(super) fn add_space(&mut self) {
         self.has_space = true;
     }
@@ -231,7 +220,7 @@ impl Inline {
         self.has_space = false;
     }
 
-    /// Adds text from the page: collapses its white space and escapes Markdown syntax.
+    /// Adds text from the page. Collapses its white space and escapes Markdown syntax.
     pub(super) fn add_text(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -313,7 +302,7 @@ fn is_html_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
-/// Whether the `[` at the start of `text` may begin a link, an image, a task's checkbox or a footnote.
+/// Whether the `[` at the start of `text` may begin a link, a task's checkbox or a footnote reference.
 fn may_be_link(text: &str) -> bool {
     if text.starts_with("[^") || text.starts_with("[ ]") || text.starts_with("[x]") {
         return true;

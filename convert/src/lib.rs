@@ -26,10 +26,9 @@ pub use select::Selector;
 use std::collections::HashSet;
 pub use url::Url;
 
-/// Options for converting a page.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The address of the page, used to make its links absolute.
+    /// The address of the page, which makes relative links absolute.
     pub url: Option<Url>,
     /// Selects the elements that contain the main content. If this is `None` or matches nothing, the content
     /// is detected.
@@ -41,11 +40,9 @@ pub struct Options {
     pub boilerplate: HashSet<u64>,
 }
 
-/// A converted page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
     pub metadata: Metadata,
-    /// The inline code of the page, before anything was removed.
     pub embedded: Embedded,
     /// The Markdown without front matter.
     pub markdown: String,
@@ -53,11 +50,11 @@ pub struct Converted {
     pub block_hashes: Vec<u64>,
     /// Whether [`Options::main`] selected the content.
     pub is_selected: bool,
-    /// Number of letters and digits in the page's body, except in scripts and styles.
+    /// Number of letters and digits in the page's body, without scripts and styles.
     pub page_letters: usize,
     /// Number of letters and digits in [`Converted::markdown`].
     pub letters: usize,
-    /// Whether part of the page is missing because the page exceeded a limit.
+    /// Whether a part is missing because the page exceeded a limit.
     pub is_truncated: bool,
 }
 
@@ -138,8 +135,8 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     Converted { metadata, embedded, markdown, block_hashes, is_selected, page_letters, letters, is_truncated }
 }
 
-/// Removes blocks that repeat across pages. Keeps repeated headings and code before other content, because
-/// pages of one kind share headings such as "Examples".
+/// Removes blocks that repeat across pages. Keeps repeated headings and code that precede other content,
+/// because pages of the same kind share headings such as "Examples".
 fn remove_boilerplate(blocks: &mut Vec<Block>, hashes: &mut Vec<u64>, repeated: &HashSet<u64>) {
     let is_structure = |b: &Block| matches!(b, Block::Heading { .. } | Block::Code { .. });
     let mut start = 0;
@@ -155,22 +152,21 @@ fn remove_boilerplate(blocks: &mut Vec<Block>, hashes: &mut Vec<u64>, repeated: 
     }
 }
 
-/// Whether the HTML is a fragment: its first 4096 bytes contain none of the tags that indicate a whole page,
-/// such as `<html>`. All of a fragment counts as content.
+/// Whether the HTML is a fragment, which is converted as a whole: its first 4096 bytes contain none of the
+/// tags that indicate a page, such as `<html>`.
 fn is_fragment(html: &str) -> bool {
     let start = &html.as_bytes()[..html.len().min(4096)];
     let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));
     ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
 }
 
-/// The hash of a block's Markdown, used to recognize blocks that repeat across the pages of a site.
 fn block_hash(block: &Block) -> u64 {
     let hash = blake3::hash(writer::write_markdown(std::slice::from_ref(block), usize::MAX).as_bytes());
     hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Tidies the blocks of a page: keeps at most one first-level heading, and removes bylines, labels of page
-/// controls, rules at the start and the end, and headings at the end that no text follows.
+/// Keeps at most one first-level heading, and removes bylines, labels of page controls, rules at the start
+/// and the end, and headings at the end.
 fn tidy_blocks(blocks: &mut Vec<Block>, author: Option<&str>) {
     let mut is_first = true;
     for block in blocks.iter_mut() {
@@ -193,7 +189,7 @@ fn tidy_blocks(blocks: &mut Vec<Block>, author: Option<&str>) {
     blocks.dedup_by(|b, a| matches!((a, b), (Block::Rule, Block::Rule)));
 }
 
-/// Removes bylines at the beginning, which repeat the author and date in the front matter.
+/// Removes bylines at the beginning, which repeat the front matter.
 fn remove_bylines(blocks: &mut Vec<Block>, author: Option<&str>) {
     let is_text = |b: &Block| {
         matches!(b, Block::Paragraph(text) if text.len() > 200) || matches!(b, Block::Code { .. })

@@ -5,7 +5,7 @@ use super::dom::{DOCUMENT, Data, Dom, NONE, NodeId, Tag};
 use super::notices;
 use super::select::Selector;
 
-/// Returns an element that contains all elements matching `main`, or `None` if none matches. Always removes
+/// Returns an element that contains all elements matching `main`, or `None` if there are none. Always removes
 /// scripts and the elements matching `exclude`.
 pub(super) fn select_content(
     dom: &mut Dom,
@@ -64,7 +64,7 @@ struct Measure {
     text: usize,
     /// Text inside links.
     linked: usize,
-    /// Text outside links, in paragraphs and other pieces of text that are long enough to count as prose.
+    /// Text outside links, in paragraphs and other long pieces.
     prose: usize,
 }
 
@@ -76,7 +76,7 @@ impl Measure {
     }
 }
 
-/// Measures `root` and all nodes below it. The result is indexed by [`NodeId`].
+/// Measures `root` and all nodes below it, by [`NodeId`].
 fn measure_elements(dom: &Dom, root: NodeId) -> Vec<Measure> {
     let mut measures = vec![Measure::default(); dom.nodes.len()];
     let order: Vec<NodeId> = std::iter::once(root).chain(dom.descendants(root)).collect();
@@ -103,7 +103,7 @@ fn measure_elements(dom: &Dom, root: NodeId) -> Vec<Measure> {
     measures
 }
 
-/// Removes navigation and other parts around the content, and returns the element that contains the content.
+/// Removes navigation and other boilerplate, and returns the element that contains the content.
 fn detect_content(dom: &mut Dom, body: NodeId) -> NodeId {
     let measures = measure_elements(dom, body);
     let total = measures[body as usize];
@@ -133,9 +133,9 @@ fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId) {
     }
 }
 
-/// When the content is narrowed from `<main>` or `<article>` to a child element, the text outside the child
-/// is dropped only if it is shorter than this, in bytes, with prose counted four times. Longer text may be
-/// content, such as the introduction to a list.
+/// The content is narrowed from `<main>` or `<article>` to a child element only if less text than this is
+/// outside the child, in bytes, with prose counted four times. Longer text may be content, such as the
+/// introduction to a list.
 const MAX_LOSS: usize = 2000;
 
 /// Chooses the element that contains the content: one that a known generator marks as content, `<main>`,
@@ -212,8 +212,8 @@ fn has_known_content_name(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "itemprop") == Some("articleBody") || dom.classes(id).any(is_class)
 }
 
-/// Removes tables of contents from the main content. Also removes blocks of links from content with enough
-/// prose, unless these blocks are at least half of its text.
+/// Removes tables of contents from the main content. If it has enough prose, also removes blocks of links,
+/// unless these contain at least half of the text.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     let whole = measures[root as usize];
     let measure = |id: NodeId| measures[id as usize];
@@ -238,7 +238,7 @@ fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     }
 }
 
-/// Whether a list is a table of contents, which consists of links to fragments of its own page.
+/// Whether a list is a table of contents, which consists of links to places on its own page.
 fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     let mut links = 0;
     for link in dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A) {
@@ -250,7 +250,6 @@ fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     links > 2 && measure.linked * 10 >= measure.text * 9
 }
 
-/// Whether the element is boilerplate around the content, such as navigation.
 fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     match dom.tag(id) {
         Tag::Nav | Tag::Search | Tag::Dialog => return true,
@@ -312,8 +311,7 @@ fn is_page_footer(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Footer && dom.closest(id, &[Tag::Blockquote, Tag::Figure]).is_none()
 }
 
-/// Whether an id or a list of classes contains a word that marks an element as boilerplate, such as
-/// `sidebar`.
+/// Whether an id or a list of classes contains a word for boilerplate, such as `sidebar`.
 fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
     let names = &names[..names.floor_char_boundary(400)];
     // Skip `anchorTargetStickyNavbar_x1UC`: Docusaurus sets it on the target of each anchor, not on a navbar.
@@ -346,7 +344,7 @@ fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
     false
 }
 
-/// Words that mark an element as boilerplate even if it contains paragraphs of text.
+/// Words for boilerplate, even with paragraphs of text.
 #[rustfmt::skip]
 const SURROUNDING: &[&str] = &[
     "footer", "sidebar", "cookie", "cookies", "consent", "gdpr", "newsletter", "comments", "disqus",
@@ -354,41 +352,27 @@ const SURROUNDING: &[&str] = &[
     "outbrain", "taboola", "recommendations", "megamenu",
 ];
 
-/// Whether a word marks an element as boilerplate. Applies only to elements without paragraphs of text.
+/// Whether a word, in addition to [`SURROUNDING`], marks an element without paragraphs of text as
+/// boilerplate.
 fn is_boilerplate_word(word: &str, previous: &str) -> bool {
     matches!(
         word,
-        "nav"
-            | "navbar"
-            | "navigation"
+        "navigation"
             | "breadcrumb"
             | "breadcrumbs"
-            | "footer"
-            | "sidebar"
             | "sidenav"
-            | "cookie"
-            | "cookies"
-            | "consent"
-            | "gdpr"
-            | "newsletter"
             | "subscribe"
             | "share"
             | "sharing"
             | "social"
             | "sharedaddy"
-            | "related"
             | "recommended"
-            | "recommendations"
-            | "comments"
-            | "disqus"
             | "pagination"
             | "pager"
             | "skiplink"
             | "popup"
             | "modal"
             | "promo"
-            | "advert"
-            | "advertisement"
             | "ads"
             | "advertising"
             | "sponsor"
@@ -400,17 +384,12 @@ fn is_boilerplate_word(word: &str, previous: &str) -> bool {
             | "searchform"
             | "toolbar"
             | "trending"
-            | "outbrain"
-            | "taboola"
             | "offcanvas"
-            | "megamenu"
             | "submenu"
-            | "copyright"
     ) || word == "menu" && previous != "food"
 }
 
-/// Splits an identifier into lower-case words, at punctuation and before an upper-case letter that follows a
-/// lower-case one.
+/// Splits an identifier into lower-case words, at punctuation and before capitals after lower-case letters.
 fn split_identifier(name: &str) -> impl Iterator<Item = String> {
     let mut out = Vec::new();
     let mut word = String::new();

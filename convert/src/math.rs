@@ -4,7 +4,6 @@ use super::block::Block;
 use super::dom::{Dom, NodeId, Tag};
 use super::inline::Inline;
 
-/// A formula on the page.
 #[derive(Debug, PartialEq)]
 pub(super) struct Formula {
     pub(super) tex: String,
@@ -32,8 +31,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
     }
 }
 
-/// The formula in an element that KaTeX, MathJax or another renderer has created, recognized by its name or
-/// classes.
+/// The formula in an element of KaTeX, MathJax or another renderer, recognized by its name or classes.
 fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     let class = dom.attribute(id, "class").unwrap_or_default();
     let is_candidate = ["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part));
@@ -67,8 +65,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         is_display |= is_delimited_display;
         clean_tex(tex)?
     } else if is_mathjax {
-        // Versions before MathJax 3 render only boxes, so the TeX stays empty. A script with the TeX may
-        // follow.
+        // Versions before MathJax 3 render only boxes, so the TeX stays empty. A script with it may follow.
         let layout = dom.descendants(id).find(|&d| local_name(dom, d) == "mjx-math");
         layout.and_then(|layout| clean_tex(&mathml_to_tex(dom, layout))).unwrap_or_default()
     } else {
@@ -78,8 +75,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
 }
 
 /// Removes the delimiters `\(…\)`, `\[…\]`, `$…$` or `$$…$$`. The second value is whether they delimit a
-/// display formula. `None` if the text has neither delimiters nor TeX syntax: the class alone does not make
-/// it a formula.
+/// display formula. `None` if the text has neither delimiters nor TeX syntax, so that it is not a formula.
 fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
     for (start, end, is_display) in
         [("\\[", "\\]", true), ("$$", "$$", true), ("\\(", "\\)", false), ("$", "$", false)]
@@ -222,8 +218,8 @@ fn local_name(dom: &Dom, id: NodeId) -> &str {
     dom.element(id).map_or("", |e| &*e.name.local)
 }
 
-/// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. The parser limits the
-/// depth of the tree, which bounds the recursion.
+/// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. The recursion is
+/// bounded, because the parser limits the depth of the tree.
 fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
     let name = local_name(dom, id);
     let (name, parts) = match name.strip_prefix("mjx-") {
@@ -283,7 +279,6 @@ fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
     }
 }
 
-/// Writes MathML elements as TeX, one after the other.
 fn join_tex(dom: &Dom, parts: &[NodeId]) -> String {
     let text: String = parts.iter().map(|&p| mathml_to_tex(dom, p)).collect();
     let text = super::dom::collapse(&text);
@@ -297,8 +292,8 @@ fn join_tex(dom: &Dom, parts: &[NodeId]) -> String {
     text
 }
 
-/// The operands of a MathJax element, in MathML order. MathJax wraps operands in boxes, and orders some by
-/// their position on the screen.
+/// The operands of a MathJax element in MathML order. MathJax wraps them in boxes, and orders some by their
+/// position on the screen.
 fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
     let boxes = dom.outermost(id, |d| {
         matches!(

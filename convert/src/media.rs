@@ -69,8 +69,7 @@ pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
     dom.first_attribute(id, &["title"]).map_or_else(String::new, |title| format!(" \"{}\"", escape(title)))
 }
 
-/// Adds an image with its real source. Writes an emoji image as text, and leaves out tracking pixels and
-/// copies for a lightbox.
+/// Adds an image. Writes an emoji image as text, and leaves out tracking pixels and copies for a lightbox.
 pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let alt = super::dom::collapse(dom.attribute(id, "alt").unwrap_or_default());
     if is_emoji_image(dom, id, &alt) {
@@ -87,14 +86,13 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
 /// The address of an image, from `src`, `srcset`, or an attribute that lazy-loading scripts use.
 fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
-    let lazy =
-        LAZY_SOURCES.iter().find_map(|a| dom.first_attribute(id, &[a])).filter(|s| !s.starts_with('{'));
+    let lazy = dom.first_attribute(id, LAZY_SOURCES).filter(|s| !s.starts_with('{'));
     let set = || {
         let own = dom.first_attribute(id, &["srcset", "data-srcset", "data-lazy-srcset", "srcSet"]);
         let in_picture = || {
             let picture = dom.parent(id).filter(|&p| dom.tag(p) == Tag::Picture)?;
-            let sources = dom.child_elements(picture).filter(|&c| dom.tag(c) == Tag::Source);
-            sources.into_iter().find_map(|s| dom.first_attribute(s, &["srcset", "data-srcset"]))
+            let mut sources = dom.child_elements(picture).filter(|&c| dom.tag(c) == Tag::Source);
+            sources.find_map(|s| dom.first_attribute(s, &["srcset", "data-srcset"]))
         };
         own.or_else(in_picture).and_then(largest_candidate)
     };
@@ -147,7 +145,7 @@ fn is_tracking_pixel(dom: &Dom, id: NodeId) -> bool {
     is_dot("width") || is_dot("height")
 }
 
-/// Whether a link directly before this image shows a thumbnail and leads to the image.
+/// Whether the element before this image is a thumbnail that links to the image.
 fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
     let link = dom.previous_element(id).filter(|&p| dom.tag(p) == Tag::A && dom.find(p, Tag::Img).is_some());
     link.and_then(|link| dom.first_attribute(link, &["href"]))
@@ -156,11 +154,7 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
 
 /// Adds a link to a video, an audio file or a framed page.
 pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
-    let nested = || {
-        dom.descendants(id)
-            .find(|&c| dom.tag(c) == Tag::Source)
-            .and_then(|s| dom.first_attribute(s, &["src"]))
-    };
+    let nested = || dom.first_attribute(dom.find(id, Tag::Source)?, &["src"]);
     let source = dom.first_attribute(id, &["src", "data-src", "data-lazy-src", "data"]).or_else(nested);
     let Some(address) = source.and_then(|s| resolve_link(base, s)) else { return };
     let address = video_page_url(&address).unwrap_or(address);
@@ -177,7 +171,7 @@ pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut 
     out.close();
 }
 
-/// The address of a YouTube video's page, from the address of its embedded player.
+/// Converts the address of an embedded YouTube player to that of the video's page.
 fn video_page_url(address: &str) -> Option<String> {
     let (_, rest) = address
         .split_once("youtube.com/embed/")

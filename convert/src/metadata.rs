@@ -27,7 +27,7 @@ pub struct Metadata {
 /// Maximum length of a value, in bytes. Longer values are truncated.
 const MAX_VALUE: usize = 1000;
 
-/// Reads the metadata of a page. Relative links are resolved against `base`.
+/// Reads the metadata of a page, and resolves links against `base`.
 pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> Metadata {
     let head = Head::read(dom);
     let data = StructuredData::read(dom);
@@ -75,8 +75,7 @@ pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> Metadata {
 }
 
 impl Metadata {
-    /// The metadata as YAML front matter, with the keys and values in `more` after the title. Empty if there
-    /// are no values.
+    /// The metadata as YAML front matter, with `more` after the title. Empty if there are no values.
     pub fn front_matter(&self, more: &[(&str, &str)]) -> String {
         let fields = [
             ("description", &self.description),
@@ -128,7 +127,6 @@ struct Head {
 }
 
 impl Head {
-    /// Reads the title, the language, the canonical address and the `<meta>` values of a page.
     fn read(dom: &Dom) -> Self {
         let mut head = Self::default();
         for id in dom.descendants(DOCUMENT) {
@@ -182,7 +180,6 @@ struct StructuredData {
 }
 
 impl StructuredData {
-    /// Reads all JSON-LD scripts of a page.
     fn read(dom: &Dom) -> Self {
         let mut data = Self::default();
         let is_script = |&id: &NodeId| {
@@ -197,8 +194,7 @@ impl StructuredData {
         data
     }
 
-    /// Adds what one JSON-LD document states about the article, its page and its site. Keeps values that are
-    /// already set.
+    /// Adds the values in one JSON-LD document that are not set yet.
     fn add_json(&mut self, value: &Value) {
         let graph = value.get("@graph").and_then(Value::as_array);
         for item in graph.or_else(|| value.as_array()).map_or(std::slice::from_ref(value), Vec::as_slice) {

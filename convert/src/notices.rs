@@ -10,7 +10,7 @@ pub(super) struct Notice {
     pub(super) title_node: Option<NodeId>,
 }
 
-/// Maps a generator's word for an admonition to the kind of GitHub alert, such as `danger` to `CAUTION`.
+/// Maps a generator's word for an admonition to a kind of GitHub alert, such as `danger` to `CAUTION`.
 fn alert_kind(word: &str) -> Option<&'static str> {
     Some(match word {
         "note" | "info" | "seealso" | "abstract" | "summary" | "tldr" | "todo" | "question" | "help"
@@ -25,10 +25,7 @@ fn alert_kind(word: &str) -> Option<&'static str> {
 
 /// The kind and the title of an admonition; `None` if the element is not an admonition.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
-    if !matches!(
-        dom.tag(id),
-        Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Details | Tag::Other
-    ) {
+    if !matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other) {
         return None;
     }
     let found = dom.classes(id).find_map(|class| {
@@ -51,10 +48,7 @@ pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     let kind = found
         .or_else(|| alert_kind(dom.attribute(id, "data-callout")?))
         .or_else(|| dom.classes(id).any(is_container).then(|| dom.classes(id).find_map(alert_kind)).flatten())
-        .or_else(|| (dom.has_class(id, "admonition") && dom.tag(id) != Tag::Details).then_some("NOTE"))?;
-    if dom.tag(id) == Tag::Details {
-        return None;
-    }
+        .or_else(|| dom.has_class(id, "admonition").then_some("NOTE"))?;
     let is_title = |&d: &NodeId| {
         dom.classes(d).any(|c| {
             c.ends_with("admonition-title")
@@ -73,16 +67,14 @@ pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     Some(Notice { kind, title, title_node })
 }
 
-/// Whether the element is the list of tabs above tab panels. The list is dropped, because each panel gets the
-/// label of its tab.
+/// Whether the element is a list of tabs. It is dropped, because each panel gets the label of its tab.
 pub(super) fn is_tab_list(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "role") == Some("tablist")
         || dom.has_class(id, "tabbed-labels")
         || dom.has_class(id, "tabs") && dom.parent(id).is_some_and(|p| dom.has_class(p, "vp-code-group"))
 }
 
-/// The label of the tab that shows this panel. `None` if the element is not a tab panel, or if its tab cannot
-/// be found or has no text.
+/// The label of a tab panel. `None` for other elements, and if the tab is missing or has no text.
 pub(super) fn tab_label(dom: &Dom, id: NodeId) -> Option<String> {
     let parent = dom.parent(id)?;
     let is_panel = dom.attribute(id, "role") == Some("tabpanel")
@@ -109,7 +101,6 @@ pub(super) fn tab_label(dom: &Dom, id: NodeId) -> Option<String> {
     (!label.is_empty()).then_some(label)
 }
 
-/// The tabs of a container, in document order.
 fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     let is_tab = |&d: &NodeId| {
         let in_labels =

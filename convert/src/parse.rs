@@ -7,7 +7,7 @@ use html5ever::tokenizer::{
     BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
-use html5ever::{Attribute, LocalName, QualName, local_name};
+use html5ever::{Attribute, LocalName, QualName};
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
 
@@ -22,8 +22,8 @@ const MAX_TREE_DEPTH: usize = 320;
 /// The parser stops when the document has this many nodes, which take about 300 MB.
 const MAX_NODES: usize = 3_000_000;
 
-/// Maximum number of attributes per tag. The rest are dropped, because html5ever compares each attribute with
-/// all those before it.
+/// Maximum number of attributes per tag; the rest are dropped. html5ever compares each attribute with all
+/// those before it.
 const MAX_ATTRIBUTES: usize = 200;
 
 /// Length in bytes of one piece of the input. The parser checks the number of nodes after each piece.
@@ -45,8 +45,7 @@ pub(super) fn parse(html: &str) -> Dom {
         let (piece, remainder) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         rest = remainder;
         input.push_back(StrTendril::from_slice(piece));
-        // The tokenizer returns after each script so that a browser can run the script. Continue until it has
-        // read the whole piece.
+        // The tokenizer returns after each script, so that browsers can run it.
         while !input.is_empty() {
             let _ = tokenizer.feed(&input);
         }
@@ -62,8 +61,8 @@ pub(super) fn parse(html: &str) -> Dom {
 /// Passes tokens on to the tree builder, except start tags beyond the limits on depth and nodes.
 struct Limiter {
     builder: TreeBuilder<NodeId, Sink>,
-    /// Estimate of the innermost open element. Exact after each start tag, because the tree then reflects
-    /// implied end tags.
+    /// Estimate of the innermost open element. Exact after each start tag, when the tree reflects implied end
+    /// tags.
     current: Cell<NodeId>,
     is_truncated: Cell<bool>,
 }
@@ -102,7 +101,7 @@ impl TokenSink for Limiter {
             self.is_truncated.set(true);
             return TokenSinkResult::Continue;
         }
-        let is_open = !tag.self_closing && !is_void(&tag.name);
+        let is_open = !tag.self_closing && !VOID.contains(&&*tag.name);
         let before = sink.last_element.get();
         let result = self.builder.process_token(token, line_number);
         let inserted = sink.last_element.get();
@@ -247,28 +246,12 @@ impl TreeSink for Sink {
     }
 }
 
-/// Whether this is a void element, which never has content.
-fn is_void(name: &LocalName) -> bool {
-    matches!(
-        *name,
-        local_name!("area")
-            | local_name!("base")
-            | local_name!("br")
-            | local_name!("col")
-            | local_name!("embed")
-            | local_name!("hr")
-            | local_name!("img")
-            | local_name!("input")
-            | local_name!("link")
-            | local_name!("meta")
-            | local_name!("param")
-            | local_name!("source")
-            | local_name!("track")
-            | local_name!("wbr")
-    )
-}
+/// Void elements, which never have content.
+const VOID: [&str; 14] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr",
+];
 
-/// Detaches nodes that are nested deeper than [`MAX_TREE_DEPTH`].
 fn detach_deep_nodes(dom: &mut Dom) {
     let (mut id, mut depth) = (DOCUMENT, 0);
     loop {
@@ -291,7 +274,7 @@ fn detach_deep_nodes(dom: &mut Dom) {
     }
 }
 
-/// Removes attributes that exceed [`MAX_ATTRIBUTES`] in one tag. Copies the page only if there are any.
+/// Removes attributes beyond [`MAX_ATTRIBUTES`] in one tag. Copies the page only if there are any.
 fn limit_attributes(html: &str) -> Cow<'_, str> {
     let bytes = html.as_bytes();
     let mut out = String::new();

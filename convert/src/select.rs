@@ -42,7 +42,7 @@ impl Selector {
     }
 }
 
-/// An element of a tree, in the form that the `selectors` crate requires.
+/// An element in the form that the `selectors` crate requires.
 #[derive(Clone, Copy)]
 struct ElementRef<'a> {
     dom: &'a Dom,
@@ -56,12 +56,10 @@ impl fmt::Debug for ElementRef<'_> {
 }
 
 impl<'a> ElementRef<'a> {
-    /// A reference to another element of the same tree.
     fn with_id(self, id: Option<NodeId>) -> Option<Self> {
         id.map(|id| Self { dom: self.dom, id })
     }
 
-    /// The name and attributes of the element.
     fn data(self) -> Option<&'a super::dom::Element> {
         self.dom.element(self.id)
     }
@@ -122,7 +120,7 @@ impl Element for ElementRef<'_> {
         &self,
         _: &NamespaceConstraint<&Namespace>,
         name: &Name,
-        operation: &AttrSelectorOperation<&CssText>,
+        operation: &AttrSelectorOperation<&Name>,
     ) -> bool {
         self.dom.attribute(self.id, &name.0).is_some_and(|value| operation.eval_str(value))
     }
@@ -145,23 +143,23 @@ impl Element for ElementRef<'_> {
         false
     }
 
-    fn has_id(&self, id: &CssText, case: CaseSensitivity) -> bool {
+    fn has_id(&self, id: &Name, case: CaseSensitivity) -> bool {
         self.dom.attribute(self.id, "id").is_some_and(|own| case.eq(own.as_bytes(), id.0.as_bytes()))
     }
 
-    fn has_class(&self, class: &CssText, case: CaseSensitivity) -> bool {
+    fn has_class(&self, class: &Name, case: CaseSensitivity) -> bool {
         self.dom.classes(self.id).any(|own| case.eq(own.as_bytes(), class.0.as_bytes()))
     }
 
-    fn has_custom_state(&self, _: &CssText) -> bool {
+    fn has_custom_state(&self, _: &Name) -> bool {
         false
     }
 
-    fn imported_part(&self, _: &CssText) -> Option<CssText> {
+    fn imported_part(&self, _: &Name) -> Option<Name> {
         None
     }
 
-    fn is_part(&self, _: &CssText) -> bool {
+    fn is_part(&self, _: &Name) -> bool {
         false
     }
 
@@ -178,17 +176,17 @@ impl Element for ElementRef<'_> {
     }
 }
 
-/// The types that the `selectors` crate uses for the parts of our selectors.
+/// The types of the parts of a selector.
 #[derive(Clone, Debug)]
 struct Css;
 
 impl selectors::SelectorImpl for Css {
     type ExtraMatchingData<'a> = ();
-    type AttrValue = CssText;
-    type Identifier = CssText;
+    type AttrValue = Name;
+    type Identifier = Name;
     type LocalName = Name;
     type NamespaceUrl = Namespace;
-    type NamespacePrefix = CssText;
+    type NamespacePrefix = Name;
     type BorrowedNamespaceUrl = Namespace;
     type BorrowedLocalName = LocalName;
     type NonTSPseudoClass = Pseudo;
@@ -196,35 +194,13 @@ impl selectors::SelectorImpl for Css {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct CssText(String);
+struct Name(LocalName);
 
-impl From<&str> for CssText {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
-impl AsRef<str> for CssText {
+impl AsRef<str> for Name {
     fn as_ref(&self) -> &str {
         &self.0
     }
 }
-
-impl ToCss for CssText {
-    fn to_css<W: fmt::Write>(&self, dest: &mut W) -> fmt::Result {
-        cssparser::serialize_string(&self.0, dest)
-    }
-}
-
-impl PrecomputedHash for CssText {
-    fn precomputed_hash(&self) -> u32 {
-        // FNV-1a
-        self.0.bytes().fold(0x811c_9dc5, |hash, b| (hash ^ u32::from(b)).wrapping_mul(0x0100_0193))
-    }
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Name(LocalName);
 
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
@@ -250,8 +226,8 @@ impl PrecomputedHash for Name {
     }
 }
 
-/// Pseudo-classes such as `:hover`, and pseudo-elements. Has no variants, because pages are not displayed:
-/// using one is a parse error.
+/// Pseudo-classes such as `:hover`, and pseudo-elements. Has no variants, because pages are not displayed, so
+/// selectors that use one are invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pseudo {}
 
@@ -273,7 +249,6 @@ impl selectors::parser::NonTSPseudoClass for Pseudo {
 
 impl selectors::parser::PseudoElement for Pseudo {}
 
-/// Accepts the structural pseudo-classes and `:is`, `:where` and `:has`.
 struct Rules;
 
 impl selectors::parser::Parser<'_> for Rules {

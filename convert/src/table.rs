@@ -41,17 +41,14 @@ pub(super) fn append_table(dom: &Dom, id: NodeId, converter: &Converter<'_>, out
 fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
     let mut parts: [Vec<NodeId>; 3] = Default::default();
     for child in dom.child_elements(table) {
-        let part = match dom.tag(child) {
-            Tag::Thead => 0,
-            Tag::Tfoot => 2,
-            Tag::Tbody => 1,
-            Tag::Tr => {
-                parts[1].push(child);
-                continue;
-            }
-            _ => continue,
-        };
-        parts[part].extend(dom.child_elements(child).filter(|&r| dom.tag(r) == Tag::Tr));
+        let rows = dom.child_elements(child).filter(|&r| dom.tag(r) == Tag::Tr);
+        match dom.tag(child) {
+            Tag::Thead => parts[0].extend(rows),
+            Tag::Tbody => parts[1].extend(rows),
+            Tag::Tr => parts[1].push(child),
+            Tag::Tfoot => parts[2].extend(rows),
+            _ => {}
+        }
     }
     parts.concat()
 }

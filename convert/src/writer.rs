@@ -2,8 +2,8 @@
 
 use super::block::{Alignment, Block, List, MarkdownTable};
 
-/// Lists and quotes nested deeper than this are written at this depth, so that indentation cannot multiply
-/// the output.
+/// Lists and quotes that are nested deeper are written at this depth, so that indentation cannot multiply the
+/// output.
 const MAX_NESTING: usize = 24;
 
 /// Writes a document. Stops early once the output exceeds `limit` bytes.
@@ -29,8 +29,7 @@ struct MarkdownWriter {
 }
 
 impl MarkdownWriter {
-    /// Begins a line with the prefix of the enclosing quotes and items, unless the line already begins with a
-    /// marker.
+    /// Writes the prefix of the enclosing quotes and items, unless the line already begins with a marker.
     fn start_line(&mut self) {
         if !std::mem::take(&mut self.has_marker) {
             self.out.push_str(&self.prefix);
@@ -43,7 +42,7 @@ impl MarkdownWriter {
         self.end_line();
     }
 
-    /// Removes spaces from the end of the line, and ends it.
+    /// Ends the line, and removes spaces before its end.
     fn end_line(&mut self) {
         let end = self.out.trim_end_matches(' ').len();
         self.out.truncate(end);
@@ -56,8 +55,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes blocks with blank lines between them. In a tight list item, only blocks that need a blank line
-    /// get one.
+    /// Writes blocks with blank lines between them, but in a tight list item only where necessary.
     fn write_blocks(&mut self, blocks: &[Block], is_tight: bool) {
         let mut alternates = false;
         for (i, block) in blocks.iter().enumerate() {
@@ -128,7 +126,7 @@ impl MarkdownWriter {
         self.out.push_str(marker);
         self.has_marker = true;
         self.write_nested(prefix, blocks, is_tight);
-        // End the line if no block has followed the marker.
+        // No block has followed the marker.
         if std::mem::take(&mut self.has_marker) {
             self.end_line();
         }
@@ -148,7 +146,6 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes a fenced code block.
     fn write_code(&mut self, language: &str, text: &str) {
         let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
         self.write_line(&format!("{fence}{language}"));
@@ -245,7 +242,7 @@ fn escape_heading_end(text: &str) -> String {
     text.to_owned()
 }
 
-/// Appends a line of a paragraph. Escapes its beginning if that would start another block.
+/// Appends a line of a paragraph. Escapes a beginning that would start another block.
 fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
     let bytes = line.as_bytes();
     let ends_marker = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\t'));

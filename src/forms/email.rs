@@ -1,5 +1,5 @@
-//! Parses e-mail addresses, which have the syntax of a `Mailbox` (RFC 5321 §4.1.2), as JSON Schema requires
-//! for `format: email`.
+//! Parses e-mail addresses with the syntax of a `Mailbox` (RFC 5321 §4.1.2), as JSON Schema requires for
+//! `format: email`.
 //!
 //! Accepts ASCII only, does not trim, and does not check whether the domain exists. Comments, folding and
 //! display names belong to message headers (RFC 5322) and are not accepted.
@@ -51,7 +51,7 @@ fn is_dot_string(text: &str) -> bool {
     text.split('.').all(|atom| !atom.is_empty() && atom.bytes().all(is_atext))
 }
 
-/// Whether the byte is `atext` (RFC 5322 §3.2.3), which is allowed in an unquoted local part.
+/// `atext` (RFC 5322 §3.2.3)
 fn is_atext(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&b)
 }

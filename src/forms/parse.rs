@@ -61,14 +61,12 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// The name of the hidden field in the theme's forms. Visitors do not see the field, so only bots fill it in.
+/// The hidden field in the theme's forms. Visitors do not see it, so only bots fill it in.
 pub const HONEYPOT: &str = "desk_note";
-/// The name of the member that contains the time taken to fill in the form, in milliseconds. The theme's
-/// script adds this member.
+/// The time taken to fill in the form, in milliseconds. The theme's script adds this member.
 pub const TIME_TO_FILL: &str = "desk_ms";
 
-/// Undocumented, optional members of a request body, which screening uses. Values of the wrong type are
-/// ignored.
+/// Undocumented, optional members of a request body, for screening. Values of the wrong type are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extras {
@@ -88,16 +86,16 @@ pub struct ParsedForm {
 /// Why a body is invalid. `Display` writes one sentence for the visitor.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The body is empty or consists of white space.
+    /// The body is empty or only white space.
     #[error("The body must be a JSON object with {}, but is empty.", list_required_fields(.0))]
     Empty(&'static Form),
-    /// The body is not UTF-8. Holds the position of the first invalid byte, counted from 1.
+    /// The position of the first invalid byte, counted from 1.
     #[error("The body must be JSON in UTF-8, but byte {0} is not valid UTF-8.")]
     NotUtf8(usize),
-    /// The body is not JSON. Holds the syntax error, with line and column.
+    /// The syntax error, with line and column.
     #[error("The body must be JSON, but is not: {0}.")]
     NotJson(String),
-    /// The body is JSON, but not an object. Holds the type of the JSON value.
+    /// The type of the JSON value.
     #[error("The body must be a JSON object with {}, not {}.", list_required_fields(.0), .1)]
     NotAnObject(&'static Form, &'static str),
     #[error("{}.", .0.iter().map(InvalidField::to_string).collect::<Vec<_>>().join("; "))]
@@ -116,8 +114,9 @@ pub enum Problem {
     Missing,
     /// The field is required and has no visible characters.
     Empty,
-    /// The value is not a string. Holds its JSON type.
+    /// The JSON type of the value.
     NotAString(&'static str),
+    /// The number of characters.
     TooLong(usize),
     NotAnAddress,
     ControlCharacter,
@@ -138,7 +137,6 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
     Ok(ParsedForm { entry, extras })
 }
 
-/// Reads the known members of the JSON object.
 fn read_members(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let first = text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
@@ -165,9 +163,9 @@ fn json_type(first: u8) -> &'static str {
     }
 }
 
-/// Converts a JSON error into a rejection that does not quote the input. serde_json's syntax errors consist
-/// of a fixed phrase, the line and the column. Data errors may quote the input, so this function replaces
-/// their text. Data errors are not expected, because this module's [`Visitor`]s accept every type.
+/// Converts a JSON error into a rejection that does not quote the input. A syntax error consists of a fixed
+/// phrase, the line and the column. A data error may quote the input, so its text is replaced. Data errors
+/// are not expected, because the [`Visitor`]s accept every type.
 fn syntax_rejection(error: &serde_json::Error) -> Rejection {
     Rejection::NotJson(if error.is_data() {
         format!("unexpected data at line {} column {}", error.line(), error.column())
@@ -176,21 +174,16 @@ fn syntax_rejection(error: &serde_json::Error) -> Rejection {
     })
 }
 
-/// Chooses the form's shape for a body: the alternative if the body has a member that only the alternative
-/// defines, and no member that only the first shape defines; otherwise the first shape.
+/// Chooses the alternative shape if the body has a member that only the alternative defines, and no member
+/// that only the first shape defines. Otherwise chooses the first shape.
 fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
     let Some(alternative) = form.alternative else { return form.fields };
     let is_sent = |shape: &[Field], other: &[Field]| {
-        shape
-            .iter()
-            .filter(|field| other.iter().all(|o| o.name != field.name))
-            .any(|field| members.iter().any(|(name, _)| *name == field.name))
+        let has = |fields: &[Field], name| fields.iter().any(|field| field.name == name);
+        members.iter().any(|(name, _)| has(shape, *name) && !has(other, *name))
     };
-    if is_sent(alternative, form.fields) && !is_sent(form.fields, alternative) {
-        alternative
-    } else {
-        form.fields
-    }
+    let is_alternative = is_sent(alternative, form.fields) && !is_sent(form.fields, alternative);
+    if is_alternative { alternative } else { form.fields }
 }
 
 /// Builds an entry from the fields of a shape, or collects the problems of all fields.
@@ -369,7 +362,7 @@ impl fmt::Display for InvalidField {
     }
 }
 
-/// Lists the names of the required fields as text: "`name`, `email` and `message`".
+/// The names of the required fields: "`name`, `email` and `message`".
 fn list_required_fields(form: &Form) -> String {
     let required = form.fields.iter().filter(|field| field.required);
     let names: Vec<String> = required.map(|field| format!("`{}`", field.name)).collect();
@@ -379,7 +372,7 @@ fn list_required_fields(form: &Form) -> String {
     }
 }
 
-/// Formats a number with commas between groups of three digits: "20,000".
+/// Formats a number as "20,000".
 fn group_thousands(number: usize) -> String {
     match (number / 1000, number % 1000) {
         (0, rest) => rest.to_string(),

@@ -6,9 +6,8 @@ use std::net::IpAddr;
 /// A sender: an IPv4 address, or the /64 network of an IPv6 subscriber.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// An IPv4 address. Includes IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`).
+    /// Includes IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`).
     V4([u8; 4]),
-    /// The first 64 bits of an IPv6 address.
     V6([u8; 8]),
 }
 
@@ -54,7 +53,7 @@ impl Source {
 /// The number of requests to one form that the limits refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefusedRequests {
-    /// The source; `None` for the sum of all sources that are not counted individually.
+    /// `None` for the sum of all sources that are not counted individually.
     pub source: Option<Source>,
     pub form: &'static str,
     pub count: u64,
@@ -71,7 +70,7 @@ impl fmt::Debug for Source {
 }
 
 /// The network of a source: an IPv4 /24 or an IPv6 /48, which is usually the largest block that a provider
-/// assigns to one customer. A sender can easily change its address within its network. Represented by the
+/// assigns to one customer and within which a sender can easily change its address. Represented by the
 /// network's first source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceNetwork(Source);

@@ -1,19 +1,16 @@
-//! Makes invisible and control characters visible, because they could mislead a terminal, a mail program or a
-//! reader. Escapes text for HTML.
+//! Escapes text for HTML, and makes invisible and control characters visible, which could mislead a terminal,
+//! a mail program or a reader.
 
-use std::fmt::Write as _;
-
-/// Returns the text on one line, with line breaks replaced with `⏎` and unsafe characters with `\u{…}`.
+/// The text on one line. Replaces line breaks with `⏎` and unsafe characters with `\u{…}`.
 pub fn visible(text: &str) -> String {
     replace_unsafe(text, '⏎', false)
 }
 
-/// Like [`visible`], but keeps lines and tabs. Replaces each line break with a line feed.
+/// Like [`visible`], but keeps tabs, and replaces each line break with a line feed.
 pub fn visible_lines(text: &str) -> String {
     replace_unsafe(text, '\n', true)
 }
 
-/// Replaces each line break with `line_feed`, and unsafe characters with `\u{…}`.
 fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -22,17 +19,14 @@ fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
             '\r' if chars.peek() == Some(&'\n') => {}
             '\n' => shown.push(line_feed),
             '\t' if keep_tabs => shown.push(c),
-            c if is_unsafe(c) => {
-                // Writing to a string does not fail.
-                let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
-            }
+            c if is_unsafe(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }
     shown
 }
 
-/// Escapes text for HTML content and quoted attribute values.
+/// Escapes text for HTML elements and quoted attribute values.
 pub fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -58,8 +52,8 @@ pub fn is_unsafe(c: char) -> bool {
 }
 
 /// Whether a character has the property `Default_Ignorable_Code_Point` (Unicode 17,
-/// DerivedCoreProperties.txt). This includes the Hangul fillers U+115F, U+1160, U+3164 and U+FFA0, which
-/// Unicode classifies as letters, and U+034F COMBINING GRAPHEME JOINER. It does not include white space.
+/// DerivedCoreProperties.txt). Includes the Hangul fillers U+115F, U+1160, U+3164 and U+FFA0, which Unicode
+/// classifies as letters, and U+034F COMBINING GRAPHEME JOINER, but no white space.
 pub const fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -70,11 +64,8 @@ pub const fn is_invisible(c: char) -> bool {
 }
 
 /// Whether a field that contains only this character counts as empty: white space, or an invisible character
-/// up to U+FFFF.
-///
-/// The patterns in `/openapi.json` ([`Field::pattern`](crate::forms::Field::pattern)) match the same
-/// characters. They cannot include characters beyond U+FFFF, because languages differ in how regular
-/// expressions represent them.
+/// up to U+FFFF. Regular expressions in different languages represent characters beyond U+FFFF differently,
+/// so the patterns in `/openapi.json` ([`Field::pattern`](crate::forms::Field::pattern)) cannot include them.
 pub fn is_blank(c: char) -> bool {
     c.is_whitespace() || (is_invisible(c) && c <= '\u{ffff}')
 }

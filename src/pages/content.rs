@@ -23,18 +23,8 @@ impl Deref for Text {
     type Target = str;
 
     fn deref(&self) -> &str {
-        // Every `Text` is created from a `String`, or cut out of one at character boundaries, so it is valid
-        // UTF-8.
+        // Always valid UTF-8: created from a `String`, or cut out of one at character boundaries.
         std::str::from_utf8(&self.0).unwrap_or_default()
-    }
-}
-
-impl Text {
-    /// The same text as a slice of `whole`; `None` if `whole` does not contain it.
-    fn as_slice_of(&self, whole: &Bytes) -> Option<Self> {
-        let text = std::str::from_utf8(whole).ok()?;
-        let at = find_part(text, self, 0)?;
-        Some(Self(whole.slice(at..at + self.len())))
     }
 }
 
@@ -48,14 +38,12 @@ fn find_part(whole: &str, part: &str, from: usize) -> Option<usize> {
     candidates.take(1_000).find(|at| whole[*at..].starts_with(part))
 }
 
-/// A rendered body in both representations.
+/// A rendered body; see [`RenderedBody`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct Content {
-    /// HTML without the title.
     pub html: Text,
-    /// Markdown with absolute links.
     pub markdown: Text,
-    /// Each rendering creates its own facts, so two `Content`s that share their facts are equal.
+    /// Each rendering creates new facts, so two `Content`s that share facts are equal.
     pub facts: Arc<BodyFacts>,
     /// For each code block, a hash of its source and its position in the HTML.
     pub blocks: Arc<[(Hash, Range<usize>)]>,
@@ -64,10 +52,10 @@ pub(super) struct Content {
 impl From<RenderedBody> for Content {
     fn from(RenderedBody { html, markdown, facts, blocks }: RenderedBody) -> Self {
         let mut end = 0;
-        let positions = blocks.into_iter().filter_map(|(of, block)| {
+        let positions = blocks.into_iter().filter_map(|(hash, block)| {
             let start = find_part(&html, &block, end)?;
             end = start + block.len();
-            Some((of, start..end))
+            Some((hash, start..end))
         });
         let blocks = positions.collect();
         Self { html: html.into(), markdown: markdown.into(), facts: Arc::new(facts), blocks }
@@ -81,11 +69,14 @@ impl Content {
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// The same content, with its text as slices of the page's HTML and Markdown files, so that the text is
-    /// in memory only once.
+    /// The same content as slices of the page's HTML and Markdown files, so that memory holds the text only
+    /// once.
     pub fn as_slices_of(&self, html: &Bytes, markdown: &Bytes) -> Self {
-        let part = |text: &Text, whole| text.as_slice_of(whole).unwrap_or_else(|| text.clone());
-        Self { html: part(&self.html, html), markdown: part(&self.markdown, markdown), ..self.clone() }
+        let slice = |text: &Text, whole: &Bytes| {
+            let at = std::str::from_utf8(whole).ok().and_then(|whole| find_part(whole, text, 0));
+            at.map_or_else(|| text.clone(), |at| Text(whole.slice(at..at + text.len())))
+        };
+        Self { html: slice(&self.html, html), markdown: slice(&self.markdown, markdown), ..self.clone() }
     }
 }
 

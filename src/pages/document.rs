@@ -23,7 +23,7 @@ pub(super) struct Tag {
     pub count: usize,
 }
 
-/// Determines which template a page uses and which other pages it lists.
+/// Determines a page's template and which other pages the page lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum PageKind {
     Home,
@@ -77,8 +77,7 @@ impl Document {
         if self.file.is_empty() { "a generated page" } else { &self.file }
     }
 
-    /// The line of a front matter key, for error messages: 1 if the key is missing, `None` for a generated
-    /// page.
+    /// The line of a front matter key: 1 if the key is missing, `None` for a generated page.
     pub fn line(&self, key: &str) -> Option<usize> {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
@@ -102,7 +101,6 @@ impl Document {
         self.front_matter.nav_title.as_deref().unwrap_or(&self.front_matter.title)
     }
 
-    /// Reading time in whole minutes, at least one.
     pub fn reading_minutes(&self) -> usize {
         /// A common estimate of adults' silent reading speed.
         const WORDS_A_MINUTE: usize = 220;
@@ -164,8 +162,7 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
-/// Reads the front matter of a page, derives its path and kind, and leaves out drafts. Does not parse the
-/// body.
+/// Reads the front matter of a source, and derives the page's path and kind. Does not parse the body.
 fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
     let file = &source.file;
     let mut faults = Vec::new();
@@ -199,30 +196,25 @@ fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
     ParsedSource { hash: source.hash, changed: source.changed, document, draft, faults }
 }
 
-/// Derives a page's path and kind from its file name. A post without a `date` gets the date from its file
-/// name.
+/// Derives a page's path and kind from its file name. Also sets a post's missing `date` from the file name.
 fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKind) {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
     let stem =
         relative.strip_suffix(".md").or_else(|| relative.strip_suffix(".markdown")).unwrap_or(relative);
-    let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
-    let is_index = matches!(name, "index" | "_index");
-    let (folder, name) =
-        if is_index { folder.rsplit_once('/').unwrap_or(("", folder)) } else { (folder, name) };
-    let mut name = name.to_owned();
+    let (mut folder, mut name) = stem.rsplit_once('/').unwrap_or(("", stem));
+    if matches!(name, "index" | "_index") {
+        (folder, name) = folder.rsplit_once('/').unwrap_or(("", folder));
+    }
     if is_post
         && let Some((day, rest)) = name.get(..10).and_then(|day| day.parse::<Date>().ok()).zip(name.get(11..))
         && !rest.is_empty()
     {
         front_matter.date.get_or_insert(day);
-        name = rest.to_owned();
-    }
-    if let Some(slug) = &front_matter.slug {
-        name.clone_from(slug);
+        name = rest;
     }
     let mut path = String::from(if is_post { "/blog/" } else { "/" });
-    for segment in [folder, &name] {
+    for segment in [folder, front_matter.slug.as_deref().unwrap_or(name)] {
         if !segment.is_empty() {
             path.push_str(segment);
             path.push('/');
@@ -266,7 +258,7 @@ pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptio
     let mut updated: HashMap<String, Date> = HashMap::new();
     for document in documents.iter() {
         for tag in &document.front_matter.tags {
-            let newest = updated.entry(tag.clone()).or_insert(document.updated);
+            let newest = updated.entry(tag.clone()).or_default();
             *newest = document.updated.max(*newest);
         }
     }
@@ -313,7 +305,7 @@ fn tag_path(name: &str) -> String {
     format!("/blog/tags/{}/", slug(name))
 }
 
-/// The tags of all listed posts, sorted by name, each with its number of posts.
+/// The tags of all listed posts, sorted by name, with the number of posts for each tag.
 pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for post in listed_posts_newest_first(documents) {

@@ -1,9 +1,9 @@
 //! An on-disk cache of strong encodings, filled by a background thread.
 //!
-//! There is one file for each body, named after the body's hash. Files are written under a temporary name and
-//! renamed, so readers see either a complete file or none. Each file ends with a hash of the bytes before it,
-//! and a damaged file is treated as missing. The folder can be removed at any time. If the folder is not
-//! writable, every start encodes the bodies again.
+//! Each body has one file, named after the body's hash. Files are written under a temporary name and renamed,
+//! so readers see either a complete file or none. Each file ends with a hash of the bytes before it, and a
+//! damaged file is treated as missing. The folder can be removed at any time. If the folder is not writable,
+//! the bodies are encoded again at every start.
 
 #![expect(clippy::disallowed_methods, reason = "unused cache files are removed by age")]
 
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -24,14 +24,14 @@ use super::negotiate::Encoding;
 
 #[derive(Debug)]
 pub struct Encodings {
-    folder: PathBuf,
+    pub folder: PathBuf,
 }
 
 /// The beginning of each file. Increment the number if the format or an encoder changes.
 const MAGIC: &[u8] = b"frontdesk encodings 2\n";
 
-/// Bodies that are longer than this, in bytes, keep their quick encodings, because Brotli at its highest
-/// level takes two seconds for a megabyte.
+/// Bodies longer than this, in bytes, keep their quick encodings, because Brotli at its highest level takes
+/// two seconds per megabyte.
 const MAX_STRONG: usize = 512 << 10;
 
 /// Stored instead of a length if the encoding is not worth sending.
@@ -47,22 +47,18 @@ impl Encodings {
         Self { folder: folder.into() }
     }
 
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     fn file_path(&self, content: Hash) -> PathBuf {
         self.folder.join(content.to_hex().as_str())
     }
 
-    /// The stored encodings of the body with the hash `content`; `None` if they are missing or damaged.
+    /// The stored encodings of the body with the hash `content`. `None` if they are missing or damaged.
     pub(super) fn read(&self, content: Hash) -> Option<Encoded> {
         parse_encodings(&fs::read(self.file_path(content)).ok()?.into(), content)
     }
 
-    /// Creates and stores the strong encodings that are missing for `files`, and removes the encodings of
-    /// other bodies. Takes minutes for a large site, and stops early once `stop` is set. Returns whether
-    /// there are encodings that these files do not use yet.
+    /// Creates and stores the missing strong encodings of `files`, and removes the encodings of other bodies.
+    /// Takes minutes for a large site, and stops early once `stop` is set. Returns whether the cache has
+    /// encodings that these files do not use yet.
     pub fn strengthen(&self, mut files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
         files.retain(|file| file.compressible);
         files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
@@ -87,8 +83,7 @@ impl Encodings {
 
     fn write_encodings(&self, content: Hash, encoded: &Encoded) -> io::Result<()> {
         if !self.folder.is_dir() {
-            // Do not create parent folders: if the data folder is missing, its file system may not be
-            // mounted.
+            // Do not create parent folders: if the data folder is missing, it may not be mounted.
             DirBuilder::new().mode(0o700).create(&self.folder)?;
             fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
         }
@@ -100,7 +95,7 @@ impl Encodings {
             .mode(0o600)
             .open(&draft)
             .and_then(|mut file| file.write_all(&serialize_encodings(content, encoded)))
-            // Not synced, because the hash detects files that a power failure has damaged.
+            // No sync is needed: the hash detects files that a power failure has damaged.
             .and_then(|()| fs::rename(&draft, self.file_path(content)));
         if written.is_err() {
             let _ = fs::remove_file(&draft);
@@ -215,7 +210,7 @@ mod tests {
     }
 
     fn names(encodings: &Encodings) -> Vec<String> {
-        let entries = fs::read_dir(encodings.folder()).into_iter().flatten().flatten();
+        let entries = fs::read_dir(&encodings.folder).into_iter().flatten().flatten();
         let mut names: Vec<String> =
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort_unstable();
@@ -234,9 +229,11 @@ mod tests {
         let quick = file(&first, "/0").body(Encoding::Gzip).etag().to_owned();
         assert!(encodings.strengthen(first.files(), &GO).expect("the cache is writable"));
         assert_eq!(names(&encodings).len(), 1, "the short text is sent unencoded");
-        let mode = |path: &Path| fs::metadata(path).expect("the file exists").permissions().mode() & 0o777;
-        assert_eq!(mode(encodings.folder()), 0o700);
-        assert_eq!(mode(&encodings.folder().join(&names(&encodings)[0])), 0o600);
+        let mode = |path: &std::path::Path| {
+            fs::metadata(path).expect("the file exists").permissions().mode() & 0o777
+        };
+        assert_eq!(mode(&encodings.folder), 0o700);
+        assert_eq!(mode(&encodings.folder.join(&names(&encodings)[0])), 0o600);
         assert!(
             encodings.strengthen(first.files(), &GO).expect("the cache is readable"),
             "this site does not use them yet"

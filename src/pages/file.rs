@@ -29,7 +29,7 @@ impl Cache {
     }
 }
 
-/// The bytes of a file or a template, with their hash.
+/// The bytes of a file, with their hash.
 #[derive(Debug, Clone)]
 pub(super) struct Blob {
     pub bytes: Bytes,
@@ -42,13 +42,13 @@ impl Blob {
         Self { hash: blake3::hash(&bytes), bytes }
     }
 
-    /// The first `length` hexadecimal digits of the hash.
+    /// The first `length` hexadecimal digits of the hash, at most 64.
     pub fn fingerprint(&self, length: usize) -> String {
         self.hash.to_hex()[..length].to_owned()
     }
 }
 
-/// The first `length` hexadecimal digits of the hash of `bytes`, at most 64.
+/// The first `length` hexadecimal digits of the hash of `bytes`.
 pub fn fingerprint(bytes: &[u8], length: usize) -> String {
     blake3::hash(bytes).to_hex()[..length].to_owned()
 }
@@ -74,13 +74,13 @@ impl EncodedBody {
         std::str::from_utf8(&self.etag).unwrap_or_default()
     }
 
-    /// Like [`EncodedBody::etag`], but as shared bytes, which are cloned without copying.
+    /// Like [`EncodedBody::etag`], but as bytes that can be cloned without copying.
     pub fn shared_etag(&self) -> Bytes {
         self.etag.clone()
     }
 
-    /// The cached bytes in `slot`. Calls `make` to create them on first use. The server stores serialised
-    /// response headers here, so that they live exactly as long as the body.
+    /// The cached bytes in `slot`, created by `make` on first use. The server stores serialised response
+    /// headers here, so that they live exactly as long as the body.
     pub fn cached(&self, slot: usize, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
         self.cached[slot].get_or_init(make)
     }
@@ -93,10 +93,10 @@ pub struct File {
     pub cache: Cache,
     /// The value of `Link` (RFC 8288).
     pub link: Option<Bytes>,
-    /// Additional headers. They replace the server's own headers of the same name.
+    /// Additional headers, which replace the server's own headers of the same name.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Whether the encoding is negotiated. Formats that are already compressed gain nothing from another
-    /// encoding.
+    /// Whether the encoding is negotiated. `false` for small bodies and for formats that are already
+    /// compressed.
     pub compressible: bool,
     /// The hash of the unencoded body.
     pub(super) hash: blake3::Hash,
@@ -118,7 +118,6 @@ impl File {
         Self::from_blob(media_type, cache, Blob::new(bytes))
     }
 
-    /// A file whose hash is known, without prepared encodings.
     pub(super) fn from_blob(media_type: &'static str, cache: Cache, blob: Blob) -> Self {
         let etag = format!("\"{}\"", blob.fingerprint(ETAG_DIGITS));
         Self {
@@ -140,11 +139,10 @@ impl File {
         head(self) == head(other) && self.link == other.link && self.headers == other.headers
     }
 
-    /// Sets the value of `Link`. Ignores a value with characters that are not permitted in a header.
+    /// Sets the value of `Link`, unless it contains characters that headers must not contain.
     #[must_use]
     pub fn with_link(mut self, link: String) -> Self {
-        // The characters that RFC 9110 §5.5 permits, without obs-text. A line break would begin another
-        // header field.
+        // RFC 9110 §5.5, without obs-text. A line break would begin another header field.
         let is_valid = link.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
         self.link = is_valid.then(|| link.into());
         self
@@ -158,7 +156,7 @@ impl File {
         encoding == Encoding::Identity || self.prepared_body(encoding).is_some()
     }
 
-    /// The body in `encoding`, or the unencoded body if that encoding is not prepared.
+    /// The body in `encoding`, or the unencoded body if it has not been prepared in that encoding.
     pub fn body(&self, encoding: Encoding) -> &EncodedBody {
         self.prepared_body(encoding).unwrap_or(&self.identity)
     }
@@ -168,8 +166,8 @@ impl File {
         self.encoded[slot].get()?.as_ref()
     }
 
-    /// Prepares the missing encodings with `Effort::Quick`, and skips those that are not smaller than the
-    /// body. Takes milliseconds.
+    /// Prepares the missing encodings with [`Effort::Quick`], except those that are not smaller than the
+    /// body.
     pub fn compress(&self) {
         self.prepare_missing(|_, encoding| {
             let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
@@ -177,8 +175,8 @@ impl File {
         });
     }
 
-    /// Prepares the missing encodings of a compressible file. `make` receives the slot and its encoding, and
-    /// returns `None` if the encoding is not worth sending.
+    /// Prepares the missing encodings of a compressible file. `make` returns `None` for an encoding that is
+    /// not worth sending.
     fn prepare_missing(&self, make: impl Fn(usize, Encoding) -> Option<Bytes>) {
         if !self.compressible {
             return;
@@ -202,7 +200,7 @@ impl File {
         self.prepare_missing(|slot, _| encoded[slot].clone());
     }
 
-    /// Prepares the missing encodings by copying them from another file that has the same body.
+    /// Copies the missing encodings from another file with the same body.
     pub(super) fn copy_encodings_from(&self, other: &Self) {
         self.is_strong.store(other.is_strong(), Ordering::Relaxed);
         self.prepare_missing(|_, encoding| other.prepared_body(encoding).map(|body| body.bytes.clone()));
@@ -213,7 +211,6 @@ impl File {
         self.is_strong.load(Ordering::Relaxed)
     }
 
-    /// A copy of the file without prepared encodings.
     pub(super) fn without_encodings(&self) -> Self {
         let blob = Blob { bytes: self.identity.bytes.clone(), hash: self.hash };
         let (link, headers) = (self.link.clone(), self.headers.clone());
@@ -245,11 +242,10 @@ const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) 
     (BrotliQuality::Q6, BrotliQuality::Q11)
 };
 
-/// Compresses `bytes`. Returns `None` for identity, or if the encoder fails, which cannot happen in memory.
+/// Compresses `bytes`. `None` for identity, or if the encoder fails, which cannot happen in memory.
 pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
-    // For a 28 KB page, gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms to produce
-    // 6.7 KB at the quick level, and 22 ms to produce 5.9 KB at its highest level, which is too slow for a
-    // server start.
+    // For a 28 KB page, gzip and zstd gain little above the quick levels. Brotli takes 0.4 ms for 6.7 KB at
+    // the quick level, and 22 ms for 5.9 KB at its highest level, which is too slow for a server start.
     let is_quick = effort == Effort::Quick;
     match encoding {
         Encoding::Identity => None,

@@ -20,18 +20,17 @@ pub struct FrontMatter {
     pub date: Option<Date>,
     /// The date of the last substantial change.
     pub updated: Option<Date>,
-    /// Whether the page is unfinished. Drafts are not published.
+    /// Drafts are not published.
     pub draft: bool,
-    /// The last segment of the path, instead of one derived from the file name.
+    /// Replaces the last segment of the path, which is otherwise derived from the file name.
     pub slug: Option<String>,
-    /// The whole path, instead of one derived from the file name (Hugo's `url`, Zola's `path`).
+    /// Replaces the whole path (Hugo's `url`, Zola's `path`).
     pub path: Option<String>,
     /// Former paths, which permanently redirect to the page.
     pub aliases: Vec<String>,
-    /// The post's tags. Each tag has a page that lists its posts.
     pub tags: Vec<String>,
     pub author: Option<String>,
-    /// The position in the main navigation, lowest first. With `None`, the page is not in the navigation.
+    /// The position in the main navigation, lowest first. `None` leaves the page out.
     pub nav: Option<i64>,
     pub nav_title: Option<String>,
     /// The name of the form that is shown after the content.
@@ -98,17 +97,11 @@ const KEYS: &[&str] = &[
     "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted",
 ];
 
-/// Splits a file into front matter and body, and parses the front matter. `place` is the file's name in error
-/// messages.
+/// Splits a file into front matter and body, and parses the front matter. `place` is the file's name for
+/// faults.
 pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (source, body, table) = match split(place, text) {
-        Ok(split) => split,
-        Err(fault) => {
-            faults.push(fault);
-            return None;
-        }
-    };
+    let (source, body, table) = split(place, text).map_err(|fault| faults.push(fault)).ok()?;
     let mut reader = FrontMatterReader { place, source, table, faults };
     let front_matter = reader.read_front_matter()?;
     let lines = KEYS.iter().filter_map(|key| Some((*key, reader.line(key)?))).collect();
@@ -116,7 +109,7 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
     Some(ParsedFile { front_matter, body, body_line, lines })
 }
 
-/// Splits a file. Returns the source of the front matter, the body, and the parsed front matter.
+/// Returns the source of the front matter, the body, and the parsed front matter.
 fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str, Map<String, Value>), Fault> {
     let opening = text.lines().next().unwrap_or_default().trim_end();
     if opening != "---" && opening != "+++" {
@@ -149,8 +142,8 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).map(|line| line + 1);
             let message = error.to_string();
             let first = message.lines().next().unwrap_or("it cannot be read");
-            // Remove the line number from the parser's message: it is relative to the front matter, whereas
-            // the fault states the line in the file.
+            // Remove the line number from the parser's message, because it counts from the start of the front
+            // matter. The fault states the line in the file.
             let what = first
                 .rsplit_once(": ")
                 .filter(|(before, _)| before.contains("line "))
@@ -270,8 +263,8 @@ impl FrontMatterReader<'_> {
         }
     }
 
-    /// The first of `names` that is present, and its value. In a name such as `extra.toc`, the part after the
-    /// dot is a key in a table.
+    /// The first of `names` that is present, and its value. `extra.toc` is the key `toc` in the table
+    /// `extra`.
     fn find(&self, names: &[&'static str]) -> Option<(&'static str, Value)> {
         names.iter().find_map(|name| {
             let mut parts = name.split('.');
@@ -285,7 +278,7 @@ impl FrontMatterReader<'_> {
         })
     }
 
-    /// Reads the value of the first of `names` that is present. Reports a fault if `parse` rejects the value.
+    /// The parsed value of the first of `names` that is present. Reports a fault if `parse` rejects it.
     fn read_value<T>(
         &mut self,
         names: &[&'static str],
@@ -395,7 +388,7 @@ fn is_valid_path(path: &str) -> bool {
         && !path.contains("//")
 }
 
-/// The name, title or URL in a table such as `author: { name: … }`. Returns other values unchanged.
+/// The name, title or URL in a table such as `author: { name: … }`; other values unchanged.
 fn name_in_table(value: &Value) -> &Value {
     let keys = ["name", "title", "src", "url"];
     value.as_object().and_then(|table| keys.iter().find_map(|key| table.get(*key))).unwrap_or(value)

@@ -6,12 +6,12 @@ use giallo::{HighlightOptions, Registry, ThemeVariant};
 
 use crate::forms::text::escape_html;
 
-/// The theme whose colours the library assigns to tokens. In this theme, the colour of a token identifies its
-/// kind, which [`token_kind`] looks up. A test checks this mapping.
+/// The theme whose colours the library assigns to tokens. [`token_kind`] maps each colour to a kind of token.
+/// A test checks this mapping.
 const PALETTE: &str = "dark-plus";
 
-/// Maximum length of a line, in bytes. A block with a longer line is not highlighted, because the time grows
-/// with the square of the length and longer lines are hardly readable anyway.
+/// Maximum length of a line, in bytes. A block with a longer line is not highlighted, because the time is
+/// quadratic in the length.
 const MAX_LINE_BYTES: usize = 2_000;
 
 /// Maximum length of a highlighted block, in bytes.
@@ -26,15 +26,6 @@ pub struct Highlighter {
 }
 
 impl Highlighter {
-    fn unpacked_registry(&self) -> Option<&Registry> {
-        let unpack = || {
-            let mut registry = Registry::builtin().ok()?;
-            registry.link_grammars();
-            Some(registry)
-        };
-        self.registry.get_or_init(unpack).as_ref()
-    }
-
     /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`. If the language
     /// is unknown or empty, or the code is too long, only escapes the code.
     pub fn highlight(&self, code: &str, language: &str) -> String {
@@ -45,7 +36,12 @@ impl Highlighter {
             return escape_html(code);
         }
         let options = HighlightOptions::new(language, ThemeVariant::Single(PALETTE)).merge_whitespace(false);
-        let registry = self.unpacked_registry().filter(|registry| registry.contains_grammar(language));
+        let registry = self.registry.get_or_init(|| {
+            let mut registry = Registry::builtin().ok()?;
+            registry.link_grammars();
+            Some(registry)
+        });
+        let registry = registry.as_ref().filter(|registry| registry.contains_grammar(language));
         let Some(highlighted) = registry.and_then(|registry| registry.highlight(code, &options).ok()) else {
             return escape_html(code);
         };
@@ -67,7 +63,6 @@ impl Highlighter {
     }
 }
 
-/// The name of the grammar for a language or one of its common aliases.
 fn grammar_name(language: &str) -> &str {
     match language {
         "sh" | "shell" | "zsh" | "console" => "bash",
@@ -81,7 +76,7 @@ fn grammar_name(language: &str) -> &str {
     }
 }
 
-/// The kind of token that [`PALETTE`] shows in `colour`. `None` for plain text.
+/// The kind of token that has this colour in [`PALETTE`]. `None` for plain text.
 fn token_kind(colour: &str) -> Option<&'static str> {
     Some(match colour {
         "#6A9955" => "comment",

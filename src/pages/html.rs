@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-/// Attributes that contain a link. `srcset` may contain several.
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
 
-/// Replaces the links in attributes, with or without quotes. `replace` receives each link and the byte offset
-/// of the attribute's value.
+/// Replaces the links in attributes. `replace` receives each link and the byte offset of the attribute's
+/// value.
 pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> String) -> String {
     let mut rewritten = String::with_capacity(html.len());
     let mut done = 0;
@@ -33,8 +32,8 @@ pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> 
     rewritten
 }
 
-/// The positions of the URLs in a `srcset`. A URL ends at whitespace, or at a comma before whitespace. A
-/// descriptor such as `2x` may follow (HTML, "parse a srcset attribute").
+/// The positions of the URLs in a `srcset` (HTML, "parse a srcset attribute"). A URL ends at whitespace, or
+/// at a comma before whitespace, and a descriptor such as `2x` may follow it.
 fn srcset_urls(srcset: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -53,7 +52,6 @@ fn srcset_urls(srcset: &str) -> Vec<Range<usize>> {
     }
 }
 
-/// The values of all `id` attributes.
 pub(super) fn id_attributes(html: &str) -> impl Iterator<Item = &str> {
     attributes(html).filter(|(name, _)| name.eq_ignore_ascii_case("id")).map(|(_, value)| &html[value])
 }

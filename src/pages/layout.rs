@@ -1,8 +1,8 @@
-//! Lays out pages: builds the context of a template and renders it to HTML.
+//! Lays out pages: builds the context of a template, and renders the template to HTML.
 //!
 //! The context has three parts: the data that all pages share ([`SiteContext`]), the page itself
-//! ([`Document`]), and the other pages that the page links to ([`RelatedPages`]). A reload reuses the HTML of
-//! a page if none of these parts has changed.
+//! ([`Document`]), and the other pages that it links to ([`RelatedPages`]). A reload reuses a page's HTML if
+//! none of these parts has changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -49,12 +49,12 @@ impl NavLink {
 
 #[derive(Debug, PartialEq)]
 pub(super) struct SiteData {
-    /// Every footer link in these options has a title.
+    /// The configured options, with a title for every footer link.
     pub options: PagesOptions,
     pub forms: Vec<PageForm>,
     navigation: Vec<NavLink>,
     pub tags: Vec<Tag>,
-    /// The URL of the stylesheet with the operator's additions.
+    /// The URL of the operator's own stylesheet.
     custom_css: Option<String>,
     brand: Brand,
 }
@@ -64,7 +64,7 @@ pub(super) struct SiteData {
 pub(super) struct SiteContext {
     pub data: SiteData,
     templates: Arc<CompiledTheme>,
-    // Parts of `data` as template values, converted once.
+    // Parts of `data`, converted to template values once.
     operator: Value,
     footer: Value,
     brand: Value,
@@ -85,7 +85,7 @@ impl SiteContext {
     ) -> Arc<Self> {
         let navigation = navigation_pages(documents).into_iter();
         let mut options = options.clone();
-        // Pages show only the year, so truncate the date: a new day must not invalidate all cached pages.
+        // Pages show only the year. A new day must not invalidate all cached pages.
         options.today = options.today.first_of_year();
         name_footer_links(&mut options, documents);
         let data = SiteData {
@@ -128,8 +128,7 @@ fn navigation_pages(documents: &[Document]) -> Vec<&Document> {
     pages
 }
 
-/// Fills in missing footer link titles: the short title of the linked page, or the link's address if there is
-/// no such page.
+/// Sets each missing title of a footer link to the linked page's short title, or else to the link's address.
 fn name_footer_links(options: &mut PagesOptions, documents: &[Document]) {
     for link in options.footer.iter_mut().flat_map(|group| &mut group.links) {
         let page = || documents.iter().rfind(|document| document.path == link.href);
@@ -198,8 +197,6 @@ impl<'a> PageIndex<'a> {
         }
     }
 
-    /// The posts that a page lists: all posts on the blog page, the tag's posts on a tag page, and the three
-    /// newest posts on the home page.
     fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
         let posts: &[&Document] = match &document.kind {
             PageKind::Blog => &self.posts,
@@ -235,7 +232,7 @@ impl<'a> PageIndex<'a> {
             .collect()
     }
 
-    /// The 404 page's list of main pages, as Markdown.
+    /// A list of the main pages in Markdown, for the 404 page.
     fn main_pages(&self) -> String {
         let base = &self.shared.data.options.base_url;
         let mut text = String::from("These are the main pages:\n\n");
@@ -403,7 +400,7 @@ fn to_template_value(value: impl Serialize) -> Value {
     Value::from(Serde(value))
 }
 
-/// Formats a date for readers: `20 November 2026`.
+/// Formats a date as `20 November 2026`.
 fn format_date(date: Date) -> String {
     date.strftime("%-d %B %Y").to_string()
 }

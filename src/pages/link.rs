@@ -26,7 +26,7 @@ pub struct LinkOrigin<'a> {
 pub struct ResolvedLink {
     /// The link for HTML. Links to assets use the fingerprinted name.
     pub href: String,
-    /// The link for Markdown. It is absolute, so it still works in a copy of the text.
+    /// The link for Markdown, which is absolute so that it also works in a copy of the text.
     pub absolute: String,
     /// `None` for links to other sites.
     pub target: Option<LinkTarget>,
@@ -41,8 +41,8 @@ pub struct LinkTarget {
 }
 
 impl LinkCatalog {
-    /// Resolves a link against the source file (`../posts/x.md`, an image in the same folder) or, if that
-    /// fails, against the page's path. `@/x.md` names a source file, as in Zola.
+    /// Resolves a link relative to the source file (`../posts/x.md`, an image in the same folder) or, if
+    /// there is no such file, relative to the page's path. `@/x.md` names a source file, as in Zola.
     pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
             return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };
@@ -51,12 +51,8 @@ impl LinkCatalog {
             let scheme = self.base_url.split_once("//").map_or("https:", |(scheme, _)| scheme);
             return ResolvedLink { href: link.to_owned(), absolute: format!("{scheme}{link}"), target: None };
         }
-        let (rest, fragment) = match link.split_once('#') {
-            Some((rest, fragment)) => (rest, Some(fragment)),
-            None => (link, None),
-        };
-        // The query and the fragment stay unchanged.
-        let (raw, tail) = link.split_at(rest.find('?').unwrap_or(rest.len()));
+        // Keep the query and the fragment unchanged.
+        let (raw, tail) = link.split_at(link.find(['?', '#']).unwrap_or(link.len()));
         let raw = percent_decoded(raw);
         let found = if raw.is_empty() { place.path.to_owned() } else { self.find_target_path(place, &raw) };
         let encoded = path::encode(&found);
@@ -65,9 +61,8 @@ impl LinkCatalog {
         } else {
             format!("{}{tail}", self.assets.get(&found).map_or(encoded.as_ref(), String::as_str))
         };
-        let fragment = fragment
-            .filter(|fragment| !fragment.is_empty())
-            .map(|fragment| percent_decoded(fragment).into_owned());
+        let fragment = tail.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty());
+        let fragment = fragment.map(|fragment| percent_decoded(fragment).into_owned());
         ResolvedLink {
             href,
             absolute: format!("{}{encoded}{tail}", self.base_url),
@@ -77,8 +72,8 @@ impl LinkCatalog {
 
     fn find_target_path(&self, place: LinkOrigin<'_>, raw: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
-            // Zola's content folder corresponds to `pages/` and `posts/`. Zola calls the page of a section
-            // `_index.md`.
+            // Zola's content folder corresponds to `pages/` and `posts/`, and a section's `_index.md` to
+            // `index.md`.
             let whole = [
                 format!("pages/{file}"),
                 format!("posts/{file}"),
@@ -111,11 +106,8 @@ fn has_scheme(link: &str) -> bool {
     })
 }
 
-/// Percent-decodes a link. Returns text with invalid escapes unchanged.
+/// Percent-decodes a part of a link. Returns text with invalid escapes unchanged.
 fn percent_decoded(text: &str) -> std::borrow::Cow<'_, str> {
-    if !text.contains('%') {
-        return text.into();
-    }
     path::percent_decode(text).map_or(text.into(), Into::into)
 }
 

@@ -23,7 +23,7 @@ use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::path_registry::{LinkUse, PathRegistry, check_links};
-use super::prebuilt::{self, BuildCache, Prebuilt};
+use super::prebuilt::{self, BuildCache};
 use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{Asset, FileCache, FileChanged, SiteFiles, SourceFile, name_assets};
 use super::theme::{CompiledTheme, Theme};
@@ -36,21 +36,21 @@ pub struct LoadResult {
     pub site: Option<Site>,
     /// Errors and warnings, sorted by place.
     pub faults: Vec<Fault>,
-    /// The options. A title or description that is not configured comes from the build's home page.
+    /// The options. A missing title or description is taken from the build's home page.
     pub options: PagesOptions,
 }
 
-/// Loads the site in `folder`. Reports all faults at once. If any of them is an error, there is no site.
+/// Loads the site in `folder`, and reports all faults at once.
 ///
 /// `pages/**.md` become pages, and `posts/**.md` become blog posts. `assets/**` and the media files next to
-/// pages get fingerprinted names. The server sends `static/**` unchanged, and `theme/**` replaces files in
-/// the built-in theme.
+/// pages get fingerprinted names. `static/**` is served unchanged, and `theme/**` replaces files in the
+/// built-in theme.
 pub fn load(folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
     LoadCache::default().load(folder, options, forms)
 }
 
-/// The results of a folder's last load, which the next load reuses. The cache takes little memory, because it
-/// shares the rendered bodies with the last site.
+/// The results of a folder's last load, which the next load reuses. Takes little memory, because rendered
+/// bodies are shared with the last site.
 #[derive(Debug, Default)]
 pub struct LoadCache {
     build: BuildCache,
@@ -81,21 +81,7 @@ struct RenderedPage {
     anchors: Arc<HashSet<Box<str>>>,
 }
 
-impl LoadResult {
-    /// The result for a build without Markdown pages.
-    fn of_build(build: Prebuilt, options: &PagesOptions, mut faults: Vec<Fault>) -> Self {
-        let options = build.complete(options);
-        let site = sort_faults(&mut faults).then(|| {
-            let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
-            let mut site = Site::new(&options.base_url, not_found);
-            build.insert_into(&mut site);
-            site
-        });
-        Self { site, faults, options }
-    }
-}
-
-/// Sorts faults by place, and removes repeated ones. Returns whether none of them is an error.
+/// Sorts faults by place, and removes duplicates. Returns whether none of them is an error.
 fn sort_faults(faults: &mut Vec<Fault>) -> bool {
     faults.sort_unstable_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
     faults.dedup();
@@ -103,11 +89,10 @@ fn sort_faults(faults: &mut Vec<Fault>) -> bool {
 }
 
 impl LoadCache {
-    /// Returns the same result as [`load()`], but reads and renders only the files that have changed since
-    /// the last load.
+    /// Like [`load()`], but reads and renders only the files that have changed since the last load.
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
-        // A file may change between the check of its metadata and its use. The second attempt reads every
-        // file, so it does not depend on metadata.
+        // A file may change after its metadata was checked. The second attempt reads every file, so it does
+        // not depend on metadata.
         self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| {
             self.files.invalidate();
             self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
@@ -118,7 +103,6 @@ impl LoadCache {
         })
     }
 
-    /// Loads the site, or fails if a file changes during the load.
     fn load_once(
         &mut self,
         folder: &Path,
@@ -126,14 +110,17 @@ impl LoadCache {
         forms: &[PageForm],
     ) -> Result<LoadResult, FileChanged> {
         let mut faults = Vec::new();
-        let build = options.build.as_ref().map(|build| self.build.load(build, options, &mut faults));
-        let build = match build {
-            Some(build) if !folder.join("pages").is_dir() => {
-                return Ok(LoadResult::of_build(build, options, faults));
-            }
-            build => build,
-        };
+        let mut build = options.build.as_ref().map(|build| self.build.load(build, options, &mut faults));
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
+        if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
+            let site = sort_faults(&mut faults).then(|| {
+                let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
+                let mut site = Site::new(&options.base_url, not_found);
+                build.insert_into(&mut site);
+                site
+            });
+            return Ok(LoadResult { site, faults, options: options.clone() });
+        }
         let tree = SiteFiles::read(folder, &mut self.files, &mut faults);
         let theme = Theme::new(tree.theme);
         let (mut documents, drafts) = read_documents(&tree.sources, &mut self.parsed, &mut faults)?;
@@ -230,8 +217,8 @@ impl LoadCache {
             sources.iter().map(|source| (source.file.as_str(), source)).collect();
         let highlighter = Highlighter::default();
         let is_same_catalog = catalog == self.catalog;
-        // Render all bodies again if the base URL has changed: the check for images from other sites uses the
-        // base URL, and `lookups` does not record it.
+        // If the base URL has changed, render all bodies again: the check for images from other sites uses
+        // it, but `lookups` does not record it.
         let has_same_base = catalog.base_url == self.catalog.base_url;
         let contents = in_parallel(documents, |document| {
             let Some(source) = sources.get(document.file.as_str()) else { return Ok(Content::default()) };
@@ -259,21 +246,15 @@ impl LoadCache {
             }
         }
         self.catalog = catalog;
-        self.contents = documents
-            .iter()
-            .filter_map(|document| {
-                let kept = CachedBody {
-                    hash: sources.get(document.file.as_str())?.hash,
-                    path: document.path.clone(),
-                    content: document.content.clone(),
-                };
-                Some((document.file.clone(), kept))
-            })
-            .collect();
+        let bodies = documents.iter().filter_map(|Document { file, path, content, .. }| {
+            let hash = sources.get(file.as_str())?.hash;
+            Some((file.clone(), CachedBody { hash, path: path.clone(), content: content.clone() }))
+        });
+        self.contents = bodies.collect();
         Ok(())
     }
 
-    /// Lays out all pages and the 404 page. Returns `None` if any of them fails.
+    /// Lays out all pages and the 404 page. `None` if any of them fails.
     fn lay_out_pages(
         &mut self,
         documents: &[Document],
@@ -298,20 +279,13 @@ impl LoadCache {
         for (document, new) in all.iter().zip(new) {
             let page = new.and_then(|new| match new.or_else(|| self.pages.remove(&document.path)) {
                 Some(page) => Ok(page),
-                // Two documents may claim the same path, which has already been reported. In this case, the
-                // first one took the cached page.
+                // Another document with the same path, which has already been reported, took the cached page.
                 None => lay_out_page(document, layout.related_pages(document), shared),
             });
-            let mut page = match page {
-                Ok(page) => page,
-                Err(fault) => {
-                    faults.push(fault);
-                    continue;
-                }
-            };
+            let Ok(mut page) = page.map_err(|fault| faults.push(fault)) else { continue };
             if let Some(kept) = self.contents.get_mut(&document.file) {
-                // Take the text from the page, where it is a slice of the page's file. Take the facts from
-                // this load, because line numbers may have changed even if the text has not.
+                // Take the text from the page, whose text is a slice of its file. Take the facts from this
+                // load, because line numbers may have changed even if the text has not.
                 let Content { html, markdown, .. } = page.document.content;
                 page.document.content = Content { html, markdown, ..document.content.clone() };
                 kept.content = page.document.content.clone();
@@ -336,7 +310,7 @@ fn has_same_context(document: &Document, other: &Document) -> bool {
         && document.image == other.image
 }
 
-/// Checks dates, templates and forms, and sorts the documents in reading order. Replaces a missing template
+/// Sorts the documents in reading order, and checks dates, templates and forms. Replaces a missing template
 /// with the default template for the page's kind.
 fn check_documents(
     documents: &mut [Document],
@@ -345,7 +319,7 @@ fn check_documents(
     forms: &[PageForm],
     faults: &mut Vec<Fault>,
 ) {
-    let place_in_order = |document: &Document| {
+    documents.sort_by_cached_key(|document| {
         let rank = match document.kind {
             PageKind::Home => 0,
             PageKind::Page => 1,
@@ -354,12 +328,11 @@ fn check_documents(
         };
         let matter = &document.front_matter;
         (rank, matter.nav.unwrap_or(i64::MAX), std::cmp::Reverse(matter.date), document.path.clone())
-    };
-    documents.sort_by_cached_key(place_in_order);
+    });
     for document in documents {
         let matter = &document.front_matter;
         for (key, date) in [("date", matter.date), ("updated", matter.updated)] {
-            // Allow tomorrow's date, because tomorrow may already have begun in time zones ahead of UTC.
+            // Allow tomorrow's date: in time zones ahead of UTC, that day may already have begun.
             if date.is_some_and(|date| date > options.today.tomorrow().unwrap_or(options.today)) {
                 let fault = document.warning_at_key(key, format!("`{key}` is in the future"));
                 faults.push(fault.hint("the page is published anyway; set `draft: true` to hold it back"));
@@ -527,8 +500,8 @@ fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(
     links
 }
 
-/// Renders a document's HTML with its template, and composes its Markdown twin. Sets the `Link` headers of
-/// both, and collects the HTML's anchors. Fails if the template does.
+/// Renders a document's HTML, composes its Markdown twin, and collects the anchors in the HTML. Fails if the
+/// template does.
 fn lay_out_page(
     document: &Document,
     view: RelatedPages,

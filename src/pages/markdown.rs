@@ -39,8 +39,8 @@ pub struct BodyFacts {
     pub lookups: LinkLookups,
 }
 
-/// The links that were resolved during a rendering, and a hash of the results. While the results stay the
-/// same, rendering the same source gives the same body.
+/// The links that a rendering has resolved, and a hash of the results. As long as the results are the same,
+/// rendering the same source gives the same body.
 #[derive(Debug, Default)]
 pub struct LinkLookups {
     links: Vec<Box<str>>,
@@ -48,7 +48,7 @@ pub struct LinkLookups {
 }
 
 impl LinkLookups {
-    /// Whether `catalog` resolves all recorded links to the same results as before.
+    /// Whether `catalog` resolves all recorded links as before.
     pub fn are_current(&self, place: LinkOrigin<'_>, catalog: &LinkCatalog) -> bool {
         let mut now = LookupRecorder::default();
         for link in &self.links {
@@ -92,20 +92,20 @@ pub struct BodyWarning {
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Heading {
-    /// The level of the heading, 1 to 6.
+    /// 1 to 6.
     pub level: u8,
     pub id: String,
     /// The text without formatting.
     pub title: String,
 }
 
-/// The HTML of code blocks from an earlier rendering, keyed by a hash of the language and source.
+/// The HTML of code blocks from an earlier rendering, by their hashes in [`RenderedBody::blocks`].
 pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
 /// Renders `body`, which begins on line `first_line` of its file.
 ///
 /// The syntax is GitHub Flavored Markdown with footnotes and alerts. Raw HTML is kept, because the author is
-/// the operator. Code blocks that are in `earlier` are not highlighted again.
+/// the operator. Code blocks in `earlier` are not highlighted again.
 pub fn render(
     body: &str,
     first_line: usize,
@@ -146,12 +146,11 @@ pub fn render(
     // Writing to a string cannot fail.
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
     if rendered.html.contains("footnote-backref") {
-        // The stylesheet adds the arrow, so that it is not part of the footnote's text.
+        // The stylesheet adds the arrow instead, so that the arrow is not part of the footnote's text.
         rendered.html = rendered.html.replace("\">↩", "\">");
     }
     if work.tables > 0 {
-        // Align cells with classes: the `align` attribute is obsolete, and the content security policy
-        // forbids inline styles.
+        // The `align` attribute is obsolete, and the content security policy forbids inline styles.
         rendered.html =
             rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
     }
@@ -183,7 +182,7 @@ struct BodyRenderer<'a, 'b> {
     edits: Vec<(Range<usize>, String)>,
     /// The line ranges of code blocks and HTML blocks, which contain no link definitions.
     verbatim: Vec<RangeInclusive<usize>>,
-    /// The number of tables so far, used to give each table's region a unique name.
+    /// The number of tables so far. Each table's region gets its number as a unique name.
     tables: usize,
     anchorizer: Anchorizer,
     consultation: LookupRecorder,
@@ -240,11 +239,9 @@ impl<'a> BodyRenderer<'a, '_> {
                 }
                 let (href, absolute) = self.resolve_link(&image.url, position.start.line);
                 self.replace_destination(node, position, &image.url, &absolute);
-                let title = if image.title.is_empty() {
-                    String::new()
-                } else {
-                    format!(" title=\"{}\"", escape_html(&image.title))
-                };
+                let title = Some(&image.title).filter(|title| !title.is_empty());
+                let title = title.map(|title| format!(" title=\"{}\"", escape_html(title)));
+                let title = title.unwrap_or_default();
                 let html = format!(
                     "<img src=\"{}\" alt=\"{}\"{title} loading=\"lazy\" decoding=\"async\">",
                     escape_html(&href),
@@ -313,7 +310,7 @@ impl<'a> BodyRenderer<'a, '_> {
     fn warn_about_blocked_html(&mut self, literal: &str, position: Sourcepos) {
         let lower = literal.to_ascii_lowercase();
         for (pattern, hint) in BLOCKED {
-            // The policy permits scripts from files, and JSON in a script element is only data.
+            // The policy permits scripts from files. JSON in a script element is only data.
             let is_permitted = pattern == "<script" && (lower.contains(" src=") || lower.contains("json"));
             if lower.contains(pattern) && !is_permitted {
                 let what = pattern.trim_matches(['<', ' ', '=']);
@@ -328,7 +325,7 @@ impl<'a> BodyRenderer<'a, '_> {
         self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
     }
 
-    /// Gives a task's checkbox a label for screen readers.
+    /// Replaces a task's checkbox with one that has a label for screen readers.
     fn render_task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
         let (state, checked) = if done { ("Done", " checked") } else { ("Open", "") };
         let html = format!("<input type=\"checkbox\" disabled{checked} aria-label=\"{state}\"> ");
@@ -374,8 +371,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Makes link reference definitions absolute. Searches the source for them, because the parser does not
-    /// keep their positions.
+    /// Makes link reference definitions absolute. The parser does not keep their positions, so this function
+    /// searches the source for them.
     fn resolve_reference_definitions(&mut self) {
         for number in 1..=self.source.lines.len() {
             if self.verbatim.iter().any(|lines| lines.contains(&number)) {
@@ -448,7 +445,6 @@ const BLOCKED: [(&str, &str); 4] = [
     (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
 
-/// Formats a link destination for use between parentheses.
 fn format_destination(url: &str) -> String {
     if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
 }
@@ -478,10 +474,9 @@ fn find_destination(text: &str) -> Option<Range<usize>> {
     (!rest.is_empty()).then_some(start..text.len())
 }
 
-/// The source and the offsets at which its lines begin, for converting the parser's positions to byte
-/// offsets.
 struct SourceText<'a> {
     text: &'a str,
+    /// The byte offset of each line.
     lines: Vec<usize>,
 }
 
@@ -498,8 +493,7 @@ impl<'a> SourceText<'a> {
         (start, &self.text[start..end])
     }
 
-    /// Converts a parser's position to a byte range. In positions, lines and byte columns start at 1, and the
-    /// end is inclusive.
+    /// Converts a parser's position, in which lines and byte columns start at 1 and the end is inclusive.
     fn byte_range(&self, position: Sourcepos) -> Option<Range<usize>> {
         let start =
             self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
@@ -507,7 +501,7 @@ impl<'a> SourceText<'a> {
         (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
     }
 
-    /// The source with the `edits` applied, except those that overlap an earlier one.
+    /// Applies `edits` to the source, except those that overlap an earlier one.
     fn apply_edits(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
         edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut text = String::with_capacity(self.text.len() + edits.len() * 32);
@@ -524,7 +518,7 @@ impl<'a> SourceText<'a> {
     }
 }
 
-/// Writes headings with the anchors that [`BodyRenderer::set_anchor`] has assigned, in the same order.
+/// Writes headings with the anchors that [`BodyRenderer::set_anchor`] has assigned.
 struct AnchoredHeadings(Mutex<std::vec::IntoIter<Heading>>);
 
 impl HeadingAdapter for AnchoredHeadings {

@@ -9,7 +9,6 @@ use super::brand::BrandOptions;
 use super::rules::RulesDialect;
 use crate::forms::Field;
 
-/// The operator's settings for the site as a whole.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PagesOptions {
     pub title: String,
@@ -24,14 +23,13 @@ pub struct PagesOptions {
     pub operator: Operator,
     pub brand: BrandOptions,
     pub footer: Vec<FooterGroup>,
-    /// Links for the home page's `Link` header in RFC 8288 syntax, in addition to the link to the Markdown
-    /// twin.
+    /// Further links for the home page's `Link` header, in RFC 8288 syntax.
     pub home_links: Vec<String>,
     /// The date on which the site was loaded, in UTC.
     pub today: Date,
     /// The paths of generated resources and endpoints, which pages must not use.
     pub reserved: Vec<&'static str>,
-    /// The site generator's output to publish, if there is any.
+    /// The site generator's output to publish, if any.
     pub build: Option<BuildOptions>,
 }
 
@@ -42,7 +40,7 @@ pub struct BuildOptions {
     /// The path under which the build is published, with a slash at both ends.
     pub mount: String,
     pub rules: RulesDialect,
-    /// A CSS selector for the main content. If it is empty, the main content is detected.
+    /// A CSS selector for the main content. If empty, the main content is detected.
     pub main: String,
     /// A CSS selector for elements to leave out of the Markdown. May be empty.
     pub exclude: String,
@@ -77,7 +75,6 @@ pub struct FooterLink {
 /// A form as shown on pages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PageForm {
-    /// The form's name, such as `contact`.
     pub name: &'static str,
     /// The path of the form's endpoint, such as `/api/contact`.
     pub action: &'static str,
@@ -86,7 +83,7 @@ pub struct PageForm {
     /// One or two sentences that explain what the form does.
     pub description: &'static str,
     pub fields: &'static [Field],
-    /// Instructions for sending the form, as a section of the page's Markdown.
+    /// The section of the page's Markdown that explains how to send the form.
     #[serde(skip)]
     pub markdown: String,
 }

@@ -1,7 +1,6 @@
 //! Decodes, encodes and joins paths, and derives the paths of pages.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// The reason a request's path is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -28,8 +27,7 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     if is_plain(path.as_bytes()) {
         return Ok(Cow::Borrowed(path));
     }
-    let decoded: Cow<'_, str> =
-        if path.contains('%') { Cow::Owned(percent_decode(path)?) } else { Cow::Borrowed(path) };
+    let decoded = if path.contains('%') { Cow::Owned(percent_decode(path)?) } else { Cow::Borrowed(path) };
     if decoded.chars().any(|c| c == '\\' || c.is_control()) {
         return Err(PathError::Ambiguous);
     }
@@ -43,8 +41,8 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     Ok(decoded)
 }
 
-/// Whether a path needs no decoding and has no ambiguous segments, which is true of most paths. Returns false
-/// if any segment begins with a dot, which covers dot segments.
+/// Whether a path needs no decoding and has no empty segment and no segment that begins with a dot. True for
+/// most paths.
 fn is_plain(path: &[u8]) -> bool {
     path.iter().all(|byte| PLAIN[usize::from(*byte)])
         && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))
@@ -96,8 +94,7 @@ pub fn encode(path: &str) -> Cow<'_, str> {
         if plain(byte) {
             encoded.push(char::from(byte));
         } else {
-            // Writing to a string cannot fail.
-            let _ = write!(encoded, "%{byte:02X}");
+            encoded.push_str(&format!("%{byte:02X}"));
         }
     }
     Cow::Owned(encoded)
@@ -133,7 +130,7 @@ pub fn redirect_paths(page: &str) -> Vec<String> {
     if stem.is_empty() { vec![file] } else { vec![stem.to_owned(), file] }
 }
 
-/// Converts words to one path segment: letters and digits of any script in lower case, and hyphens for
+/// Converts words to one path segment: lower-case letters and digits of any script, with hyphens in place of
 /// everything else.
 pub fn slug(words: &str) -> String {
     let mut slug = String::with_capacity(words.len());
@@ -150,12 +147,8 @@ pub fn slug(words: &str) -> String {
 
 /// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3). Both are decoded paths.
 pub fn resolve_relative(base: &str, relative: &str) -> String {
-    let folder = base.rfind('/').map_or("", |at| &base[..at]);
-    let mut segments: Vec<&str> = if relative.starts_with('/') {
-        Vec::new()
-    } else {
-        folder.split('/').filter(|s| !s.is_empty()).collect()
-    };
+    let folder = base.rfind('/').filter(|_| !relative.starts_with('/')).map_or("", |at| &base[..at]);
+    let mut segments: Vec<&str> = folder.split('/').filter(|segment| !segment.is_empty()).collect();
     let mut ends_in_folder = false;
     for segment in relative.split('/') {
         ends_in_folder = matches!(segment, "" | "." | "..");

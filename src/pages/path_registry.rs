@@ -1,4 +1,4 @@
-//! Records the owner of each path on the site. Reports paths with two owners, and links to missing paths.
+//! Records the owner of each path on the site. Reports paths with two owners, and broken links.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,18 +6,17 @@ use super::link::LinkTarget;
 use super::parallel::in_parallel;
 use crate::fault::{Fault, closest};
 
-/// The owners of decoded paths.
 #[derive(Debug, Default)]
 pub(super) struct PathRegistry {
-    /// The owner's source file, or a description if the owner has none. `None` for a generated resource,
-    /// which a file in `static/` may replace.
+    /// By decoded path: the owner's source file, or a description if it has none. `None` for a generated
+    /// resource, which a file in `static/` may replace.
     owners: HashMap<String, Option<String>>,
-    /// Additional paths of pages and files. They are valid link targets, but any owner may claim them.
+    /// Valid link targets without an owner. Any owner may claim them.
     secondary: HashSet<String>,
 }
 
 impl PathRegistry {
-    /// Registers the path of a generated resource or an endpoint, which has no owner.
+    /// Registers the path of a generated resource or an endpoint.
     pub fn reserve(&mut self, path: &str) {
         self.owners.insert(path.to_owned(), None);
     }
@@ -42,12 +41,10 @@ impl PathRegistry {
         true
     }
 
-    /// Adds a path that is a valid link target although it has no owner.
     pub fn add_secondary(&mut self, path: String) {
         self.secondary.insert(path);
     }
 
-    /// Whether a path has an owner or is a secondary path.
     pub fn has_path(&self, path: &str) -> bool {
         self.owners.contains_key(path) || self.secondary.contains(path)
     }
@@ -61,8 +58,8 @@ pub(super) struct LinkUse<'a> {
     pub target: &'a LinkTarget,
 }
 
-/// Maximum number of missing paths that get a suggestion. Each suggestion compares the link with every path,
-/// and if a site has more broken links than this, typos are unlikely to be the cause.
+/// Maximum number of missing paths for which similar paths are suggested. A suggestion takes a comparison
+/// with every path, and if more links than this are broken, typos are unlikely to be the cause.
 const MOST_SUGGESTIONS: usize = 100;
 
 /// Returns a warning for each link to a missing path or anchor. `anchors` maps the path of each page to the
@@ -86,8 +83,8 @@ pub(super) fn check_links(
             BrokenLink::MissingPath => {
                 let enough = suggested.len() >= MOST_SUGGESTIONS;
                 let suggestion = *suggested.entry(path).or_insert_with(|| {
-                    // Sort the paths, so that the suggestion is always the same: `closest` returns the first
-                    // of several equally similar ones.
+                    // `closest` returns the first of several equally similar paths, so sort them to make the
+                    // suggestion deterministic.
                     let paths = paths.get_or_insert_with(|| {
                         let mut paths: Vec<&str> = names.owners.keys().map(String::as_str).collect();
                         paths.sort_unstable();
@@ -127,7 +124,8 @@ fn check_link<'a>(
     if there.is_none() && !names.has_path(path) {
         return Some(BrokenLink::MissingPath);
     }
-    // Ignore a text directive after `:~:` (URL Fragment Text Directives). `#top` needs no id (HTML).
+    // Ignore a text directive, which begins with `:~:` (URL Fragment Text Directives). `#top` needs no id
+    // (HTML).
     let fragment = target.fragment.as_deref()?;
     let passage = fragment.find(':').and_then(|_| fragment.find(":~:"));
     let fragment = &fragment[..passage.unwrap_or(fragment.len())];

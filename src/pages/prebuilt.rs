@@ -1,8 +1,5 @@
 //! Reads a build, the output folder of a site generator: the HTML is served unchanged, and each page is also
-//! converted to Markdown.
-//!
-//! [`urls`] assigns paths to files, and [`policy`] composes the content security policy of a page. Files in
-//! the build take precedence over everything that is generated.
+//! converted to Markdown. Files in the build take precedence over everything that is generated.
 
 mod policy;
 mod urls;
@@ -31,8 +28,8 @@ use super::site_files::{BuildFile, FileCache, read_build};
 use super::twin::{document_version, guide_url};
 use crate::fault::Fault;
 
-/// Whether `folder` is a build: it contains an `index.html` file and no `pages` folder. `false` for the empty
-/// path, which names no folder.
+/// Whether `folder` is a build: it contains a file `index.html` and no folder `pages`. `false` for the empty
+/// path.
 pub fn is_build(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && folder.join("index.html").is_file() && !folder.join("pages").is_dir()
 }
@@ -42,8 +39,7 @@ pub fn is_build(folder: &Path) -> bool {
 const BOILERPLATE_SHARE: usize = 3;
 const MIN_REPETITIONS: usize = 3;
 
-/// A page with scripts and fewer letters and digits than this is assumed to show its text only if its scripts
-/// run.
+/// A page with scripts and fewer letters and digits than this probably needs its scripts to show its text.
 const MIN_SHELL_LETTERS: usize = 30;
 
 /// Pages with fewer letters and digits than this are not checked for missing text.
@@ -56,13 +52,10 @@ pub(super) struct BuildCache {
     pages: HashMap<String, CachedPage>,
 }
 
-/// A converted page with the inputs of its conversion.
 #[derive(Debug, Clone)]
 struct CachedPage {
-    hash: Hash,
-    url: String,
-    main: String,
-    exclude: String,
+    /// The inputs of the conversion: the hash of the HTML, the URL, and the selectors.
+    inputs: (Hash, String, String, String),
     /// The conversion of the page on its own, including the blocks that other pages share.
     alone: Arc<Converted>,
     /// The hashes of the blocks that were left out as boilerplate, and the conversion without these blocks.
@@ -72,7 +65,7 @@ struct CachedPage {
 /// The pages, files and rules of a build.
 #[derive(Debug)]
 pub(super) struct Prebuilt {
-    /// The pages in reading order: the home page first, then by path.
+    /// The home page first, then by path.
     pages: Vec<PrebuiltPage>,
     /// Files by their decoded paths.
     files: BTreeMap<String, Arc<File>>,
@@ -118,7 +111,7 @@ impl BuildCache {
             let fault = Fault::error("index.html", None, "the build has no home page");
             faults.push(fault.hint(format!("does the generator write to {}?", build.folder.display())));
         }
-        let rules = Rules::take(&mut files, build.rules, faults);
+        let (redirects, headers) = take_rules(&mut files, build.rules, faults);
         let (html, others): (Vec<BuildFile>, _) =
             files.into_iter().partition(|file| urls::is_html(&file.name));
         let (pages, fragments) = sort_html(&html, build, options);
@@ -126,28 +119,43 @@ impl BuildCache {
             pages: Vec::with_capacity(pages.len()),
             files: BTreeMap::new(),
             not_found: None,
-            redirects: rules.redirects,
+            redirects,
             mount: build.mount.clone(),
         };
         for file in others.iter().chain(fragments) {
-            prebuilt.add_file(file, &rules.headers);
+            prebuilt.add_file(file, &headers);
         }
         let converted = self.convert_pages(&pages, build, faults);
         let title_end = common_title_end(converted.iter().map(|page| &page.metadata));
         let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
-        let is_taken = |path: &str| {
-            prebuilt.files.contains_key(path) || paths.contains(path) || options.reserved.contains(&path)
+        // The first page that claims an additional path gets it.
+        let mut claimed: HashSet<String> = HashSet::new();
+        let mut claim = |mut names: Vec<String>| {
+            names.retain(|name| {
+                let is_taken = prebuilt.files.contains_key(name)
+                    || paths.contains(name.as_str())
+                    || options.reserved.contains(&name.as_str());
+                !is_taken && claimed.insert(name.clone())
+            });
+            names
         };
-        let mut names = Names { is_taken: &is_taken, claimed: HashSet::new() };
-        let further: Vec<(Vec<String>, Vec<String>)> =
-            pages.iter().map(|page| names.assign(page, &prebuilt.files)).collect();
-        let context =
-            ComposeContext { build, options, headers: &rules.headers, title_end: title_end.as_deref() };
-        let all: Vec<_> = pages.iter().zip(converted).zip(further).collect();
-        let pages = in_parallel(&all, |((source, converted), (twins, redirects))| {
-            let written = prebuilt.files.get(&twins[0]).cloned();
-            let names = (twins.clone(), redirects.clone());
-            compose_page(source, converted, written, names, &context)
+        let names: Vec<(Vec<String>, Vec<String>)> = pages
+            .iter()
+            .map(|HtmlPage { path, .. }| {
+                let candidates = twin_names(path);
+                let written = candidates.iter().find(|name| prebuilt.files.contains_key(*name)).cloned();
+                let mut twins: Vec<String> = written.into_iter().chain(claim(candidates)).collect();
+                if twins.is_empty() {
+                    twins.push(format!("{path}.html.md"));
+                }
+                (twins, claim(redirect_names(path)))
+            })
+            .collect();
+        let context = ComposeContext { build, options, headers: &headers, title_end: title_end.as_deref() };
+        let all: Vec<_> = pages.iter().zip(converted).zip(names).collect();
+        let pages = in_parallel(&all, |((source, converted), names)| {
+            let written = prebuilt.files.get(&names.0[0]).cloned();
+            compose_page(source, converted, written, names.clone(), &context)
         });
         for page in pages {
             if is_not_found_page(&page.name) {
@@ -181,17 +189,10 @@ impl BuildCache {
         };
         let known = &self.pages;
         let mut cached = in_parallel(pages, |page| {
-            let is_current = |known: &&CachedPage| {
-                known.hash == page.file.blob.hash
-                    && known.url == page.url
-                    && known.main == build.main
-                    && known.exclude == build.exclude
-            };
-            known.get(&page.file.name).filter(is_current).cloned().unwrap_or_else(|| CachedPage {
-                hash: page.file.blob.hash,
-                url: page.url.clone(),
-                main: build.main.clone(),
-                exclude: build.exclude.clone(),
+            let inputs = (page.file.blob.hash, page.url.clone(), build.main.clone(), build.exclude.clone());
+            let current = known.get(&page.file.name).filter(|known| known.inputs == inputs);
+            current.cloned().unwrap_or_else(|| CachedPage {
+                inputs,
                 alone: run(page, HashSet::new()),
                 without_boilerplate: None,
             })
@@ -223,36 +224,33 @@ impl BuildCache {
     }
 }
 
-/// The rules in `_redirects` and `_headers`.
-struct Rules {
-    redirects: Vec<RedirectRule>,
-    headers: Vec<HeaderRule>,
-}
-
-impl Rules {
-    /// Reads the rules, and removes from `files` all hosting configuration, which is not published.
-    fn take(files: &mut Vec<BuildFile>, dialect: RulesDialect, faults: &mut Vec<Fault>) -> Self {
-        let mut rules = Self { redirects: Vec::new(), headers: Vec::new() };
-        files.retain(|file| {
-            let text = || String::from_utf8_lossy(&file.blob.bytes);
-            match file.name.as_str() {
-                "_redirects" => rules.redirects = parse_redirects(&text(), dialect, &file.name, faults),
-                "_headers" => rules.headers = parse_headers(&text(), dialect, &file.name, faults),
-                "_worker.js" | "_routes.json" => {
-                    let message = "is for Cloudflare Pages Functions; it is neither run nor published";
-                    faults.push(Fault::warning(&file.name, None, message));
-                }
-                "frontdesk.toml" => {}
-                _ => return true,
+/// Reads the rules in `_redirects` and `_headers`, and removes all hosting configuration from `files`,
+/// because it is not published.
+fn take_rules(
+    files: &mut Vec<BuildFile>,
+    dialect: RulesDialect,
+    faults: &mut Vec<Fault>,
+) -> (Vec<RedirectRule>, Vec<HeaderRule>) {
+    let (mut redirects, mut headers) = (Vec::new(), Vec::new());
+    files.retain(|file| {
+        let text = || String::from_utf8_lossy(&file.blob.bytes);
+        match file.name.as_str() {
+            "_redirects" => redirects = parse_redirects(&text(), dialect, &file.name, faults),
+            "_headers" => headers = parse_headers(&text(), dialect, &file.name, faults),
+            "_worker.js" | "_routes.json" => {
+                let message = "is for Cloudflare Pages Functions; it is neither run nor published";
+                faults.push(Fault::warning(&file.name, None, message));
             }
-            false
-        });
-        rules
-    }
+            "frontdesk.toml" => {}
+            _ => return true,
+        }
+        false
+    });
+    (redirects, headers)
 }
 
-/// Separates HTML files into pages and fragments. A file without a title is a fragment: it is part of a page,
-/// or it proves ownership of the site to another service.
+/// Separates HTML files into pages and fragments. A file without a title is a fragment, such as a part of a
+/// page, or a file that proves ownership of the site to another service.
 fn sort_html<'a>(
     html: &'a [BuildFile],
     build: &BuildOptions,
@@ -281,8 +279,8 @@ fn sort_html<'a>(
     (pages, fragments)
 }
 
-/// Returns the text of an HTML file, and its media type. The media type has a `charset` only if the file is
-/// UTF-8. Without a `charset`, browsers use the encoding that the page declares.
+/// The text of an HTML file, and its media type. The media type has a `charset` only if the file is UTF-8.
+/// Otherwise, browsers use the encoding that the page declares.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     let start = &bytes[..bytes.len().min(1024)];
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
@@ -315,15 +313,13 @@ fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault>
         return None;
     }
     if converted.is_truncated {
-        return Some(fault(
-            "the page is too large or too deeply nested to be converted completely".to_owned(),
-        ));
+        let message = "the page is too large or too deeply nested to be converted completely";
+        return Some(fault(message.to_owned()));
     }
     if converted.page_letters < MIN_SHELL_LETTERS && page.html.contains("<script") {
         let fault = fault("the page has almost no text unless its scripts run".to_owned());
-        return Some(
-            fault.hint("agents do not run scripts: configure the generator to render the page to HTML"),
-        );
+        let hint = "agents do not run scripts: configure the generator to render the page to HTML";
+        return Some(fault.hint(hint));
     }
     let percent = converted.letters * 100 / converted.page_letters.max(1);
     let hint = "in frontdesk.toml, set `[convert] main = \"…\"` to a CSS selector for the main content; \
@@ -353,47 +349,16 @@ pub(super) fn plain_not_found_page() -> Page {
     }
 }
 
-/// Assigns additional paths to pages. The first page that claims a path gets it.
-struct Names<'a> {
-    is_taken: &'a dyn Fn(&str) -> bool,
-    claimed: HashSet<String>,
-}
-
-impl Names<'_> {
-    /// Returns the paths of a page's Markdown, and the paths that redirect to the page. The first Markdown
-    /// path is the main one: the path of the build's own Markdown file for the page, if there is one.
-    fn assign(
-        &mut self,
-        page: &HtmlPage<'_>,
-        files: &BTreeMap<String, Arc<File>>,
-    ) -> (Vec<String>, Vec<String>) {
-        let candidates = twin_names(&page.path);
-        let written = candidates.iter().find(|name| files.contains_key(*name)).cloned();
-        let mut free = |names: Vec<String>| -> Vec<String> {
-            names
-                .into_iter()
-                .filter(|name| !(self.is_taken)(name) && self.claimed.insert(name.clone()))
-                .collect()
-        };
-        let mut twins: Vec<String> = written.into_iter().chain(free(candidates)).collect();
-        if twins.is_empty() {
-            twins.push(format!("{}.html.md", page.path));
-        }
-        (twins, free(redirect_names(&page.path)))
-    }
-}
-
 /// The inputs of [`compose_page`] that are the same for all pages.
 struct ComposeContext<'a> {
     build: &'a BuildOptions,
     options: &'a PagesOptions,
     headers: &'a [HeaderRule],
-    /// The suffix that most pages' titles share, to be removed.
+    /// The suffix to remove from titles; see [`common_title_end`].
     title_end: Option<&'a str>,
 }
 
-/// The suffix that the titles of most pages share, such as ` — Python documentation`. `None` if there is
-/// none.
+/// The suffix that the titles of most pages share, such as ` — Python documentation`.
 fn common_title_end<'a>(pages: impl ExactSizeIterator<Item = &'a Metadata>) -> Option<String> {
     let needed = (pages.len() / 2 + 1).max(MIN_REPETITIONS);
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -407,7 +372,8 @@ fn common_title_end<'a>(pages: impl ExactSizeIterator<Item = &'a Metadata>) -> O
     (count >= needed).then(|| end.to_owned())
 }
 
-/// Composes both representations of a page. `written` is the page's Markdown from the build, if there is any.
+/// Composes both representations of a page. `written` is the build's own Markdown file for the page, if any.
+/// The first of `twins` is the main path of the Markdown.
 fn compose_page(
     source: &HtmlPage<'_>,
     converted: &Converted,
@@ -418,8 +384,9 @@ fn compose_page(
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
     let mut metadata = converted.metadata.clone();
-    let (published, modified) =
-        (date_of(metadata.published.as_deref()), date_of(metadata.modified.as_deref()));
+    // The date of an RFC 3339 timestamp.
+    let date_of = |text: &Option<String>| text.as_ref()?.get(..10)?.parse::<Date>().ok();
+    let (published, modified) = (date_of(&metadata.published), date_of(&metadata.modified));
     let updated = modified.or(published).unwrap_or(source.file.changed);
     metadata.url = Some(source.url.clone());
     if let (Some(title), Some(end)) = (&mut metadata.title, title_end) {
@@ -427,8 +394,14 @@ fn compose_page(
     }
     metadata.modified = Some(updated.to_string());
 
-    let mut headers = default_headers();
-    headers.push((CONTENT_SECURITY_POLICY, content_security_policy(&converted.embedded)));
+    // These replace the server's headers of the same name, because generators and their themes use features
+    // that the built-in theme does not.
+    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    let headers = vec![
+        header("cross-origin-opener-policy", "same-origin-allow-popups"),
+        header("permissions-policy", "browsing-topics=()"),
+        (http::header::CONTENT_SECURITY_POLICY, content_security_policy(&converted.embedded)),
+    ];
     let mut link = format!("<{twin}>; rel=\"alternate\"; type=\"text/markdown\"");
     if source.path == build.mount {
         for more in &options.home_links {
@@ -468,26 +441,11 @@ fn compose_page(
         date: published,
         updated,
         author: metadata.author.clone(),
-        tags: Vec::new(),
-        is_post: false,
-        is_generated: false,
-        feed_html: String::new(),
+        ..PageSummary::default()
     });
     let page = Page { html: Arc::new(html), markdown, path, twin };
     let (name, path) = (source.file.name.clone(), source.path.clone());
     PrebuiltPage { name, path, page, summary, metadata, twins, redirects }
-}
-
-const CONTENT_SECURITY_POLICY: HeaderName = HeaderName::from_static("content-security-policy");
-
-/// Headers for a build's HTML pages. They replace the server's headers with the same names, because
-/// generators and their themes use features that the built-in theme does not.
-fn default_headers() -> Vec<(HeaderName, HeaderValue)> {
-    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
-    vec![
-        header("cross-origin-opener-policy", "same-origin-allow-popups"),
-        header("permissions-policy", "browsing-topics=()"),
-    ]
 }
 
 /// Adds `headers` to a file, and the headers of the rules that match `path`. The rules take precedence.
@@ -515,7 +473,7 @@ fn is_not_found_page(name: &str) -> bool {
     name == "404.html" || name == "404/index.html"
 }
 
-/// The HTML with a link to the page's Markdown at the end of its head.
+/// The page's HTML with a link to its Markdown at the end of the head.
 fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
     let html = &source.file.blob.bytes;
     let at =
@@ -523,11 +481,6 @@ fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
     let Some(at) = at else { return source.file.blob.clone() };
     let element = format!("<link rel=\"alternate\" type=\"text/markdown\" href=\"{twin}\">");
     Blob::new([&html[..at], element.as_bytes(), &html[at..]].concat())
-}
-
-/// The date of an RFC 3339 timestamp. `None` for other formats.
-fn date_of(text: Option<&str>) -> Option<Date> {
-    text?.get(..10)?.parse().ok()
 }
 
 impl Prebuilt {
@@ -539,7 +492,6 @@ impl Prebuilt {
         self.files.insert(path, Arc::new(new));
     }
 
-    /// Registers the paths of pages and files.
     pub fn register(&self, names: &mut PathRegistry, faults: &mut Vec<Fault>) {
         let files = self.files.keys().map(|path| (path.as_str(), path.trim_start_matches('/')));
         let pages = self.pages.iter().map(|page| (page.path.as_str(), page.name.as_str()));
@@ -565,8 +517,8 @@ impl Prebuilt {
         options
     }
 
-    /// Inserts the pages, files and redirects into a site. They take precedence over secondary paths that the
-    /// site already has.
+    /// Inserts the pages, files and redirects into a site. Pages and files replace entries that the site
+    /// already has, but redirects do not.
     pub fn insert_into(self, site: &mut Site) {
         for (path, file) in self.files {
             site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
@@ -576,7 +528,7 @@ impl Prebuilt {
             site.pages.extend(summary);
             for twin in twins {
                 let entry = SiteEntry::File(page.markdown.clone(), Role::Twin);
-                // Markdown from the build was inserted above as an asset. Turn it into a twin.
+                // The build's own Markdown was inserted above as an asset. Turn it into a twin.
                 match site.entries.get_mut(twin.as_str()) {
                     Some(file @ SiteEntry::File(_, Role::Asset)) => *file = entry,
                     Some(_) => {}

@@ -1,9 +1,8 @@
 //! Reads `_redirects` and `_headers`, the files in which a build defines redirects and response headers.
 //!
-//! The dialects of Netlify and Cloudflare Pages look alike, but differ in meaning. Netlify's redirects
-//! default to 301, and files take precedence over them unless the status ends with `!`. Cloudflare's
-//! redirects default to 302, and take precedence over files. A rule that this server cannot follow is
-//! reported with its line.
+//! The dialects of Netlify and Cloudflare Pages have the same syntax, but differ in meaning. Netlify's
+//! redirects default to 301, and files take precedence over them unless the status ends with `!`.
+//! Cloudflare's redirects default to 302 and take precedence over files.
 
 use http::{HeaderName, HeaderValue, StatusCode};
 
@@ -17,8 +16,8 @@ pub enum RulesDialect {
     Cloudflare,
 }
 
-/// Maximum number of rules in a file, the same as Cloudflare's limit. It bounds the work for a path without a
-/// file, which is matched against each redirect that has placeholders.
+/// Maximum number of rules in a file, the same as Cloudflare's limit. Bounds the work for a path without a
+/// file, which is matched against every redirect that has placeholders.
 const MAX_RULES: usize = 2_100;
 
 /// Maximum length of a line in bytes.
@@ -29,7 +28,7 @@ const MAX_LINE: usize = 2_000;
 pub struct RedirectRule {
     pattern: Pattern,
     to: String,
-    /// 200 means that the response is the page or file at the target.
+    /// With 200, the response is the page or file at the target.
     pub status: StatusCode,
     /// Whether the rule takes precedence over a page or file at the path.
     pub is_forced: bool,
@@ -51,7 +50,7 @@ impl RedirectRule {
     pub fn target(&self, path: &str) -> Option<String> {
         let captures = self.pattern.captures(path)?;
         let to = fill_in(&self.to, &captures);
-        // A captured value that begins with a slash must not turn a path into a URL on another host.
+        // A captured value that begins with a slash must not turn the target into a URL on another host.
         Some(if to.starts_with("//") { format!("/{}", to.trim_start_matches('/')) } else { to })
     }
 }
@@ -60,7 +59,7 @@ impl RedirectRule {
 #[derive(Debug, Clone)]
 pub(super) struct HeaderRule {
     pattern: Pattern,
-    /// A header without a value removes the values that earlier rules have set.
+    /// `None` removes the values that earlier rules have set.
     headers: Vec<(HeaderName, Option<String>)>,
     dialect: RulesDialect,
 }
@@ -70,14 +69,9 @@ pub(super) fn headers_for(rules: &[HeaderRule], path: &str) -> Vec<(HeaderName, 
     let mut found: Vec<(HeaderName, String)> = Vec::new();
     for rule in rules {
         let Some(captures) = rule.pattern.captures(path) else { continue };
-        // A header without a value, and any header in Netlify's dialect, discards the values that earlier
-        // rules have set.
-        let is_replaced = |name: &HeaderName| {
-            rule.headers
-                .iter()
-                .any(|(new, value)| new == name && (value.is_none() || rule.dialect == RulesDialect::Netlify))
-        };
-        found.retain(|(name, _)| !is_replaced(name));
+        // In Netlify's dialect, every header replaces the values that earlier rules have set.
+        let replaces = |value: &Option<String>| value.is_none() || rule.dialect == RulesDialect::Netlify;
+        found.retain(|(name, _)| !rule.headers.iter().any(|(new, value)| new == name && replaces(value)));
         for (name, value) in &rule.headers {
             let Some(value) = value.as_ref().map(|value| fill_in(value, &captures)) else { continue };
             match found.iter_mut().find(|(known, _)| known == name) {
@@ -96,7 +90,6 @@ struct Pattern {
     start: String,
     /// The path after the `*`; `None` if the pattern has none.
     end: Option<String>,
-    /// Whether a trailing slash makes no difference.
     ignores_final_slash: bool,
 }
 
@@ -191,26 +184,22 @@ fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     filled + rest
 }
 
-/// The lines of a file without empty lines and comments, with their line numbers. Skips and reports lines
-/// that are too long.
+/// The lines of a file with their numbers, without empty lines and comments. Skips and reports lines that are
+/// too long.
 fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<(usize, &'a str)> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     let mut lines: Vec<_> =
         lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#')).collect();
     lines.retain(|(number, line)| {
         if line.len() > MAX_LINE {
-            faults.push(Fault::warning(
-                file,
-                Some(*number),
-                format!("the line is ignored: it is longer than {MAX_LINE} bytes"),
-            ));
+            let message = format!("the line is ignored: it is longer than {MAX_LINE} bytes");
+            faults.push(Fault::warning(file, Some(*number), message));
         }
         line.len() <= MAX_LINE
     });
     lines
 }
 
-/// Reads `_redirects`.
 pub(super) fn parse_redirects(
     text: &str,
     dialect: RulesDialect,

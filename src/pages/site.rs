@@ -1,5 +1,6 @@
 //! A loaded site: entries by path, and summaries of the pages.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +16,6 @@ use super::rules::RedirectRule;
 #[derive(Debug, Clone)]
 pub struct Page {
     pub html: Arc<File>,
-    /// The same bytes as those at [`Page::twin`].
     pub markdown: Arc<File>,
     pub path: String,
     /// The percent-encoded path of the Markdown twin.
@@ -57,27 +57,11 @@ impl Redirect {
     }
 }
 
-/// The result of applying a rule to a path.
-#[derive(Debug)]
-pub enum RuleResult<'a> {
-    Entry(&'a SiteEntry),
-    Redirect(Redirect),
-}
-
-impl RuleResult<'_> {
-    fn into_entry(self) -> SiteEntry {
-        match self {
-            Self::Entry(entry) => entry.clone(),
-            Self::Redirect(redirect) => SiteEntry::Redirect(redirect),
-        }
-    }
-}
-
-/// Maximum number of posts in the feed, which contains the newest posts.
+/// Maximum number of posts in the feed.
 pub const FEED_LENGTH: usize = 50;
 
 /// A page's entry in guides, sitemaps and feeds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PageSummary {
     /// Percent-encoded.
     pub path: String,
@@ -92,18 +76,17 @@ pub struct PageSummary {
     pub is_post: bool,
     /// Whether the page has no source file, but is generated to list posts or tags.
     pub is_generated: bool,
-    /// The body as HTML with absolute links. Empty unless the page is one of the posts in the feed, which are
-    /// the first [`FEED_LENGTH`] listed posts.
+    /// The body as HTML with absolute links. Empty unless the page is one of the first [`FEED_LENGTH`] listed
+    /// posts, which the feed contains.
     pub feed_html: String,
 }
 
 /// Everything that the server sends in response to GET and HEAD requests.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Site {
     pub(super) entries: HashMap<Box<str>, SiteEntry>,
-    /// The pages in reading order, without unlisted ones.
+    /// The listed pages in reading order.
     pub pages: Vec<PageSummary>,
-    /// The page that is sent for paths without an entry.
     pub not_found: Page,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
@@ -111,7 +94,6 @@ pub struct Site {
     pub page_count: usize,
     /// The build's rules for paths without an entry, in order.
     rules: Vec<RedirectRule>,
-    /// The value of [`Site::hash`], computed on the first call.
     hash: OnceLock<String>,
 }
 
@@ -141,7 +123,7 @@ impl Site {
                 let is_earlier = rules[..index].iter().any(|earlier| earlier.target(&path).is_some());
                 let is_free = rule.is_forced || self.get(&path).is_none();
                 if let Some(result) = self.follow_rule(rule, &path).filter(|_| is_free && !is_earlier) {
-                    let entry = result.into_entry();
+                    let entry = result.into_owned();
                     self.entries.insert(path.into(), entry);
                 }
             }
@@ -150,7 +132,7 @@ impl Site {
             rules.into_iter().filter(|rule| rule.literal_paths().is_empty()).partition(|rule| rule.is_forced);
         let replacement = |path: &str| {
             let result = forced.iter().find_map(|rule| self.follow_rule(rule, path))?;
-            Some((path.into(), result.into_entry()))
+            Some((path.into(), result.into_owned()))
         };
         let replaced: Vec<(Box<str>, SiteEntry)> =
             self.entries.keys().filter_map(|path| replacement(path)).collect();
@@ -164,19 +146,19 @@ impl Site {
     }
 
     /// The result of the first rule that applies to a decoded path without an entry.
-    pub fn find_rule(&self, path: &str) -> Option<RuleResult<'_>> {
+    pub fn find_rule(&self, path: &str) -> Option<Cow<'_, SiteEntry>> {
         self.rules.iter().find_map(|rule| self.follow_rule(rule, path))
     }
 
     /// The redirect that a rule defines, or the entry that it selects. `None` if the rule does not apply, or
     /// if the entry does not exist.
-    fn follow_rule(&self, rule: &RedirectRule, path: &str) -> Option<RuleResult<'_>> {
+    fn follow_rule(&self, rule: &RedirectRule, path: &str) -> Option<Cow<'_, SiteEntry>> {
         let to = rule.target(path)?;
         if rule.status != StatusCode::OK {
-            return Some(RuleResult::Redirect(Redirect { to, status: rule.status }));
+            return Some(Cow::Owned(SiteEntry::Redirect(Redirect { to, status: rule.status })));
         }
         let entry = |path: &str| self.get(&path::decode(path).ok()?);
-        Some(RuleResult::Entry(match entry(to.split(['?', '#']).next()?)? {
+        Some(Cow::Borrowed(match entry(to.split(['?', '#']).next()?)? {
             // `/index.html` redirects to `/`.
             SiteEntry::Redirect(redirect) => entry(&redirect.to)?,
             entry => entry,
@@ -188,8 +170,7 @@ impl Site {
         self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
-    /// Total size in bytes of all unencoded bodies. Counts the body of an asset once, although the asset has
-    /// two names.
+    /// Total size in bytes of all unencoded bodies. Counts an asset once, although it has two names.
     pub fn size(&self) -> usize {
         let mut bodies: Vec<_> = self.files().iter().map(|file| &file.unencoded().bytes).collect();
         bodies.sort_unstable_by_key(|bytes| bytes.as_ptr());
@@ -205,8 +186,8 @@ impl Site {
         }
     }
 
-    /// Inserts a page and its twin. Also inserts the other paths of its Markdown and the redirects to the
-    /// page, unless these paths are in use. A page with a summary is listed in guides, sitemaps and the feed.
+    /// Inserts a page and its twin, and, at paths that are not in use, further entries for its Markdown and
+    /// redirects to the page. A page with a summary is listed in guides, sitemaps and the feed.
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
         self.page_count += 1;
         self.pages.extend(summary);
@@ -217,9 +198,8 @@ impl Site {
             self.entries.entry(name.into()).or_insert_with(file);
         }
         for name in path::redirect_paths(decoded) {
-            self.entries
-                .entry(name.into())
-                .or_insert_with(|| SiteEntry::Redirect(Redirect::permanent(&page.path)));
+            let to = || SiteEntry::Redirect(Redirect::permanent(&page.path));
+            self.entries.entry(name.into()).or_insert_with(to);
         }
         self.entries.insert(decoded.into(), SiteEntry::Page(page));
     }
@@ -229,8 +209,8 @@ impl Site {
         self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(Arc::new(file), Role::Resource));
     }
 
-    /// Reuses the files of an earlier site, and with them their encodings, if path, headers and content are
-    /// the same.
+    /// Reuses the files of an earlier site that have the same path, headers and content, and with them their
+    /// encodings.
     pub fn adopt(&mut self, earlier: &Site) {
         let take = |new: &mut Arc<File>, old: &Arc<File>| {
             if !Arc::ptr_eq(new, old) && new.is_like(old) {
@@ -251,8 +231,7 @@ impl Site {
         }
     }
 
-    /// A fingerprint of the site, with 16 hexadecimal digits. Servers with the same fingerprint send the same
-    /// responses.
+    /// A fingerprint of 16 hexadecimal digits. Servers with the same fingerprint send the same responses.
     pub fn hash(&self) -> &str {
         self.hash.get_or_init(|| {
             let page =
@@ -307,14 +286,14 @@ impl Site {
         self.reencoded(|file| cache.read(file.hash))
     }
 
-    /// A copy of the site with strong encodings of every file. Creates those that are missing from the cache,
-    /// using all cores, which takes minutes for a large site.
+    /// A copy of the site with strong encodings of every file. Creates the encodings that are missing from
+    /// the cache on all cores, which takes minutes for a large site.
     #[must_use]
     pub fn strengthened_now(&self, cache: &Encodings) -> Self {
         self.reencoded(|file| Some(cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file))))
     }
 
-    /// A copy of the site in which files have the strong encodings that `encoded` returns.
+    /// A copy of the site with the strong encodings that `encoded` returns.
     fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
         let weak: Vec<&Arc<File>> =
             self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
@@ -328,26 +307,21 @@ impl Site {
             .zip(strong)
             .filter_map(|(weak, strong)| Some((Arc::as_ptr(weak), strong?)))
             .collect();
-        let of = |file: &Arc<File>| stronger.get(&Arc::as_ptr(file)).unwrap_or(file).clone();
-        let of_page =
-            |page: &Page| Page { html: of(&page.html), markdown: of(&page.markdown), ..page.clone() };
-        let entries = self.entries.iter().map(|(path, entry)| {
-            let entry = match entry {
-                SiteEntry::Page(page) => SiteEntry::Page(of_page(page)),
-                SiteEntry::File(file, role) => SiteEntry::File(of(file), *role),
-                SiteEntry::Redirect(to) => SiteEntry::Redirect(to.clone()),
-            };
-            (path.clone(), entry)
-        });
-        Self {
-            entries: entries.collect(),
-            pages: self.pages.clone(),
-            not_found: of_page(&self.not_found),
-            base_url: self.base_url.clone(),
-            page_count: self.page_count,
-            rules: self.rules.clone(),
-            hash: self.hash.clone(),
+        let mut site = self.clone();
+        let mut files = vec![&mut site.not_found.html, &mut site.not_found.markdown];
+        for entry in site.entries.values_mut() {
+            match entry {
+                SiteEntry::Page(page) => files.extend([&mut page.html, &mut page.markdown]),
+                SiteEntry::File(file, _) => files.push(file),
+                SiteEntry::Redirect(_) => {}
+            }
         }
+        for file in files {
+            if let Some(strong) = stronger.get(&Arc::as_ptr(file)) {
+                file.clone_from(strong);
+            }
+        }
+        site
     }
 
     /// All files of the site. A file with several paths is returned once.

@@ -1,4 +1,4 @@
-//! Reads the files in a site's folder, except unchanged ones, and gives assets fingerprinted names.
+//! Reads the changed files in a site's folder, and gives assets fingerprinted names.
 
 #![expect(clippy::disallowed_methods, reason = "the age of a file is measured with the system clock")]
 
@@ -36,7 +36,6 @@ pub(super) struct SourceFile {
 pub(super) struct FileChanged;
 
 impl SourceFile {
-    /// The file's text. Reads the file if it has not been read yet.
     pub fn text(&self) -> Result<Cow<'_, str>, FileChanged> {
         if let Some(text) = &self.text {
             return Ok(text.into());
@@ -53,34 +52,20 @@ fn normalize_line_ends(text: String) -> String {
     if text.contains('\r') { text.replace("\r\n", "\n") } else { text }
 }
 
-/// The metadata that changes whenever a file's content changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileSignature {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    /// The inode change time, which programs cannot set, unlike the modification time.
-    changed: (i64, i64),
+type FileSignature = ([u64; 3], [i64; 4]);
+
+/// The metadata that changes whenever a file's content changes. Includes the inode change time, which
+/// programs cannot set, unlike the modification time.
+fn signature(file: &Metadata) -> FileSignature {
+    let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
+    ([file.dev(), file.ino(), file.size()], times)
 }
 
 /// The coarsest resolution of file timestamps, that of FAT. A file that changed within the last two seconds
 /// may change again without getting a new timestamp, so every load reads such a file again.
 const COARSEST_STAMP: Duration = Duration::from_secs(2);
 
-impl FileSignature {
-    fn new(file: &Metadata) -> Self {
-        Self {
-            device: file.dev(),
-            inode: file.ino(),
-            size: file.size(),
-            modified: (file.mtime(), file.mtime_nsec()),
-            changed: (file.ctime(), file.ctime_nsec()),
-        }
-    }
-}
-
-/// Whether any change to the file after `now` will also change its metadata.
+/// Whether every change to the file after `now` will also change its metadata.
 pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).ok();
     let since = since.and_then(|since| i64::try_from(since.checked_sub(COARSEST_STAMP)?.as_secs()).ok());
@@ -92,6 +77,11 @@ pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
 pub(super) struct FileCache(HashMap<String, CachedFile>);
 
 impl FileCache {
+    fn insert(&mut self, name: String, file: &Metadata, now: SystemTime, content: FileContent) {
+        let (signature, settled) = (signature(file), is_settled(file, now));
+        self.0.insert(name, CachedFile { signature, settled, content });
+    }
+
     /// Makes the next load read every file.
     pub fn invalidate(&mut self) {
         self.0.values_mut().for_each(|seen| seen.settled = false);
@@ -112,8 +102,7 @@ struct CachedFile {
     content: FileContent,
 }
 
-/// The cached content of a file. For a source, this is only the hash, because the text is not needed after
-/// rendering.
+/// The cached content of a file: only the hash for a source, whose text is not needed after rendering.
 #[derive(Debug, Clone)]
 enum FileContent {
     Source(Hash),
@@ -126,7 +115,7 @@ enum Purpose {
     Asset,
     Verbatim,
     Theme,
-    /// A file in `pages/` or `posts/` that is not published.
+    /// The file is not published.
     None,
 }
 
@@ -149,11 +138,11 @@ pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "them
 #[derive(Debug, Default)]
 pub(super) struct SiteFiles {
     pub sources: Vec<SourceFile>,
-    /// Each asset, with its public path.
+    /// By public path.
     pub assets: Vec<(String, Blob)>,
-    /// Each file in `static/`, with its name relative to that folder.
+    /// The files in `static/`, by their names relative to that folder.
     pub verbatim: Vec<(String, Blob)>,
-    /// Each file in `theme/`, with its name relative to that folder.
+    /// The files in `theme/`, by their names relative to that folder.
     pub theme: Vec<(String, Blob)>,
 }
 
@@ -165,7 +154,7 @@ struct FoundFile {
 }
 
 impl SiteFiles {
-    /// Reads all files except unchanged ones, updates the cache, and reports unreadable files.
+    /// Reads the changed files, updates the cache, and reports unreadable files.
     pub fn read(folder: &Path, known: &mut FileCache, faults: &mut Vec<Fault>) -> Self {
         let now = SystemTime::now();
         let mut tree = Self::default();
@@ -186,16 +175,9 @@ impl SiteFiles {
             });
             known.0.reserve(found.len());
             for (file, (place, purpose, content)) in found.into_iter().zip(read) {
-                let (content, text) = match content {
-                    Ok(read) => read,
-                    Err(fault) => {
-                        faults.push(fault);
-                        continue;
-                    }
-                };
-                let (signature, settled) =
-                    (FileSignature::new(&file.metadata), is_settled(&file.metadata, now));
-                known.0.insert(place.clone(), CachedFile { signature, settled, content: content.clone() });
+                let read = content.map_err(|fault| faults.push(fault));
+                let Ok((content, text)) = read else { continue };
+                known.insert(place.clone(), &file.metadata, now, content.clone());
                 match content {
                     FileContent::Source(hash) => {
                         let changed = modification_date(&file.metadata);
@@ -223,15 +205,15 @@ pub(super) struct BuildFile {
     pub changed: Date,
 }
 
-/// Reads all files in a build except unchanged ones, updates the cache, and reports unreadable files.
+/// Reads the changed files in a build, updates the cache, and reports unreadable files.
 pub(super) fn read_build(folder: &Path, known: &mut FileCache, faults: &mut Vec<Fault>) -> Vec<BuildFile> {
     let now = SystemTime::now();
     let before = std::mem::take(known);
     let published: Vec<PathBuf> = folder.canonicalize().into_iter().collect();
     let mut unlisted = Vec::new();
     let found = list_files(folder, "", &published, &mut unlisted);
-    // Report warnings instead of errors: the build is served without the files that cannot be published, such
-    // as symbolic links to system files.
+    // Warnings, because the build is served without the files that cannot be published, such as symbolic
+    // links to system files.
     faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));
     let read =
         in_parallel(&found, |file| read_file(file, &file.name, Purpose::Verbatim, before.0.get(&file.name)));
@@ -239,10 +221,7 @@ pub(super) fn read_build(folder: &Path, known: &mut FileCache, faults: &mut Vec<
     for (file, content) in found.into_iter().zip(read) {
         match content {
             Ok((FileContent::Blob(blob), _)) => {
-                let (signature, settled) =
-                    (FileSignature::new(&file.metadata), is_settled(&file.metadata, now));
-                let content = FileContent::Blob(blob.clone());
-                known.0.insert(file.name.clone(), CachedFile { signature, settled, content });
+                known.insert(file.name.clone(), &file.metadata, now, FileContent::Blob(blob.clone()));
                 files.push(BuildFile { name: file.name, blob, changed: modification_date(&file.metadata) });
             }
             Ok((FileContent::Source(_), _)) => {}
@@ -252,8 +231,7 @@ pub(super) fn read_build(folder: &Path, known: &mut FileCache, faults: &mut Vec<
     files
 }
 
-/// Reads a file unless it is unchanged. Returns its content, and the text if the file is a source and was
-/// read.
+/// Returns a file's content, and the text if the file is a source and has changed.
 fn read_file(
     file: &FoundFile,
     place: &str,
@@ -266,7 +244,7 @@ fn read_file(
             "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/",
         ));
     }
-    let is_same = |seen: &&CachedFile| seen.settled && seen.signature == FileSignature::new(&file.metadata);
+    let is_same = |seen: &&CachedFile| seen.settled && seen.signature == signature(&file.metadata);
     if let Some(seen) = before.filter(is_same) {
         return Ok((seen.content.clone(), None));
     }
@@ -289,8 +267,8 @@ fn read_file(
     }
 }
 
-/// Whether a file in `pages/` or `posts/` is a media file that pages can show. Other files there, such as
-/// notes and backups, are not published.
+/// Whether pages can show the file. Other files in `pages/` and `posts/`, such as notes and backups, are not
+/// published.
 fn is_media_file(name: &str) -> bool {
     let kind = media_type(name);
     ["image/", "audio/", "video/"].iter().any(|shown| kind.starts_with(shown)) || kind == "application/pdf"
@@ -301,9 +279,9 @@ const MAX_FILE_BYTES: u64 = 512 << 20;
 
 /// Lists the files below a folder, sorted by name. Skips backups and hidden files, except `.well-known`.
 ///
-/// The folder itself must not be a symbolic link to a place outside the site's folder. Links inside the
-/// folder must point into published folders, because the site's folder also contains the configuration, the
-/// inbox and perhaps the certificate's key.
+/// The folder itself must not be a symbolic link to a place outside the site's folder. Symbolic links inside
+/// the folder must point into published folders, because the site's folder also contains the configuration,
+/// the inbox and perhaps the certificate's key.
 fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>) -> Vec<FoundFile> {
     let top = root.join(part);
     let boundary = root.canonicalize().unwrap_or_else(|_| root.to_owned());
@@ -320,13 +298,9 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
         if !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
             continue;
         }
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(why) => {
-                faults.push(error(&folder, why.to_string()));
-                continue;
-            }
-        };
+        let entries = std::fs::read_dir(&folder);
+        let entries = entries.map_err(|why| faults.push(error(&folder, why.to_string())));
+        let Ok(entries) = entries else { continue };
         for entry in entries.flatten() {
             let file = entry.path();
             let name = entry.file_name();
@@ -372,7 +346,7 @@ fn is_hidden_or_backup(name: &str) -> bool {
     (name.starts_with('.') && name != ".well-known") || name.ends_with('~')
 }
 
-/// Whether a file below the published folders has a hidden name or is in a hidden folder.
+/// Whether a file in the published folders has a hidden name or is in a hidden folder.
 fn is_hidden(real: &Path, published: &[PathBuf]) -> bool {
     let below = published.iter().find_map(|part| real.strip_prefix(part).ok()).unwrap_or(real);
     below.components().any(|part| is_hidden_or_backup(&part.as_os_str().to_string_lossy()))
@@ -426,7 +400,7 @@ pub(super) fn name_assets<'a>(
 ) -> (Vec<Asset>, BTreeMap<String, String>) {
     let themed = theme.asset_files().map(|(name, blob)| (path::public_path(&format!("assets/{name}")), blob));
     let own = files.map(|(path, blob)| (path.clone(), blob));
-    // The operator's assets come last, so that they replace the theme's assets.
+    // The operator's assets come last, so that they replace the theme's.
     let all: BTreeMap<String, &Blob> = themed.chain(own).collect();
     let assets: Vec<Asset> = all.into_iter().map(|(path, blob)| Asset::new(path, blob)).collect();
     let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();

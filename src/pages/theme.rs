@@ -43,7 +43,6 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("theme.js", include_str!("../../theme/theme.js")),
 ];
 
-/// A site's theme: the built-in files and the operator's files, which take precedence.
 #[derive(Debug)]
 pub struct Theme {
     files: BTreeMap<String, Blob>,
@@ -60,8 +59,8 @@ pub struct CompiledTheme {
 }
 
 impl Theme {
-    /// Combines the built-in theme with `overrides`, which are named relative to the theme's folder. An
-    /// override replaces the built-in file with the same name, if there is one.
+    /// Combines the built-in theme with `overrides`, which are named relative to the theme's folder and
+    /// replace built-in files of the same name.
     pub fn new(overrides: impl IntoIterator<Item = (String, Blob)>) -> Self {
         let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), Blob::new(text.as_bytes())));
         Self { files: built_in.chain(overrides).collect() }
@@ -96,8 +95,8 @@ impl Theme {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
-        // Replace the engine's default formatter, which also escapes `/`: programs that search the HTML for
-        // URLs would not find any.
+        // The engine's default formatter also escapes `/`, so programs that search the HTML for URLs would
+        // not find any.
         environment.set_formatter(|output, _, value| {
             let text =
                 if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
@@ -130,7 +129,7 @@ fn is_template(name: &str) -> bool {
 
 /// Converts a template engine's error into a fault with the template's file and line.
 pub fn template_fault(error: &Error) -> Fault {
-    // Report the innermost error, because the outer ones name the lines that include the faulty template.
+    // Report the innermost error: the outer ones name the lines that include the faulty template.
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
     let place = causes.filter_map(|cause| cause.downcast_ref::<Error>()).last().unwrap_or(error);
     let name = place.name().unwrap_or("template");

@@ -6,7 +6,7 @@ use super::document::{Document, PageKind};
 use super::file::fingerprint;
 use super::layout::{ListItem, TemplateContext};
 
-/// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL, and
+/// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL.
 /// `listing` contains the pages or tags that the page lists.
 pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
     let body = body_markdown(page, url, listing);
@@ -59,14 +59,10 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
         let _ = write!(text, "\n{description}\n");
     }
     if !matter.cta.is_empty() {
-        let links: Vec<String> = matter
-            .cta
-            .iter()
-            .map(|button| {
-                format!("[{}]({})", escape_brackets(&button.label), make_absolute(&button.href, base, url))
-            })
-            .collect();
-        let _ = write!(text, "\n{}\n", links.join(" · "));
+        let links = matter.cta.iter().map(|button| {
+            format!("[{}]({})", escape_brackets(&button.label), make_absolute(&button.href, base, url))
+        });
+        let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
     let body = document.content.markdown.trim();
     let body = if body.is_empty() { String::new() } else { format!("\n{body}\n") };

@@ -8,8 +8,6 @@ use super::text::{format_duration, list_item, rate_limit_clause};
 use crate::forms::FORMS;
 use crate::pages::{PageSummary, PagesOptions};
 
-/// Builds `agents.md`, which explains how to read pages, how to send the two forms, and which APIs do not
-/// exist.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let (base, operator) = (&options.base_url, &options.operator);
     let mut text = format!(

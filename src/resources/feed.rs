@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::text::{escape_xml, has_page};
 use crate::pages::{FEED_LENGTH, PageSummary, PagesOptions};
 
-/// Builds the RSS feed, newest post first.
 pub(super) fn build_rss(pages: &[PageSummary], options: &PagesOptions) -> String {
     let base = &options.base_url;
     let posts: Vec<&PageSummary> = pages.iter().filter(|page| page.is_post).take(FEED_LENGTH).collect();

@@ -71,7 +71,7 @@ fn field_table(fields: &[Field]) -> String {
     text
 }
 
-/// A valid request body, composed of the fields' examples.
+/// A request body with each field's example.
 pub(super) fn example_body(fields: &[Field]) -> serde_json::Value {
     fields
         .iter()

@@ -1,18 +1,17 @@
 //! `/llms.txt`, a guide to the site for language models (llmstxt.org), and `/llms-full.txt`, which contains
-//! all pages. The guide to a large site is split: it links to guides to individual folders, such as
-//! `/docs/llms.txt`.
+//! all pages. The guide to a large site links to guides to its folders, such as `/docs/llms.txt`.
 
 use std::collections::BTreeMap;
 
 use super::text::list_item;
 use crate::pages::{PageSummary, PagesOptions, Site, escape_brackets};
 
-/// Maximum length of the lists in a guide, in characters. With its introduction and links, a guide stays
-/// below 50,000 characters, so that it fits into a model's context.
+/// Maximum length of the lists in a guide, in characters. With its introduction and links, a guide has fewer
+/// than 50,000 characters, so that it fits into a model's context.
 const MAX_LISTED: usize = 40_000;
 
-/// Builds `llms.txt`: a heading, a summary, and lists of links to the Markdown of each page. Returns the
-/// percent-encoded path and the text of `llms.txt`, followed by those of each further guide.
+/// Builds `llms.txt` and the further guides of a large site. Returns the percent-encoded path and the text of
+/// each, `llms.txt` first.
 pub(super) fn build_guides(pages: &[PageSummary], options: &PagesOptions) -> Vec<(String, String)> {
     let base = &options.base_url;
     let introduction = format!(
@@ -45,7 +44,7 @@ fn add_guides(
     let base = &options.base_url;
     let line = |page: &PageSummary| list_item(base, &page.twin, page);
     let length: usize = pages.iter().map(|page| line(page).chars().count()).sum();
-    // The length of the prefix of the page's path that names the subfolder; zero if there is no subfolder.
+    // The length of the part of the page's path that names the subfolder; 0 if there is none.
     let folder_of = |page: &PageSummary| {
         let end = page.path.strip_prefix(folder).and_then(|rest| rest.find('/'));
         end.map_or(0, |at| folder.len() + at + 1)
@@ -113,11 +112,8 @@ pub(super) fn build_llms_full_txt(site: &Site, options: &PagesOptions) -> String
     text.reserve(bodies.iter().map(|body| body.len() + 2).sum());
     for body in bodies {
         text.push_str("\n\n");
-        // The body is always valid UTF-8. This check is faster than `from_utf8_lossy`.
-        match std::str::from_utf8(body) {
-            Ok(body) => text.push_str(body),
-            Err(_) => text.push_str(&String::from_utf8_lossy(body)),
-        }
+        // Always valid UTF-8. This check is faster than `from_utf8_lossy`.
+        text.push_str(std::str::from_utf8(body).unwrap_or_default());
     }
     text
 }

@@ -1,5 +1,4 @@
-//! `/openapi.json`: describes the two forms (OpenAPI 3.1.0), generated from the definitions that validation
-//! uses.
+//! `/openapi.json`: describes the two forms (OpenAPI 3.1.0).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -19,7 +18,6 @@ struct Components {
     headers: Map<String, Value>,
 }
 
-/// Builds the OpenAPI description of the forms, with every status that their endpoints return.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();
@@ -62,7 +60,6 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     format!("{document:#}\n")
 }
 
-/// The OpenAPI operation object of a form's endpoint.
 fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
     if let Some(alternative) = form.alternative {

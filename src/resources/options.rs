@@ -1,13 +1,11 @@
 //! Options for the generated resources.
 
-/// The options that only the generated resources need, in addition to the site's options.
 #[derive(Debug, Clone, Default)]
 pub struct ResourceOptions {
-    /// The e-mail address for vulnerability reports. If it is empty, there is no `security.txt`.
+    /// The e-mail address for vulnerability reports. If empty, there is no `security.txt`.
     pub security_email: String,
     pub signals: ContentSignals,
-    /// The number of requests that one source may send to the forms per minute and per hour. `None` if limits
-    /// are disabled.
+    /// Requests to the forms that one source may send per minute and per hour. `None` if limits are disabled.
     pub quotas: Option<(u32, u32)>,
     /// Messages with the same content count as one submission if they arrive within this time.
     pub duplicate_window: std::time::Duration,

@@ -15,8 +15,8 @@ const ASSISTANTS: [&str; 9] = [
     "Applebot",
 ];
 
-/// Crawlers that collect training data, and tokens that control whether pages fetched by other crawlers may
-/// be used for training.
+/// Crawlers that collect training data, and tokens that control whether other crawlers' pages may be used for
+/// training.
 const TRAINERS: [&str; 8] = [
     "GPTBot",
     "ClaudeBot",

@@ -14,7 +14,7 @@ const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// Maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
 const MAX_URLS: usize = 50_000;
 
-/// Divides the pages into sitemaps. Returns each sitemap's path with its pages.
+/// Divides the pages into sitemaps. Returns each sitemap's path and pages.
 pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
     let parts = pages.len().div_ceil(MAX_URLS).max(1);
     (0..parts)
@@ -27,7 +27,7 @@ pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
         .collect()
 }
 
-/// The sitemap index as XML. The date of each sitemap is that of its most recently updated page.
+/// The sitemap index. Each sitemap has the date of its most recently updated page.
 pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> String {
     let sitemaps = divide(pages)
         .into_iter()
@@ -35,13 +35,11 @@ pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> St
     list_as_xml("sitemapindex", "sitemap", &options.base_url, sitemaps)
 }
 
-/// Formats a sitemap as XML. `pages` is one of the lists that [`divide`] returns.
 pub(super) fn to_xml(pages: &[PageSummary], options: &PagesOptions) -> String {
     let pages = pages.iter().map(|page| (&page.path, page.updated));
     list_as_xml("urlset", "url", &options.base_url, pages)
 }
 
-/// Formats paths and the dates of their last change as `entry` elements in a `root` element.
 fn list_as_xml(
     root: &str,
     entry: &str,
@@ -58,7 +56,6 @@ fn list_as_xml(
     text + &format!("</{root}>\n")
 }
 
-/// The sitemap in Markdown, which links to the Markdown of each page.
 pub(super) fn sitemap_markdown(pages: &[PageSummary], options: &PagesOptions) -> String {
     let mut text = format!("# Sitemap of {}\n", options.title);
     let sections: [(&str, Section); 3] = [

@@ -7,10 +7,9 @@ use super::agents;
 use super::options::ResourceOptions;
 use crate::pages::{PageSummary, PagesOptions, Site, SiteEntry};
 
-/// The path of the index.
 pub(super) const INDEX_PATH: &str = "/.well-known/agent-skills/index.json";
 
-/// The path of the skill. The name of its folder is the skill's name.
+/// The folder's name is the skill's name.
 pub(super) const SKILL_PATH: &str = "/.well-known/agent-skills/website-guide/SKILL.md";
 
 const NAME: &str = "website-guide";
@@ -40,7 +39,8 @@ pub(super) fn build_skill(
     format!("---\nname: {NAME}\ndescription: {description}\n---\n\n{guide}")
 }
 
-/// Builds the index, with the digest of the operator's `SKILL.md` if there is one, or of the generated file.
+/// Builds the index, with the digest of the operator's `SKILL.md` or, if there is none, of the generated
+/// file.
 pub(super) fn build_index(site: &Site, options: &PagesOptions, resources: &ResourceOptions) -> String {
     let digest = match site.get(SKILL_PATH) {
         Some(SiteEntry::File(file, _)) => digest(&SHA256, &file.unencoded().bytes),

@@ -8,10 +8,10 @@ use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::forms::parse::Entry;
 use crate::submission::verdict::Signal;
 
-/// Text with at least this score is a bulk sales message. Lower scores do not count, because genuine
-/// enquiries may also contain a few words from the lexicon.
+/// Text with at least this score counts as a bulk sales message. Genuine enquiries may also contain a few
+/// words from the lexicon.
 const LEAST_OFFER: u32 = 3;
-/// Each link beyond this number is suspicious, however long the text is.
+/// Each link beyond this number is suspicious, regardless of the length of the text.
 const FEW_LINKS: usize = 3;
 /// Text with fewer capital letters than this never counts as shouting.
 const LOUD: u32 = 30;
@@ -20,7 +20,7 @@ const LOUD: u32 = 30;
 /// look random.
 const LONG: usize = 9;
 
-/// URL shorteners, which hide the destination of a link: sorted, one per line.
+/// The domains of URL shorteners, sorted, one per line.
 const SHORTENERS: &str = include_str!("shorteners.txt");
 
 /// Domains whose links open a chat in a messenger.
@@ -32,10 +32,10 @@ static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
     ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(hash)
 });
 
-/// A signal that was found, its strength as a percentage of its maximum points, and a description.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SignalFinding {
     pub(super) signal: Signal,
+    /// The strength, in percent of the signal's maximum points.
     pub(super) percent: u32,
     pub(super) detail: String,
 }
@@ -44,8 +44,7 @@ pub(super) struct SignalFinding {
 pub(super) struct Findings(pub(super) Vec<SignalFinding>);
 
 impl Findings {
-    /// Adds a signal with a strength of at most 100 percent. If `percent` is 0, adds nothing and does not
-    /// evaluate `detail`.
+    /// Adds a signal, unless `percent` is 0. A strength above 100 percent counts as 100.
     pub(super) fn add<D: Into<String>>(&mut self, signal: Signal, percent: u32, detail: impl FnOnce() -> D) {
         if percent > 0 {
             self.0.push(SignalFinding { signal, percent: percent.min(100), detail: detail().into() });
@@ -58,7 +57,6 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
-/// Adds the signals found in the text: links, bulk sales messages, disguised words, capitals and names.
 pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
     let entry = text.entry;
     let scan = TextScan::run(text, blocked);
@@ -80,12 +78,13 @@ pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, fin
         format!("words typical of bulk sales messages: {}", scan.offer.describe_topics())
     });
     let lure = if scan.offer.money_weight() >= 2 { 100 } else { 50 * u32::from(is_offer) };
-    let lure = if scan.messenger { lure } else { 0 };
+    let lure = lure * u32::from(scan.messenger);
     findings.add(Signal::Lure, lure, || "asks to continue in a messenger");
     if entry.get("message").is_some_and(is_random_letters) {
         findings.add(Signal::Disguise, 100, || "only random letters");
     } else {
-        let disguises = scan.disguises();
+        // One word can be disguised in several ways, so take the maximum of the counts and not their sum.
+        let disguises = scan.disguised.max(scan.hidden).max(scan.mixed).max(scan.decorative);
         findings.add(Signal::Disguise, [0, 40, 80, 100][disguises.min(3)], || {
             format!("{disguises} disguised word{}", if disguises == 1 { "" } else { "s" })
         });
@@ -103,8 +102,8 @@ fn link_strength(links: usize, words: usize) -> u32 {
         return 0;
     }
     let many = links.saturating_sub(FEW_LINKS) * 5;
-    // Links per hundred words, counting four words more than the text has. One link gives 6 in a short
-    // enquiry of twelve words, which does not count, and 20 next to a single word.
+    // Links per hundred words, with four words added to the text. One link gives 6 in an enquiry of twelve
+    // words, which does not count, and 20 next to a single word.
     let dense = (links * 100 / (words + 4)).saturating_sub(6) * 3;
     u32::try_from(many.min(50) + dense).unwrap_or(100)
 }
@@ -127,7 +126,6 @@ struct TextScan {
 }
 
 impl TextScan {
-    /// Counts the features of the text in one pass over its tokens.
     fn run(text: &TokenizedText<'_>, blocked: &Domains) -> TextScan {
         let mut scan = TextScan::default();
         let messengers = &*MESSENGER_NAMES;
@@ -154,7 +152,6 @@ impl TextScan {
         scan
     }
 
-    /// Counts a link, and checks whether it points to a shortener, a messenger or a blocked domain.
     fn count_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
         self.links += 1;
         self.markup += match markup {
@@ -170,15 +167,9 @@ impl TextScan {
             self.blocked = Some(domain.to_ascii_lowercase());
         }
     }
-
-    /// Number of disguised words. One word can be disguised in several ways, so this is the maximum of the
-    /// counts and not their sum.
-    fn disguises(&self) -> usize {
-        self.disguised.max(self.hidden.max(self.mixed).max(self.decorative))
-    }
 }
 
-/// The strength, in percent, and the description of the strongest signal in the name fields.
+/// The strength in percent and the description of [`Signal::Name`].
 fn find_name_signal(entry: &Entry) -> (u32, &'static str) {
     let names = ["name", "firstname", "lastname"].map(|field| entry.get(field));
     let any_name = |is_odd: fn(&str) -> bool| names.iter().flatten().any(|name| is_odd(name));
@@ -205,9 +196,9 @@ fn is_random_letters(text: &str) -> bool {
     words.peek().is_some() && words.all(is_gibberish)
 }
 
-/// Whether a word looks like random letters: at least nine ASCII letters, with either fewer than one vowel in
-/// seven letters, or at least three capitals that each follow a lower-case letter. Slavic and Germanic names
-/// have long runs of consonants, but more vowels than that.
+/// Whether a word looks like random letters: at least [`LONG`] ASCII letters, with either fewer than one
+/// vowel in seven letters, or at least three capitals that each follow a lower-case letter. Slavic and
+/// Germanic names have long runs of consonants, but more vowels than that.
 fn is_gibberish(word: &str) -> bool {
     if word.len() < LONG || !word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return false;

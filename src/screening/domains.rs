@@ -1,4 +1,4 @@
-//! Lists of domains: the built-in list of domains for disposable addresses, and the operator's lists.
+//! Lists of domains: the built-in list of disposable e-mail domains, and the operator's lists.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -15,15 +15,14 @@ pub(super) fn is_disposable(domain: &str, own: &Domains) -> bool {
 
 static SIEVE: LazyLock<Sieve> = LazyLock::new(|| Sieve::from_lines(BUILT_IN));
 
-/// A 16 KiB Bloom filter over the lines of a list. It rules out most names without a search.
+/// A 16 KiB Bloom filter that rules out most names without a search.
 struct Sieve(Vec<u64>);
 
 impl Sieve {
-    /// Binary logarithm of the number of bits: about twelve bits for each line of the built-in list, so that
-    /// one in twelve unlisted names needs a search.
+    /// Binary logarithm of the number of bits. With about twelve bits per line of the built-in list, one in
+    /// twelve unlisted names needs a search.
     const BITS: u32 = 17;
 
-    /// Builds the filter from the lines of `text`.
     fn from_lines(text: &str) -> Sieve {
         let mut sieve = Sieve(vec![0; 1 << (Sieve::BITS - u64::BITS.ilog2())]);
         for line in text.lines() {
@@ -33,7 +32,7 @@ impl Sieve {
         sieve
     }
 
-    /// Whether the list may contain a name. Always true for a line of the list, ignoring case.
+    /// Whether the list may contain a name, ignoring case.
     fn may_contain(&self, name: &str) -> bool {
         let (word, bit) = Sieve::bit_position(name);
         self.0[word] & bit > 0
@@ -62,8 +61,7 @@ fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
 pub(super) fn sorted_lines_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
-    // If the name is listed, its line begins between `low` and `high`. Both positions are the start of a
-    // line.
+    // If the name is listed, its line begins between `low` and `high`. A line begins at each of these.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);
@@ -82,23 +80,21 @@ fn compare_ignoring_case(line: &[u8], name: &[u8]) -> Ordering {
     line.iter().copied().cmp(name.iter().map(u8::to_ascii_lowercase))
 }
 
-/// The operator's list of domains, and exceptions to it. For disposable domains, it extends the built-in
-/// list.
+/// A list of domains from the operator, and exceptions to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domains {
     listed: Vec<String>,
     excepted: Vec<String>,
 }
 
-/// The number of an invalid line, counted from 1. A valid line is a domain, `-` followed by a domain, or a
-/// comment.
+/// The number of an invalid line, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is invalid: line {0} is not a domain such as \"example.com\"")]
 pub struct NotADomain(pub usize);
 
 impl Domains {
-    /// Parses one domain per line. `#` begins a comment. `-example.com` is an exception: the domain and its
-    /// subdomains are not on the list.
+    /// Parses one domain per line. `#` begins a comment. `-example.com` excludes the domain and its
+    /// subdomains from the list.
     pub fn parse(text: &str) -> Result<Domains, NotADomain> {
         let mut domains = Domains::default();
         for (at, line) in text.lines().enumerate() {
@@ -126,20 +122,20 @@ impl Domains {
 
     /// Whether the domain or a parent domain is listed, and neither is an exception.
     pub fn lists(&self, domain: &str) -> bool {
-        !self.listed.is_empty() && !self.is_excepted(domain) && contains_domain(&self.listed, domain)
+        contains_domain(&self.listed, domain) && !self.is_excepted(domain)
     }
 
-    /// Whether the domain or a parent domain is one of the operator's exceptions.
     fn is_excepted(&self, domain: &str) -> bool {
-        !self.excepted.is_empty() && contains_domain(&self.excepted, domain)
+        contains_domain(&self.excepted, domain)
     }
 }
 
 /// Whether a sorted list contains the domain or a parent domain.
 fn contains_domain(sorted: &[String], domain: &str) -> bool {
-    domain_and_parents(domain).any(|name| {
+    let has = |name: &str| {
         sorted.binary_search_by(|line| compare_ignoring_case(line.as_bytes(), name.as_bytes())).is_ok()
-    })
+    };
+    !sorted.is_empty() && domain_and_parents(domain).any(has)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The lexicon of bulk sales messages: weighted phrases, grouped by topic. All phrases are matched in one
-//! pass over the words of the text.
+//! The lexicon of bulk sales messages: weighted phrases, grouped by topic, which are matched in one pass over
+//! the words of a text.
 //!
-//! `lexicon.txt` explains the format. A phrase counts once, however often it occurs, and a topic counts for
-//! [`MOST_OF_A_TOPIC`] at most, so that a long text about search engines is not held just for its length.
+//! `lexicon.txt` explains the format. A phrase counts only once, and a topic counts for [`MOST_OF_A_TOPIC`]
+//! at most, so that a long text about search engines is not held just for its length.
 
 use std::sync::LazyLock;
 
@@ -30,26 +30,26 @@ pub(super) const TOPICS: [(&str, &str); 13] = [
     ("goods", "dubious goods"),
 ];
 
-/// The name of the lexicon section whose phrases are typical of genuine enquiries and reduce the score.
+/// The section of the lexicon whose phrases are typical of genuine enquiries and reduce the score.
 const OURS: &str = "ours";
 /// Maximum reduction of the score by enquiry phrases: enough for topics that an enquiry mentions in passing,
 /// but too little for a bulk sales message to pass.
 const MOST_OF_OURS: u32 = 5;
-/// Text whose enquiry phrases have at least this weight is clearly an enquiry. Its topics are then assumed to
-/// be the writer's trade, and each counts for [`MOST_OF_A_TRADE`] at most, because bookmakers and brokers
-/// also buy software.
+/// Text whose enquiry phrases have at least this weight is clearly an enquiry. Its topics are probably the
+/// writer's trade, so each counts for [`MOST_OF_A_TRADE`] at most: bookmakers and brokers also buy software.
 const CLEARLY_OURS: u32 = 3;
 const MOST_OF_A_TRADE: u32 = 4;
 
 const MONEY: [&str; 3] = ["money", "loans", "gambling"];
 
-/// The ID of a word in the lexicon; 0 for all words that are not in the lexicon.
+/// The ID of a word in the lexicon.
 type Id = u16;
+/// The ID of all words that are not in the lexicon.
 const UNKNOWN: Id = 0;
 const BREAK: Id = Id::MAX;
 
-/// Number of slots in the hash table of words: enough that most of them are free, and few enough that the
-/// table fits into a fast CPU cache.
+/// Number of slots in the hash table of words, a power of two: enough that most are free, and few enough that
+/// the table fits into a fast CPU cache.
 const SLOTS: usize = 8192;
 
 struct Step {
@@ -69,20 +69,17 @@ struct Phrase {
 #[derive(Clone, Copy)]
 struct Lead {
     phrase: u16,
-    /// A bit mask of the words in the second step ([`id_mask`]), which rules out most phrases without
-    /// comparing steps.
+    /// The mask of the words in the second step ([`id_mask`]). Rules out most phrases early.
     near: u64,
 }
 
 struct Lexicon {
-    /// Hash table with open addressing. A slot contains part of a word's hash, and the word's ID. Most slots
-    /// are free, and the total number of slots is a power of two.
+    /// Hash table with open addressing. Each slot holds a part of a word's hash, and the word's ID.
     table: Vec<(u32, Id)>,
     phrases: Vec<Phrase>,
-    /// The phrases that begin with a word, indexed by the word's ID.
+    /// The phrases that begin with a word, by the word's ID.
     first: Vec<Vec<Lead>>,
-    /// Whether a word is significant enough on its own to be recognised in disguise, indexed by the word's
-    /// ID.
+    /// Whether a word is significant enough on its own to be recognised in disguise, by the word's ID.
     telling: Vec<bool>,
     /// The ID of the word `0`, which matches any number in the text.
     any_number: Id,
@@ -147,8 +144,7 @@ impl Lexicon {
         self.phrases.push(Phrase { topic, weight, steps });
     }
 
-    /// The index of the slot that contains a word's hash or, if there is none, of the first free slot for the
-    /// hash.
+    /// The index of the slot that contains a hash or, if there is none, of the first free slot for it.
     fn find_slot(&self, hash: u64) -> usize {
         let (place, tag) = split_hash(hash);
         let fits = |at: &usize| matches!(self.table[*at], (known, id) if id == UNKNOWN || known == tag);
@@ -167,7 +163,7 @@ impl Lexicon {
         self.table[slot].1
     }
 
-    /// The ID of a word. Adds the word if it is new. All words without letters share one ID.
+    /// Like [`Lexicon::find_or_add`], except that all words without letters share one ID.
     fn id_of_word(&mut self, word: Word) -> Id {
         if word.is_number() { self.any_number } else { self.find_or_add(word.hash) }
     }
@@ -185,24 +181,20 @@ fn split_hash(hash: u64) -> (usize, u32) {
     (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
 }
 
-/// The words of the text, without links and breaks.
 pub(super) fn split_words(text: &str) -> Vec<Word> {
-    Tokenizer::new(text)
-        .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
-        .collect()
+    let word = |token| if let Token::Word(word) = token { Some(word) } else { None };
+    Tokenizer::new(text).filter_map(word).collect()
 }
 
-/// The words of the text, in order, as lexicon IDs.
+/// The words of a text, in order, as lexicon IDs.
 #[derive(Default)]
 pub(super) struct Words {
     ids: Vec<Id>,
-    /// Consecutive single letters, such as `c a s i n o`: their count, and the hash of the word that they
-    /// form.
+    /// The number of consecutive single letters, such as `c a s i n o`, and the hash of the word they form.
     spelled: (usize, u64),
     /// Number of disguised words that are significant on their own.
     pub disguised: usize,
-    /// Number of words that are in the lexicon and not significant on their own, but are written with digits
-    /// or foreign letters: `serv1ces`.
+    /// Number of disguised words that are not significant on their own, such as `serv1ces`.
     pub doubtful: usize,
 }
 
@@ -226,8 +218,7 @@ impl Words {
             }
         }
         if word.letters == 1 && word.digits == 0 {
-            // Find the letter that has this hash, because the hash of the spelled word is extended letter by
-            // letter.
+            // Find the letter with this hash, to extend the hash of the spelled word by it.
             let letter = ('a'..='z').find(|c| extend_hash(0, *c) == word.hash);
             self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| extend_hash(self.spelled.1, c)));
         } else {
@@ -244,8 +235,8 @@ impl Words {
         }
     }
 
-    /// Ends a sequence of single letters such as `c a s i n o`. If at least five letters form a significant
-    /// word, counts that word as disguised.
+    /// Ends a sequence of single letters. If at least five letters form a significant word, counts it as
+    /// disguised.
     fn end_spelled_word(&mut self) {
         let (letters, hash) = std::mem::take(&mut self.spelled);
         if letters >= 5 {
@@ -285,8 +276,8 @@ impl Words {
     }
 }
 
-/// Adds the bit of each word to a bit mask. Words can share a bit, but two sets of words whose masks have no
-/// bit in common have no word in common.
+/// Adds each word's bit to a mask. Words can share a bit, but two sets of words whose masks have no bit in
+/// common have no word in common.
 fn id_mask<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
     ids.into_iter().fold(bits, |bits, id| bits | 1 << (id % 64))
 }
@@ -294,8 +285,8 @@ fn id_mask<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
 /// The mask of a phrase that has only one step. Every mask of following words has this bit too.
 const ALWAYS_NEAR: u64 = 1;
 
-/// Whether `ids` begin with the steps of a phrase, without crossing the end of a sentence. Phrases have few
-/// steps and fewer gaps, so the work for each word of the text is bounded.
+/// Whether `ids` begin with the steps of a phrase, within one sentence. Phrases have few steps and fewer
+/// gaps, which bounds the work for each word of the text.
 fn begins_with_steps(steps: &[Step], ids: &[Id]) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
     for (at, id) in ids.iter().take(if step.gap { GAP + 1 } else { 1 }).enumerate() {
@@ -317,7 +308,6 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Adds a weight to a topic, or to the enquiry phrases if `topic` is `None`, up to a cap.
     fn add_phrase(&mut self, topic: Option<usize>, weight: u32) {
         match topic {
             Some(topic) => self.topics[topic] = (self.topics[topic] + weight).min(MOST_OF_A_TOPIC),
@@ -326,8 +316,8 @@ impl Weights {
     }
 
     /// The score: the weight of each topic up to a cap, plus one for each topic after the first, minus the
-    /// weight of enquiry phrases; never below zero. The cap is lower if the text is clearly an enquiry.
-    /// Further topics add one because an enquiry may mention one topic, but rarely mentions two.
+    /// weight of enquiry phrases; never below zero. The cap is lower if the text is clearly an enquiry. The
+    /// added points reflect that an enquiry may mention one topic, but rarely two.
     pub fn score(&self) -> u32 {
         let most = if self.ours >= CLEARLY_OURS { MOST_OF_A_TRADE } else { MOST_OF_A_TOPIC };
         let topics = self.topics.iter().filter(|weight| **weight > 0).count();
@@ -336,7 +326,6 @@ impl Weights {
         offer.saturating_sub(self.ours)
     }
 
-    /// The weight of the topics about money.
     pub fn money_weight(&self) -> u32 {
         let topics = self.topics.iter().zip(TOPICS);
         topics.filter(|(_, (name, _))| MONEY.contains(name)).map(|(weight, _)| weight).sum()

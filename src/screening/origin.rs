@@ -1,13 +1,12 @@
-//! The origin of a request according to the browser: `Origin` (RFC 6454 §7) and `Sec-Fetch-Site` (Fetch
+//! The origin of a request according to the header fields `Origin` (RFC 6454 §7) and `Sec-Fetch-Site` (Fetch
 //! Metadata).
 
 use serde::{Deserialize, Serialize};
 
-/// The combined meaning of the header fields `Origin` and `Sec-Fetch-Site`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// Neither field is present, so the client is not a browser and has no origin.
+    /// Neither field is present.
     #[default]
     NotABrowser,
     Same,
@@ -20,8 +19,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Evaluates the values of `Origin` and `Sec-Fetch-Site`. `own` contains this site's names: its base URL
-    /// and the value of the request's `Host`, each with or without scheme and port.
+    /// `own` contains this site's base URL and the request's `Host`, each with or without scheme and port.
     pub fn classify(origin: Option<&str>, sec_fetch_site: Option<&str>, own: &[&str]) -> Origin {
         let site = sec_fetch_site.map(str::trim);
         let says = |value: &str| site.is_some_and(|site| site.eq_ignore_ascii_case(value));
@@ -41,7 +39,7 @@ impl Origin {
     }
 }
 
-/// Returns `www.example.com` for `https://www.example.com:443/`: the authority without a default port.
+/// The authority without a default port: `www.example.com` for `https://www.example.com:443/`.
 fn authority(url: &str) -> &str {
     let rest = url.trim().split_once("://").map_or(url.trim(), |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Counts the recent senders of near-identical messages, in a fixed amount of memory.
 //!
 //! Each run of [`RUN`] words in a message (ignoring case, digits, punctuation and the paths of links) is
-//! hashed, and the [`KEPT`] smallest hashes represent the message (MinHash): a changed name or greeting
-//! changes only a few of them. A message counts as repeated if most of its hashes have already been seen from
-//! other sources.
+//! hashed, and the [`KEPT`] smallest hashes represent the message (MinHash). Another name or greeting changes
+//! only a few of them, and a message counts as repeated if [`AGREEING`] of them have been seen from other
+//! sources.
 //!
 //! The hash has a random key, so an attacker cannot choose messages that collide. Messages of fewer than
 //! [`MIN_WORDS`] words are ignored: many people send the same short message, such as a request to be called
@@ -21,18 +21,13 @@ use super::text::{Token, TokenizedText};
 pub const WINDOW: Duration = Duration::from_hours(24);
 /// Maximum number of senders that are counted for a message.
 pub const MAX_SENDERS: usize = 5;
-/// Messages with fewer words than this are ignored. In scripts that do not separate words, each character
-/// counts as a word.
+/// In scripts that do not separate words, each character counts as a word.
 const MIN_WORDS: usize = 20;
-/// Messages with fewer letters than this are ignored. This is the effective minimum in scripts that do not
-/// separate words, because [`MIN_WORDS`] characters of such a script are only a short sentence.
+/// Messages with fewer letters than this are ignored too, because [`MIN_WORDS`] characters of a script that
+/// does not separate words are only a short sentence.
 const MIN_LETTERS: u32 = 80;
-/// Number of consecutive words that are hashed together.
 const RUN: usize = 6;
-/// Number of hashes that represent a message.
 const KEPT: usize = 5;
-/// A message counts as repeated if at least this many of its hashes have already been seen from other
-/// sources.
 const AGREEING: usize = 3;
 /// Number of sets in the table. 4,096 sets of eight 32-byte slots take 1 MiB.
 const SETS: usize = 4096;
@@ -60,7 +55,7 @@ pub struct Repeats {
     /// Keys derived from `key`: one for each word of a run, and two for combining the products.
     keys: [u64; RUN + 2],
     start: Instant,
-    /// The table of hashes. Takes 1 MiB, but is empty until the first message is observed.
+    /// The table of hashes; empty until the first message is observed.
     places: Mutex<Vec<[SenderSlot; WAYS]>>,
 }
 
@@ -71,7 +66,7 @@ impl fmt::Debug for Repeats {
 }
 
 impl Repeats {
-    /// Creates an empty counter. Messages must not be observed before `now`.
+    /// `now` must not be later than the first message.
     pub fn new(now: Instant) -> Repeats {
         let key = RandomState::new();
         Repeats {
@@ -140,11 +135,8 @@ impl Repeats {
 
 /// Multiplies two numbers, and combines the halves of the product with exclusive or.
 fn multiply_fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    let bytes = product.to_le_bytes();
-    let (low, high) = bytes.split_at(8);
-    let half = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-    half(low) ^ half(high)
+    let (low, high) = a.carrying_mul(b, 0);
+    low ^ high
 }
 
 /// Inserts a hash into the sorted array in place of the largest, if it is smaller and not already there.
@@ -156,8 +148,8 @@ fn insert_smallest(smallest: &mut [u64; KEPT], hash: u64) {
     smallest.sort_unstable();
 }
 
-/// Adds `sender` to the senders of a hash, and returns the number of its other senders. A new hash in a full
-/// set replaces the hash with the fewest senders or, among several such hashes, the one seen least recently.
+/// Adds `sender` to the senders of a hash, and returns the number of other senders. A new hash in a full set
+/// replaces the hash with the fewest senders or, if several have equally few, the one seen least recently.
 fn observe_hash(set: &mut [SenderSlot; WAYS], hash: u64, sender: u32, seconds: u32) -> usize {
     let window = u32::try_from(WINDOW.as_secs()).unwrap_or(u32::MAX);
     let is_live = |place: &SenderSlot| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;

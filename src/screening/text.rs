@@ -2,8 +2,7 @@
 //!
 //! A word is identified by a hash of its folded letters: in lower case, without accents, without a plural
 //! `s`, and with plain letters in place of full-width and decorative ones. In scripts without spaces between
-//! words, each character is a word. A link is a single token: its parts do not count as words, and the words
-//! around a link are the same as without it.
+//! words, each character is a word. A link is a single token, and its parts do not count as words.
 
 use crate::forms::parse::Entry;
 use crate::forms::text::is_invisible;
@@ -11,15 +10,13 @@ use crate::forms::text::is_invisible;
 /// The text of a submission, tokenized once for the lexicon and for the detection of repeated messages.
 pub struct TokenizedText<'a> {
     pub(super) entry: &'a Entry,
-    /// The tokens of all fields that contain a person's own words, with a break after each field. The message
-    /// comes last.
+    /// The tokens of the names, the company and the message, with a break after each field.
     pub(super) tokens: Vec<Token<'a>>,
     /// The index of the message's first token.
     message: usize,
 }
 
 impl<'a> TokenizedText<'a> {
-    /// Tokenizes the names, the company and the message of a submission.
     pub fn new(entry: &'a Entry) -> TokenizedText<'a> {
         let texts = ["name", "firstname", "lastname", "company", "message"].map(|name| entry.get(name));
         let length: usize = texts.iter().flatten().map(|text| text.len()).sum();
@@ -53,8 +50,7 @@ pub(super) enum Token<'a> {
 pub(super) struct Word {
     /// The hash of the folded letters.
     pub hash: u64,
-    /// The hash after digits and letters of other scripts are replaced with the Latin letters that they
-    /// resemble.
+    /// The hash with Latin letters in place of the digits and foreign letters that resemble them.
     pub looks: u64,
     pub letters: u32,
     pub digits: u32,
@@ -69,7 +65,6 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// Whether the word has no letters.
     pub fn is_number(self) -> bool {
         self.letters == 0
     }
@@ -93,7 +88,6 @@ pub(super) struct TextLink<'a> {
     pub markup: Option<Markup>,
 }
 
-/// The markup of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Markup {
     /// `<a href="…">`, which people may quote when they write about web pages.
@@ -182,12 +176,8 @@ impl<'a> Iterator for Tokenizer<'a> {
                         Folded::Sign(sign) => {
                             self.at += c.len_utf8();
                             let hash = extend_hash(0, sign);
-                            return Some(Token::Word(Word {
-                                hash,
-                                looks: hash,
-                                letters: 1,
-                                ..Word::default()
-                            }));
+                            let word = Word { hash, looks: hash, letters: 1, ..Word::default() };
+                            return Some(Token::Word(word));
                         }
                         _ => return Some(Token::Word(self.read_word())),
                     }
@@ -198,8 +188,7 @@ impl<'a> Iterator for Tokenizer<'a> {
 }
 
 impl Tokenizer<'_> {
-    /// Reads the word at the current position if it consists of ASCII letters, as most words do; `None` for
-    /// any other word. A fast path for [`Tokenizer::read_word`].
+    /// A fast path of [`Tokenizer::read_word`] for words of ASCII letters. `None` for other words.
     fn read_ascii_word(&mut self) -> Option<Word> {
         let rest = &self.text.as_bytes()[self.at..];
         let (mut before, mut hash) = (0, 0);
@@ -235,7 +224,6 @@ impl Tokenizer<'_> {
         })
     }
 
-    /// Reads the word that begins at the current position.
     fn read_word(&mut self) -> Word {
         let bytes = self.text.as_bytes();
         if let Some(word) = self.read_ascii_word() {
@@ -321,7 +309,7 @@ pub(super) fn extend_hash(hash: u64, c: char) -> u64 {
 /// The alphabet of a letter, as a bit of [`Word::scripts`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Script {
-    /// Another script, or a letter that is commonly mixed with the alphabets below. Never counts as mixed.
+    /// Another script, or a letter that is often combined with the alphabets below. Never counts as mixed.
     Other = 0,
     Latin = 1,
     Cyrillic = 2,
@@ -335,7 +323,7 @@ enum Case {
     None,
 }
 
-/// The role of a character in a word.
+/// The role of a character in a word, and the letter that it is folded to.
 enum Folded {
     Letter(char, Script, Case),
     /// A mathematical or enclosed letter.
@@ -357,7 +345,7 @@ const LATIN: &[u8; 192] = b"aaaaaaaceeeeiiiidnooooo*ouuuuytsaaaaaaaceeeeiiiidnoo
 aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkklllllll\
 lllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
 
-/// Returns the role of a non-ASCII character in a word. Letters are folded to lower case without accents.
+/// Folds a non-ASCII character. Letters are folded to lower case without accents.
 fn fold_char(c: char) -> Folded {
     let code = u32::from(c);
     let case = || match c {
@@ -381,8 +369,7 @@ fn fold_char(c: char) -> Folded {
         }
         0x180..=0x24f | 0x1e00..=0x1eff => Folded::Letter(lower(c), Script::Latin, case()),
         0x370..=0x3ff | 0x1f00..=0x1fff if c.is_alphabetic() => {
-            // Names of units and constants combine these letters with Latin ones, so they do not count as
-            // Greek.
+            // Units and constants combine these letters with Latin ones, so they do not count as Greek.
             let script =
                 if matches!(c, 'μ' | 'Ω' | 'Δ' | 'π' | 'β') { Script::Other } else { Script::Greek };
             Folded::Letter(lower(c), script, case())
@@ -418,12 +405,12 @@ fn fold_char(c: char) -> Folded {
     }
 }
 
-/// The lower-case Latin letter at this position in the alphabet, counted from 0.
+/// The letter at this position in the alphabet, counted from 0.
 fn latin_letter(at: u32) -> char {
     char::from_u32(u32::from('a') + at).unwrap_or('a')
 }
 
-/// The Latin letter that a digit, or a Cyrillic or Greek letter, resembles. Other characters stay unchanged.
+/// The Latin letter that a digit or a Cyrillic or Greek letter resembles. Returns other characters unchanged.
 fn latin_lookalike(c: char) -> char {
     match c {
         '0' | 'о' | 'ο' | 'σ' => 'o',
@@ -447,7 +434,7 @@ fn latin_lookalike(c: char) -> char {
     }
 }
 
-/// Detects the markup of a link from the text immediately before it: `href=` or a forum tag such as `[url=`.
+/// Detects the markup of a link from the text before it.
 fn detect_markup(before: &[u8]) -> Option<Markup> {
     let unquoted = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'"));
     let before = unquoted.unwrap_or(before);
@@ -464,15 +451,15 @@ fn detect_markup(before: &[u8]) -> Option<Markup> {
     }
 }
 
-/// A name with one of these top-level domains is a link even without a scheme. With any other top-level
-/// domain, it also needs `www.` or a path.
+/// A name with one of these top-level domains is a link even without a scheme. Other names also need `www.`
+/// or a path.
 const COMMON_ENDINGS: [&str; 24] = [
     "com", "net", "org", "info", "biz", "xyz", "top", "site", "online", "shop", "store", "club", "live",
     "click", "link", "icu", "vip", "win", "bet", "casino", "ru", "cn", "ly", "me",
 ];
 
-/// Returns the link that begins at byte `at`, and the position of its end. A link begins with a scheme,
-/// `www.` or a domain. `None` if no link begins there, as in an e-mail address or in the middle of a word.
+/// The link that begins at byte `at` with a scheme, `www.` or a domain, and the position of its end. `None`
+/// if no link begins there, as in an e-mail address or in the middle of a word.
 fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let bytes = text.as_bytes();
     let rest = &bytes[at..];
@@ -495,8 +482,7 @@ fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let host_end =
         |from: usize| from + bytes[from..].iter().position(|b| !is_host(b)).unwrap_or(bytes.len() - from);
     let mut end = host_end(host);
-    // Skip a user name, which may look like a domain to hide the real one:
-    // `https://example.com@example.net/`.
+    // Skip a user name, which may look like a domain: `https://example.com@example.net/`.
     if scheme.is_some() && bytes.get(end) == Some(&b'@') {
         host = end + 1;
         end = host_end(host);

@@ -16,7 +16,7 @@ use super::response::{
 use super::selection::{ResponseKind, Selection};
 use crate::pages::file::{EncodedBody, File};
 use crate::pages::negotiate::{self, Codings, Media};
-use crate::pages::{Page, Redirect, Role, RuleResult, Site, SiteEntry};
+use crate::pages::{Page, Redirect, Role, Site, SiteEntry};
 
 /// The path prefix of the endpoints. Unknown ones get a JSON 404, in the format of the endpoints' own errors.
 pub(super) const API: &str = "/api/";
@@ -62,12 +62,12 @@ pub(super) fn choose<'a>(
     let mut representation = Representation::Other;
     let entry = match site.get(path) {
         None => match site.find_rule(path) {
-            Some(RuleResult::Redirect(to)) => {
+            Some(Cow::Owned(SiteEntry::Redirect(to))) => {
                 let labels = RequestLabels { class: Class::Redirect, representation };
                 return (Choice::Redirect(Cow::Owned(to)), labels);
             }
-            Some(RuleResult::Entry(entry)) => Some(entry),
-            None => None,
+            Some(Cow::Borrowed(entry)) => Some(entry),
+            _ => None,
         },
         entry => entry,
     };

@@ -129,7 +129,7 @@ impl Reloader {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    let folder = encodings.folder().display();
+                    let folder = encodings.folder.display();
                     tracing::warn!(%error, "cannot store strong encodings in {folder}; serving weaker ones");
                 }
             }

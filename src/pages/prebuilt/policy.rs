@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use frontdesk_convert::Embedded;
 use http::HeaderValue;
 
-/// Maximum number of hashes for one kind of code. A page with more would need a header too large for proxies,
-/// so its policy permits all inline code of that kind.
+/// Maximum number of hashes for one kind of code. With more hashes, the header would be too large for
+/// proxies, so the policy permits all inline code of that kind instead.
 const MAX_HASHES: usize = 96;
 
 /// The directives that do not depend on the page. Generators and their themes load fonts, scripts and images
@@ -16,7 +16,7 @@ const BASE: &str = "default-src 'self' https: data: blob:; connect-src 'self' ht
                     base-uri 'self'; frame-ancestors 'self'";
 
 /// Builds a policy that permits the page's own inline code by hash, and no other inline code. If the page
-/// declares a policy itself, returns only the directive that `<meta>` cannot contain.
+/// declares its own policy, returns only the directive that `<meta>` cannot contain.
 pub(super) fn content_security_policy(code: &Embedded) -> HeaderValue {
     if code.has_policy {
         return HeaderValue::from_static("frame-ancestors 'self'");

@@ -197,8 +197,8 @@ fn rules_of_the_host_apply() {
     assert_eq!(describe(&site, "/about/"), "page /about.md", "files take precedence");
     assert_eq!(describe(&site, "/_redirects"), "nothing");
     let rule = |path| match site.find_rule(path) {
-        Some(crate::pages::RuleResult::Redirect(redirect)) => redirect.to,
-        Some(crate::pages::RuleResult::Entry(SiteEntry::Page(page))) => format!("page {}", page.path),
+        Some(Cow::Owned(SiteEntry::Redirect(redirect))) => redirect.to,
+        Some(Cow::Borrowed(SiteEntry::Page(page))) => format!("page {}", page.path),
         other => format!("{other:?}"),
     };
     assert_eq!(describe(&site, "/late"), "page /about.md", "rules without placeholders are entries");

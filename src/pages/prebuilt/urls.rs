@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use crate::pages::html::attributes;
 use crate::pages::path;
 
-/// Whether a file name has an HTML extension.
 pub(super) fn is_html(name: &str) -> bool {
     name.ends_with(".html") || name.ends_with(".htm")
 }
@@ -41,7 +40,7 @@ pub(super) fn redirect_names(page: &str) -> Vec<String> {
     }
 }
 
-/// Whether a page has a link that ends with `.html` and points to one of the files in `names`. Links to
+/// Whether a page links to one of the files in `names` by a path that ends with `.html`. Links to
 /// `index.html` do not count.
 pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>, mount: &str) -> bool {
     let links = attributes(html).filter(|(attribute, _)| attribute.eq_ignore_ascii_case("href"));
@@ -62,15 +61,15 @@ pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>,
 /// Folders in which bundlers put only files whose names contain a hash of their content.
 const FINGERPRINTED_FOLDERS: [&str; 4] = ["_astro/", "_next/static/", "_app/immutable/", "_nuxt/"];
 
-/// Folders in which bundlers put such files alongside files without a hash.
+/// Folders in which the names of some files contain a hash.
 const BUNDLE_FOLDERS: [&str; 3] = ["assets/", "static/", "build/"];
 
 /// The extensions of the files that bundlers fingerprint.
 const BUNDLED: [&str; 12] =
     ["js", "mjs", "css", "map", "wasm", "woff", "woff2", "svg", "png", "jpg", "webp", "avif"];
 
-/// Whether a file's name contains a hash of its content, so that caches may keep the file forever. Returns
-/// `false` if in doubt, because dates and words can look like hashes.
+/// Whether a file's name contains a hash of its content, so that caches may keep the file forever. `false` in
+/// doubtful cases, because dates and words can look like hashes.
 pub(super) fn is_fingerprinted(name: &str) -> bool {
     let is_below =
         |folders: &[&str]| folders.iter().any(|folder| format!("/{name}").contains(&format!("/{folder}")));
