@@ -999,7 +999,7 @@ mod tests {
         refuse(
             "",
             &[("FRONTDESK_SERVER__LISTEN", "nowhere")],
-            &["FRONTDESK_SERVER__LISTEN: `server.listen` must be an address"],
+            &["FRONTDESK_SERVER__LISTEN: `server.listen` must be a port"],
         );
         refuse(
             "[store]\nurl = \"postgres://example.com\"\n",

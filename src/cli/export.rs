@@ -13,6 +13,7 @@ mod negotiation;
 mod nginx;
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -144,8 +145,9 @@ fn parse_replica(text: &str) -> Result<String, String> {
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
     let is_valid = match text.parse::<Address>() {
         Ok(Address::Unix(path)) => path.is_absolute() && !text.contains(char::is_control),
-        Ok(Address::Tcp(address)) => address.port() > 0,
-        Err(_) => text.rsplit_once(':').is_some_and(|(host, port)| is_name(host) && is_port(port)),
+        // nginx does not know the short forms `8080` and `:8080`.
+        Ok(Address::Tcp(address)) if text.parse::<SocketAddr>().is_ok() => address.port() > 0,
+        _ => text.rsplit_once(':').is_some_and(|(host, port)| is_name(host) && is_port(port)),
     };
     is_valid.then(|| text.to_owned()).ok_or_else(|| {
         "expected an address or a name with a port, such as `192.0.2.1:8080`, or `unix:/PATH`".to_owned()

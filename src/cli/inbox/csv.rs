@@ -17,8 +17,8 @@ use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
 
 /// Writes a header with a column for each field of each form, and one record per submission. Returns the
-/// number of submissions. With `all`, the id, repeats, the
-/// source and the result of screening have columns too. For a terminal, makes control characters visible.
+/// number of submissions. With `all`, repeats, the source and
+/// the result of screening have columns too. For a terminal, makes control characters visible.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     all: bool,
@@ -27,8 +27,8 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
     // The names of members of the JSON object, except `_reasons`, which is a list there.
-    const USEFUL: [&str; 3] = ["received_at", "form", "status"];
-    const OTHERS: [&str; 6] = ["id", "_repeats", "_source", "_score", "_reasons", "_agent"];
+    const USEFUL: [&str; 4] = ["id", "form", "received_at", "status"];
+    const OTHERS: [&str; 5] = ["_repeats", "_source", "_score", "_reasons", "_agent"];
     let others = if all { &OTHERS[..] } else { &[] };
     let columns = [&USEFUL[..], &all_field_names(), others].concat();
     write_record(columns.iter().copied(), to_terminal, out)?;

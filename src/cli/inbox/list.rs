@@ -22,7 +22,7 @@ pub struct SubmissionExport {
     /// Write CSV, the default (RFC 4180, UTF-8, safe to open in a spreadsheet)
     #[arg(long)]
     csv: bool,
-    /// Add columns for the id, repeats, the source, and the result of screening
+    /// Add columns for repeats, the source, and the result of screening
     #[arg(long, conflicts_with = "jsonl")]
     all: bool,
     /// Write one JSON object per line, with all members and times in UTC
