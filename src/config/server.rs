@@ -119,7 +119,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
             "server.drain",
             "0s",
             "On shutdown the server first drains: it accepts connections for this long while /readyz answers \
-             503, so that load balancers can move on (\"5s\" behind one: docs/balancing.md). Then open \
+             503, so that load balancers can move on (\"5s\" behind one: docs/pages/balancing.md). Then open \
              requests may finish within the grace period.",
             value::duration(timeout_range(0)),
         ),

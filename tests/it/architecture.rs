@@ -114,7 +114,7 @@ fn modules_depend_on_each_other_only_as_the_table_allows() {
 
 #[test]
 fn the_files_that_the_documents_name_are_there() {
-    for document in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/deliveries.md"] {
+    for document in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/pages/deliveries.md"] {
         let text = std::fs::read_to_string(root().join(document)).expect("it is there");
         for name in text.split('`').skip(1).step_by(2) {
             let is_ours = [
@@ -139,7 +139,7 @@ fn the_files_that_the_documents_name_are_there() {
 
 #[test]
 fn the_tests_that_the_threat_model_names_are_there() {
-    let text = std::fs::read_to_string(root().join("docs/security.md")).expect("it is there");
+    let text = std::fs::read_to_string(root().join("docs/pages/security.md")).expect("it is there");
     let named: Vec<(&str, &str)> =
         text.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(".rs: ")).collect();
     assert!(named.len() > 40, "{named:?}");

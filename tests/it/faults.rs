@@ -1,7 +1,7 @@
 //! Acknowledged submissions survive faults: kills at every step, failing and full disks, clock changes.
 //!
-//! `docs/reliability.md` states the guarantees and the method of each test. `FRONTDESK_FAULTS` selects the
-//! extent: `short` in `scripts/test`, `long` by hand, and a brief run without it.
+//! `docs/pages/reliability.md` states the guarantees and the method of each test. `FRONTDESK_FAULTS` selects
+//! the extent: `short` in `scripts/test`, `long` by hand, and a brief run without it.
 
 mod clocks;
 mod disks;

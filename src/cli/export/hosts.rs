@@ -1,5 +1,5 @@
-//! Writes `_headers` and `_redirects`, which several static hosts read. `docs/export.md` lists the limits of
-//! these hosts.
+//! Writes `_headers` and `_redirects`, which several static hosts read. `docs/pages/export.md` lists the
+//! limits of these hosts.
 
 use super::layout::{ExportLayout, UrlContent};
 use crate::pages::path;

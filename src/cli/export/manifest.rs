@@ -1,5 +1,5 @@
 //! Writes `manifest.json`, which lists every URL with its response, so that rules for other servers can be
-//! generated from it. Documented in `docs/export.md`.
+//! generated from it. Documented in `docs/pages/export.md`.
 
 use std::collections::BTreeMap;
 

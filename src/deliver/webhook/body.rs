@@ -56,7 +56,7 @@ const DISCORD: &str = r#"{
 
 #[derive(Clone)]
 pub enum WebhookBody {
-    /// The standard JSON, documented in docs/webhooks.md.
+    /// The standard JSON, documented in docs/pages/webhooks.md.
     Standard,
     Template(Template),
 }
@@ -210,7 +210,7 @@ impl io::Write for Bounded {
     }
 }
 
-/// The body in the standard format, which docs/webhooks.md documents.
+/// The body in the standard format, which docs/pages/webhooks.md documents.
 fn standard_json(notice: &Notification) -> Value {
     let mut data = Map::new();
     data.insert("id".to_owned(), notice.id.to_string().into());
