@@ -46,7 +46,12 @@ main() {
     fetch SHA256SUMS "$work/SHA256SUMS" || die "there is no SHA256SUMS in $from; nothing was installed"
     check_signature
     archive=$(choose_archive)
-    [ -n "$archive" ] || die "SHA256SUMS lists no archive for $architecture; nothing was installed"
+    if [ -z "$archive" ]; then
+        [ -z "$static" ] || die "SHA256SUMS lists no archive with a static binary for $architecture; nothing was installed"
+        has_glibc || die "this system needs a static binary, because it has no glibc 2.36 or later, and SHA256SUMS" \
+            "lists no archive with one for $architecture; nothing was installed"
+        die "SHA256SUMS lists no archive for $architecture; nothing was installed"
+    fi
     fetch "$archive" "$work/$archive" || die "there is no $archive in $from; nothing was installed"
     check_sum
     unpack
