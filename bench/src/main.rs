@@ -107,7 +107,7 @@ fn run_command() -> Result<()> {
             suites::smoke::run(&bench)
         }
         ["--check-arguments"] => Ok(()),
-        // The tables in `docs/scale.md` depend on the report's figures, so update or check them too.
+        // The tables in `docs/pages/scale.md` depend on the report's figures, so update or check them too.
         ["report"] => report::write(&bench).and_then(|()| model::write(&bench)),
         ["report", "--check"] => report::check(&bench).and_then(|()| model::check(&bench)),
         ["model"] => model::write(&bench),
