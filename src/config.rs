@@ -166,7 +166,7 @@ impl Config {
             key("store.url").needs_restart(),
             "sqlite:inbox.sqlite",
             "The database: a file, relative to the data folder, or a PostgreSQL server that several machines \
-             share, such as \"postgres://frontdesk@db.example.com/frontdesk\" (docs/scale.md). \
+             share, such as \"postgres://frontdesk@db.example.com/frontdesk\" (docs/pages/scale.md). \
              FRONTDESK_STORE__URL_FILE names a file with the URL, including its password.",
             value::database_url,
         );
@@ -528,7 +528,7 @@ fn read_build_options(r: &mut Reader<'_>, folder: &Path) -> Option<pages::BuildO
         key("site.prebuilt").with_example("\"dist\""),
         "",
         "The folder with the output of a site generator, relative to this folder. Its pages are served \
-         unchanged, and as Markdown to agents (docs/any-site.md).",
+         unchanged, and as Markdown to agents (docs/pages/any-site.md).",
         value::file_in(folder),
     );
     let mount = r.get(
@@ -624,7 +624,7 @@ fn read_agent_options(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions 
             "[]",
             "Hosts of key directories. Agents that sign their requests (Web Bot Auth) are recognized by a \
              key in one of them, and their submissions are labelled with the directory. Signing is optional \
-             (docs/agents.md).",
+             (docs/pages/agents.md).",
             channel::parse_directories,
         ),
         allow_private: r.get(
@@ -650,7 +650,7 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
             "screening.enabled",
             "true",
             "Submissions that look like spam are marked as suspicious in their delivery, or held until you \
-             release them: docs/screening.md. None are dropped.",
+             release them: docs/pages/screening.md. None are dropped.",
             value::parse_bool,
         ),
         suspicious_threshold: r.get(

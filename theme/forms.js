@@ -1,5 +1,6 @@
-// Sends <form data-frontdesk="contact"> and <form data-frontdesk="waitlist"> on any page (docs/any-site.md).
-// Creates what a form lacks: places for messages, and the field that only programs fill in.
+// Sends <form data-frontdesk="contact"> and <form data-frontdesk="waitlist"> on any page
+// (docs/pages/any-site.md). Creates what a form lacks: places for messages, and the field that only programs
+// fill in.
 "use strict";
 
 {

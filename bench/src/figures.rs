@@ -1,4 +1,5 @@
-//! The stored figures of all suites, `docs/performance/figures.json`: the source of the report and its plots.
+//! The stored figures of all suites, `docs/assets/performance/figures.json`: the source of the report and its
+//! plots.
 
 use std::path::Path;
 

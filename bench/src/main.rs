@@ -35,20 +35,26 @@ use crate::suites::Suite;
 /// Settings shared by all suites. The working directory is the root folder of the repository.
 #[derive(Debug, Clone)]
 pub struct Bench {
+    /// The `frontdesk` binary.
     pub frontdesk: PathBuf,
+    /// The cores for the servers and for the load generator.
     pub machine: Machine,
+    /// Number of rounds for each server.
     pub rounds: usize,
     /// Unmeasured warm-up time before each round.
     pub warm_up: Duration,
+    /// Length of a round.
     pub length: Duration,
     /// Folder with the servers that have no Debian package.
     pub tools: PathBuf,
+    /// Output folder for the figures.
     pub out: PathBuf,
     /// Whether to include measurements that take more than a few minutes.
     pub long: bool,
 }
 
 impl Bench {
+    /// Writes a progress message to standard error.
     pub fn log(&self, message: &str) {
         let _ = writeln!(std::io::stderr(), "bench: {message}");
     }
@@ -107,7 +113,7 @@ fn run_command() -> Result<()> {
             suites::smoke::run(&bench)
         }
         ["--check-arguments"] => Ok(()),
-        // The tables in `docs/scale.md` depend on the report's figures, so update or check them too.
+        // The tables in `docs/pages/scale.md` depend on the report's figures, so update or check them too.
         ["report"] => report::write(&bench).and_then(|()| model::write(&bench)),
         ["report", "--check"] => report::check(&bench).and_then(|()| model::check(&bench)),
         ["model"] => model::write(&bench),

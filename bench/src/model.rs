@@ -1,5 +1,5 @@
 //! Predicts the capacity of several machines by simulation, from costs measured on one core. Writes the
-//! tables in `docs/scale.md`.
+//! tables in `docs/pages/scale.md`.
 
 mod calibration;
 mod measure;
@@ -19,8 +19,8 @@ use crate::{Bench, report};
 /// Number of requests or submissions to simulate for each table row.
 const SIMULATED: usize = 400_000;
 
-const DOCUMENT: &str = "docs/scale.md";
-const FIGURES: &str = "docs/scale/figures.json";
+const DOCUMENT: &str = "docs/pages/scale.md";
+const FIGURES: &str = "docs/assets/scale/figures.json";
 const END_OF_TABLE: &str = "<!-- end of table -->";
 
 /// Measures the costs, compares the model's predictions with measurements, and writes the tables.
@@ -31,14 +31,14 @@ pub fn measure(bench: &Bench) -> Result<()> {
 
 pub fn write(bench: &Bench) -> Result<()> {
     fs::write(DOCUMENT, fill_in_tables(&fs::read_to_string(DOCUMENT)?)?)?;
-    bench.log("wrote the tables in docs/scale.md");
+    bench.log("wrote the tables in docs/pages/scale.md");
     Ok(())
 }
 
 pub fn check(bench: &Bench) -> Result<()> {
     let text = fs::read_to_string(DOCUMENT)?;
     ensure!(text == fill_in_tables(&text)?, "{DOCUMENT} does not match its figures: run scripts/bench model");
-    bench.log("docs/scale.md matches its figures and those of docs/performance.md");
+    bench.log("docs/pages/scale.md matches its figures and those of docs/pages/performance.md");
     Ok(())
 }
 

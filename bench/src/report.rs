@@ -1,4 +1,4 @@
-//! Writes `docs/performance.md` and its plots from the stored figures, or checks that they match the figures.
+//! Writes `docs/pages/performance.md` and its plots from the stored figures, or checks that they match.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,8 +17,8 @@ const INTRODUCTION: &str = include_str!("report/introduction.md");
 const METHOD: &str = include_str!("report/method.md");
 const CONCLUSION: &str = include_str!("report/conclusion.md");
 
-const PLOTS: &str = "docs/performance";
-pub const FIGURES: &str = "docs/performance/figures.json";
+const PLOTS: &str = "docs/assets/performance";
+pub const FIGURES: &str = "docs/assets/performance/figures.json";
 
 /// Columns that are stored and printed to the terminal, but omitted from the document.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
@@ -44,7 +44,7 @@ pub fn write(bench: &Bench) -> Result<()> {
         let [threshold, measured] = format_target(target);
         bench.log(&format!("target missed: {}: measured {measured}, target {threshold}", target.name));
     }
-    bench.log("wrote docs/performance.md");
+    bench.log("wrote docs/pages/performance.md");
     Ok(())
 }
 
@@ -59,10 +59,10 @@ pub fn check(bench: &Bench) -> Result<()> {
         ensure!(stored == *text, "docs/{name} does not match its figures: run scripts/bench report");
     }
     for entry in fs::read_dir(PLOTS)? {
-        let name = format!("performance/{}", entry?.file_name().display());
+        let name = format!("assets/performance/{}", entry?.file_name().display());
         ensure!(files.contains_key(&name) || name.ends_with("/figures.json"), "docs/{name} is not used");
     }
-    bench.log("docs/performance.md matches its figures");
+    bench.log("docs/pages/performance.md matches its figures");
     Ok(())
 }
 
@@ -79,7 +79,7 @@ fn compose_document(figures: &Figures) -> Result<BTreeMap<String, String>> {
     text += CONCLUSION;
     text += METHOD;
     write_machines(&mut text, figures)?;
-    files.insert("performance.md".to_owned(), text);
+    files.insert("pages/performance.md".to_owned(), text);
     Ok(files)
 }
 
@@ -152,16 +152,16 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
     }
     for curve in &section.curves {
         if let Some(plot) = svg::draw_lines(curve) {
-            let name = format!("performance/{}.svg", curve.name);
-            writeln!(text, "\n![{}]({name})", curve.title)?;
+            let name = format!("assets/performance/{}.svg", curve.name);
+            writeln!(text, "\n![{}](../{name})", curve.title)?;
             files.insert(name, plot);
         }
     }
     for table in &section.tables {
         write_table(text, table, false)?;
         if let Some(plot) = table.plotted.and_then(|column| svg::draw_bars(table, column)) {
-            let name = format!("performance/{}.svg", table.name);
-            writeln!(text, "\n![{}]({name})", table.title)?;
+            let name = format!("assets/performance/{}.svg", table.name);
+            writeln!(text, "\n![{}](../{name})", table.title)?;
             files.insert(name, plot);
         }
     }
@@ -232,22 +232,22 @@ mod tests {
     #[test]
     fn the_report_contains_the_figures() {
         let files = compose_document(&figures(1.6)).expect("it can be composed");
-        let text = &files["performance.md"];
+        let text = &files["pages/performance.md"];
         for part in [
             "| HTML | ≥ 1.60 × | 1.70 × | yes |",
             "| frontdesk | 2,000 (1,000–3,000) |",
-            "![HTML](performance/pages-html.svg)",
+            "![HTML](../assets/performance/pages-html.svg)",
             "| cores | 2 |",
             "- measured: 2026-11-20, `scripts/bench pages`",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
-        assert!(files["performance/pages-html.svg"].contains("frontdesk"));
+        assert!(files["assets/performance/pages-html.svg"].contains("frontdesk"));
     }
 
     #[test]
     fn a_missed_target_is_marked() {
         let files = compose_document(&figures(1.8)).expect("it can be composed");
-        assert!(files["performance.md"].contains("| HTML | ≥ 1.80 × | 1.70 × | **no** |"));
+        assert!(files["pages/performance.md"].contains("| HTML | ≥ 1.80 × | 1.70 × | **no** |"));
     }
 }

@@ -39,7 +39,7 @@ prebuilt = BUILD
 # name = "Example"
 # email = "hello@example.com"
 
-# Submissions are stored. Channels also deliver them: docs/deliveries.md.
+# Submissions are stored. Channels also deliver them: docs/pages/deliveries.md.
 "#;
 
 /// Writes the starter site into a new or empty folder. If `prebuilt` names a build, writes only a

@@ -59,7 +59,7 @@ fn read_channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>
         && r.get(
             "daily_quota",
             if is_mail { "true" } else { "false" },
-            "whether the receiver limits messages per day (docs/deliveries.md)",
+            "whether the receiver limits messages per day (docs/pages/deliveries.md)",
             value::parse_bool,
         );
     Some(ChannelOptions { name, forms, concurrency, has_daily_quota, kind: kind? })
@@ -106,7 +106,7 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
 fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<WebhookOptions> {
     // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
     let url_key = key("url").with_example("\"https://hooks.example.com/frontdesk\"").secret();
-    let url = r.get(url_key, "", "docs/webhooks.md", value::optional(parse_webhook_url));
+    let url = r.get(url_key, "", "docs/pages/webhooks.md", value::optional(parse_webhook_url));
     let secrets = r.get(
         key("secret").with_example("\"whsec_…\"").secret(),
         "[]",

@@ -72,7 +72,7 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
     let mut shared = r.get(
         "limits.shared_url",
         "",
-        "A Redis or Valkey server that shares these limits among several servers (docs/scale.md); empty if \
+        "A Redis or Valkey server that shares these limits among several servers (docs/pages/scale.md); empty if \
          this server counts alone. The URL needs a password, so set it in FRONTDESK_LIMITS__SHARED_URL, or \
          in a file that FRONTDESK_LIMITS__SHARED_URL_FILE names: \"redis://:PASSWORD@HOST:6379\", or \
          \"rediss://…\" for TLS. `shared_ca_file` is a PEM file with your own certificate authority.",

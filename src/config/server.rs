@@ -116,7 +116,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
             "server.drain",
             "0s",
             "On shutdown, the server first drains: for this long, it accepts connections while /readyz answers \
-             503, so that load balancers stop using it (set \"5s\" behind one: docs/balancing.md). Then open \
+             503, so that load balancers stop using it (set \"5s\" behind one: docs/pages/balancing.md). Then open \
              requests may finish within the grace period.",
             value::duration(timeout_range(0)),
         ),

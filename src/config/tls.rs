@@ -25,7 +25,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
         key("tls.listen").needs_restart(),
         "[]",
         "The addresses of the HTTPS listener, such as \"[::]:443\", in the format of `server.listen`. Sockets \
-         named `https` that a service manager passes replace them. Guide: docs/tls.md.",
+         named `https` that a service manager passes replace them. Guide: docs/pages/tls.md.",
         value::addresses_or_none,
     );
     for address in &mut listen {

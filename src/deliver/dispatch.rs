@@ -4,7 +4,7 @@
 //! After [`TRIP_AFTER`] consecutive failures a channel is paused, and then probed until an attempt succeeds.
 //! The length of a pause depends on the [`Cause`], so that a sender whose content always makes the receiver
 //! fail cannot delay other senders' deliveries. Deliveries with the lowest rank are sent first, so the probes
-//! come from different networks. docs/deliveries.md describes the pauses.
+//! come from different networks. docs/pages/deliveries.md describes the pauses.
 //!
 //! Times are durations since the worker started, measured by a monotonic clock.
 

@@ -2,7 +2,7 @@
 //! or in the format of a chat service.
 //!
 //! An attempt is one connection and one POST. The response's status determines the outcome ([`answer`]).
-//! Redirects are never followed. docs/webhooks.md explains how a receiver verifies a signature.
+//! Redirects are never followed. docs/pages/webhooks.md explains how a receiver verifies a signature.
 
 #![expect(clippy::disallowed_methods, reason = "a signature includes the time of the attempt")]
 

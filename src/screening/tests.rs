@@ -309,7 +309,7 @@ fn reasons_come_by_their_points_and_quote_nobody() {
 }
 
 /// Hardly any enquiry may be marked or held, and most spam must be marked for its content alone. The test
-/// prints the counts for both thresholds (docs/screening.md).
+/// prints the counts for both thresholds (docs/pages/screening.md).
 #[test]
 fn hardly_any_enquiry_is_marked_and_most_spam_is() {
     // Part, minimum texts, minimum percentage of spam marked, and maximum enquiries [marked or held, held].

@@ -28,7 +28,7 @@ pub struct AttemptFailure {
 
 named_enum! {
     /// Classifies a failure: whether it concerns the channel or only this notification, and whether it is
-    /// permanent. docs/deliveries.md explains the names.
+    /// permanent. docs/pages/deliveries.md explains the names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Cause {
         /// The channel: no connection, a refused login, an exhausted daily quota. Any other notification

@@ -114,8 +114,16 @@ fn modules_depend_on_each_other_only_as_the_table_allows() {
 
 #[test]
 fn the_files_that_the_documents_name_are_there() {
-    for document in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/deliveries.md"] {
-        let text = std::fs::read_to_string(root().join(document)).expect("it is there");
+    let mut documents: Vec<PathBuf> = ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"]
+        .map(|name| root().join(name))
+        .into();
+    let pages = std::fs::read_dir(root().join("docs/pages")).expect("it is there");
+    documents.extend(pages.map(|entry| entry.expect("it can be read").path()));
+    // Its `theme/` is the folder of a site.
+    documents.retain(|document| !document.ends_with("theme.md"));
+    assert!(documents.len() > 20, "{documents:?}");
+    for document in documents {
+        let text = std::fs::read_to_string(&document).expect("it is there");
         for name in text.split('`').skip(1).step_by(2) {
             let is_ours = [
                 "src/",
@@ -127,11 +135,13 @@ fn the_files_that_the_documents_name_are_there() {
                 "migrations/",
                 "fuzz/",
                 "bench/",
+                "docs/",
+                "packaging/",
             ]
             .iter()
             .any(|folder| name.starts_with(folder));
             if is_ours && !name.contains(['*', '{', ' ', '<']) {
-                assert!(root().join(name).exists(), "{document} names {name}");
+                assert!(root().join(name).exists(), "{} names {name}", document.display());
             }
         }
     }
@@ -139,7 +149,7 @@ fn the_files_that_the_documents_name_are_there() {
 
 #[test]
 fn the_tests_that_the_threat_model_names_are_there() {
-    let text = std::fs::read_to_string(root().join("docs/security.md")).expect("it is there");
+    let text = std::fs::read_to_string(root().join("docs/pages/security.md")).expect("it is there");
     let named: Vec<(&str, &str)> =
         text.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(".rs: ")).collect();
     assert!(named.len() > 40, "{named:?}");

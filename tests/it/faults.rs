@@ -1,7 +1,7 @@
 //! Acknowledged submissions survive faults: kills at every step, failing and full disks, clock changes.
 //!
-//! `docs/reliability.md` states the guarantees and the method of each test. `FRONTDESK_FAULTS` sets how long
-//! the tests run: `short` (as in `scripts/test`), `long`, or a few seconds if it is not set.
+//! `docs/pages/reliability.md` states the guarantees and the method of each test. `FRONTDESK_FAULTS` sets how
+//! long the tests run: `short` (as in `scripts/test`), `long`, or a few seconds if it is not set.
 
 mod clocks;
 mod disks;

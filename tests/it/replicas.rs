@@ -2,8 +2,9 @@
 //! servers, links and clocks fail.
 //!
 //! Each replica and each server is on a separate host: a network namespace that a router connects to the
-//! others, so that tests can cut the link between any two of them. This needs root. `docs/reliability.md`
-//! states the guarantees; `FRONTDESK_REPLICAS` selects the extent: `short` in `scripts/test`, `long` by hand.
+//! others, so that tests can cut the link between any two of them. This needs root.
+//! `docs/pages/reliability.md` states the guarantees; `FRONTDESK_REPLICAS` selects the extent: `short` in
+//! `scripts/test`, `long` by hand.
 
 mod clients;
 mod faults;

@@ -1,5 +1,5 @@
-//! The contents of `docs/scale/figures.json`: the measured costs that the model uses, and its predictions
-//! compared with measurements.
+//! The contents of `docs/assets/scale/figures.json`: the measured costs that the model uses, and its
+//! predictions compared with measurements.
 
 use serde::{Deserialize, Serialize};
 

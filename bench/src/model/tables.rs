@@ -1,4 +1,4 @@
-//! The tables in `docs/scale.md`.
+//! The tables in `docs/pages/scale.md`.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ struct ResponseCost {
     bytes: Option<f64>,
 }
 
-/// The costs of pages, from `docs/performance/figures.json`.
+/// The costs of pages, from `docs/assets/performance/figures.json`.
 #[derive(Debug)]
 struct PageCosts {
     responses: Vec<ResponseCost>,

@@ -15,7 +15,6 @@ use crate::Bench;
 use crate::figures::{Curve, Line, Row, Section, Table, Target, Unit};
 use crate::http::{self, Response};
 use crate::load::{self, Load, Sample};
-use crate::machine::Cores;
 use crate::peer::log::Growth;
 use crate::peer::{Peer, forms, frontdesk, log};
 use crate::process;

@@ -1,4 +1,4 @@
-//! Writes `_headers` and `_redirects`, which several static hosts read (`docs/export.md`).
+//! Writes `_headers` and `_redirects`, which several static hosts read (`docs/pages/export.md`).
 
 use super::layout::{ExportLayout, UrlContent};
 use crate::pages::path;

@@ -1,5 +1,5 @@
 //! Writes `manifest.json`, which lists every URL with its response, so that rules for other servers can be
-//! generated from it. `docs/export.md` documents it.
+//! generated from it. `docs/pages/export.md` documents it.
 
 use std::collections::BTreeMap;
 

@@ -53,7 +53,7 @@ const DISCORD: &str = r#"{
 
 #[derive(Clone)]
 pub enum WebhookBody {
-    /// The standard JSON, documented in docs/webhooks.md.
+    /// The standard JSON, documented in docs/pages/webhooks.md.
     Standard,
     Template(Template),
 }

@@ -92,7 +92,8 @@ const ACCEPT_ENCODING: [&str; 16] = [
     "deflate, sdch",
 ];
 
-/// A request that plain nginx answers differently: both answers, and the description in `docs/export.md`.
+/// A request that plain nginx answers differently: both answers, and the description in
+/// `docs/pages/export.md`.
 struct Difference {
     method: &'static str,
     target: &'static str,
@@ -319,8 +320,8 @@ fn nginx_negotiates_as_frontdesk_does() {
 #[test]
 #[ignore = "needs nginx: scripts/test door"]
 fn documented_differences_of_nginx_are_the_only_ones() {
-    let document =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/export.md")).expect("it is there");
+    let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pages/export.md"))
+        .expect("it is there");
     let export = Export::of(&example_site());
     let server = serve(&example_site(), &export);
     let nginx = Nginx::start(&export.path());
@@ -329,7 +330,7 @@ fn documented_differences_of_nginx_are_the_only_ones() {
         answer.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default().to_owned()
     };
     for Difference { method, target, headers, frontdesk, nginx: otherwise, told, until } in &DIFFERENCES {
-        assert!(document.contains(told), "docs/export.md does not mention {told}");
+        assert!(document.contains(told), "docs/pages/export.md does not mention {told}");
         let of_frontdesk = server.request(method, target, headers, b"");
         assert_eq!((of_frontdesk.status, media(&of_frontdesk).as_str()), *frontdesk, "{told}");
         let of_nginx =

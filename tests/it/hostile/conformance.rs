@@ -1,5 +1,5 @@
-//! HTTP/2 conformance (RFC 9113): the cases of `httpwg`, each with its required outcome. docs/conformance.md
-//! explains the deviations.
+//! HTTP/2 conformance (RFC 9113): the cases of `httpwg`, each with its required outcome.
+//! docs/pages/conformance.md explains the deviations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -76,10 +76,14 @@ const RACY: [(&str, &str); 2] = [
 fn http2_conformance_cases_end_as_listed() {
     // With its default deadlines the server would close an idle connection before the tool's timeout.
     let server = TestServer::with(&small_site(), &NO_DEADLINES);
-    let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md"))
-        .expect("it is there");
+    let document =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pages/conformance.md"))
+            .expect("it is there");
     for (case, _) in STEADY.iter().chain(&RACY) {
-        assert!(document.contains(&format!("| {case} |")), "docs/conformance.md does not explain {case:?}");
+        assert!(
+            document.contains(&format!("| {case} |")),
+            "docs/pages/conformance.md does not explain {case:?}"
+        );
     }
     let outcomes = (0..ATTEMPTS)
         .map(|_| run(server.address, "", "2000"))

@@ -1,8 +1,8 @@
 //! The cost of attacks: the requests, addresses and bytes that an attacker needs, from one IPv6 /48 and from
 //! 100 IPv4 addresses.
 //!
-//! Each test prints a row for the table in docs/security.md, which `scripts/attack-cost` collects, and fails
-//! if the attack succeeds.
+//! Each test prints a row for the table in docs/pages/security.md, which `scripts/attack-cost` collects, and
+//! fails if the attack succeeds.
 
 use std::io::Write as _;
 use std::net::Ipv6Addr;

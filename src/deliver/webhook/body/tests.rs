@@ -192,14 +192,14 @@ fn a_template_error_on_a_notice_omits_its_content() {
 
 #[test]
 fn the_documented_template_works_and_all_variables_are_documented() {
-    let document = include_str!("../../../../docs/webhooks.md");
+    let document = include_str!("../../../../docs/pages/webhooks.md");
     let source = document.split("body = '''").nth(1).and_then(|rest| rest.split("'''").next()).unwrap();
     let body: Value =
         serde_json::from_str(&WebhookBody::parse(source).unwrap().render(&hostile("x")).unwrap()).unwrap();
     let expected = json!({ "summary": "New: Contact: x", "email": null, "form": "contact", "labels": [] });
     assert_eq!(body, expected);
     for (name, _) in template_variables(&hostile("x")) {
-        assert!(document.contains(&format!("`{name}`")), "docs/webhooks.md does not name `{name}`");
+        assert!(document.contains(&format!("`{name}`")), "docs/pages/webhooks.md does not name `{name}`");
     }
 }
 
