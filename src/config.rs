@@ -322,13 +322,13 @@ impl Config {
         let reserve = space.map(|space| bytes(self.maintenance.min_free.bytes(space.size)));
         let per_network = self.web.max_connections_per_network.max(self.web.max_connections_per_source);
         let effective = [
-            ("base_url", self.clone().with_base_url(None).base_url.map(|url| format!("{url:?}"))),
+            ("base_url", Some(format!("{:?}", self.clone().with_base_url(None).pages.base_url))),
             ("operator.security_email", Some(format!("{:?}", self.resources.security_email))),
             ("server.workers", Some(self.web.workers.to_string())),
             ("server.max_connections_per_network", Some(per_network.to_string())),
             ("server.max_memory", self.web.max_memory.map(bytes)),
             ("store.data_dir", Some(format!("{:?}", self.data_dir.display().to_string()))),
-            ("store.url", Some(format!("\"{}\"", self.store.url))),
+            ("store.url", self.store.url.file().map(|file| format!("\"sqlite:{}\"", file.display()))),
             ("store.min_free", reserve),
         ];
         for (key, value) in effective {

@@ -156,7 +156,8 @@ fn serve(
 
 /// Fails if the inbox cannot be written: every form would answer 500, and only the log would say so.
 fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> {
-    store.check_writable().map_err(|error| {
+    // The writer has already tried to open the database, and its error names the cause.
+    store.health().and_then(|()| store.check_writable()).map_err(|error| {
         let pages_only = "`--pages-only` serves the pages without the inbox";
         let hint = match error.hint() {
             Some(hint) => format!("{hint}; {pages_only}"),
