@@ -42,7 +42,7 @@ pub struct BrandOptions {
     pub accent_dark: Option<Placed<Color>>,
 }
 
-/// What templates show of the brand. All URLs are paths with fingerprints.
+/// The brand, as templates use it. All URLs are paths with fingerprints.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Brand {
     pub logo: Option<Logo>,
