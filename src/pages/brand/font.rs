@@ -312,6 +312,9 @@ mod tests {
 
     use super::*;
 
+    /// Tables with their flags in the directory.
+    type Packed = Vec<(u8, Vec<u8>)>;
+
     fn words(values: &[u16]) -> Vec<u8> {
         values.iter().flat_map(|value| value.to_be_bytes()).collect()
     }
@@ -327,7 +330,7 @@ mod tests {
 
     /// The tables of a font with 1,000 units, in which the space has glyph 1 and the letters have glyphs 2 to
     /// 27. All of them are 500 units wide.
-    fn tables() -> Vec<(u8, Vec<u8>)> {
+    fn tables() -> Packed {
         let segments = words(&[
             0, 1, 3, 1, 0, 12, // version, one subtable: platform, encoding, offset
             4, 40, 0, 6, 0, 0, 0, // format, length, language, twice the segments, search
@@ -436,7 +439,7 @@ mod tests {
         for length in 0..whole.len() {
             assert!(FontFacts::read(&whole[..length]).is_err(), "{length} bytes");
         }
-        let check = |change: &dyn Fn(&mut Vec<(u8, Vec<u8>)>), why: &str| {
+        let check = |change: &dyn Fn(&mut Packed), why: &str| {
             let mut all = tables();
             change(&mut all);
             assert_eq!(FontFacts::read(&pack(&all)).expect_err("a fault"), why);
