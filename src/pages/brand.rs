@@ -42,7 +42,7 @@ pub struct BrandOptions {
     pub accent_dark: Option<Placed<Color>>,
 }
 
-/// What templates show of the brand. All URLs are paths with fingerprints.
+/// The brand, as templates use it. All URLs are paths with fingerprints.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Brand {
     pub logo: Option<Logo>,
@@ -267,8 +267,8 @@ mod tests {
     use super::*;
     use crate::fault::Severity;
 
-    fn placed<T>(value: T) -> Option<Placed<T>> {
-        Some(Placed { value, place: "frontdesk.toml".into(), line: Some(7) })
+    fn placed<T>(value: T) -> Placed<T> {
+        Placed { value, place: "frontdesk.toml".into(), line: Some(7) }
     }
 
     fn color(text: &str) -> Color {
@@ -276,8 +276,8 @@ mod tests {
     }
 
     fn accent(light: &str, dark: Option<&str>) -> BrandOptions {
-        let accent_dark = dark.and_then(|dark| placed(color(dark)));
-        BrandOptions { accent: placed(color(light)), accent_dark, ..BrandOptions::default() }
+        let accent_dark = dark.map(|dark| placed(color(dark)));
+        BrandOptions { accent: Some(placed(color(light))), accent_dark, ..BrandOptions::default() }
     }
 
     fn asset(name: &str, bytes: &str) -> Asset {
@@ -353,26 +353,26 @@ mod tests {
             assert_eq!(faults, [said]);
         };
         check(
-            BrandOptions { logo: placed("logo.png".into()), ..BrandOptions::default() },
+            BrandOptions { logo: Some(placed("logo.png".into())), ..BrandOptions::default() },
             "frontdesk.toml:7: `brand.logo`: there is no file assets/logo.png\n    hint: did you mean `logo.svg`?",
         );
         check(
-            BrandOptions { favicon: placed("symbol.ico".into()), ..BrandOptions::default() },
+            BrandOptions { favicon: Some(placed("symbol.ico".into())), ..BrandOptions::default() },
             "frontdesk.toml:7: `brand.favicon`: there is no file assets/symbol.ico\n    hint: put the file into assets/ in the site's folder",
         );
         check(
-            BrandOptions { image: placed("logo.svg".into()), ..BrandOptions::default() },
+            BrandOptions { image: Some(placed("logo.svg".into())), ..BrandOptions::default() },
             "frontdesk.toml:7: `brand.image`: assets/logo.svg has the wrong format\n    hint: use a PNG or JPEG file of 1200 × 630 pixels",
         );
         let (_, _, faults) =
-            apply(&BrandOptions { font: placed("bad.woff2".into()), ..BrandOptions::default() });
+            apply(&BrandOptions { font: Some(placed("bad.woff2".into())), ..BrandOptions::default() });
         assert!(faults[0].starts_with("assets/bad.woff2: is not a WOFF2 font"), "{faults:?}");
     }
 
     #[test]
     fn a_wide_logo_replaces_the_title_and_a_symbol_stands_beside_it() {
         let (_, brand, _) =
-            apply(&BrandOptions { logo: placed("logo.svg".into()), ..BrandOptions::default() });
+            apply(&BrandOptions { logo: Some(placed("logo.svg".into())), ..BrandOptions::default() });
         let logo = brand.logo.expect("a logo");
         assert_eq!((logo.width, logo.height, logo.shows_title), (Some(96), 32, false));
         let symbol = Logo::new(String::new(), Some((30.0, 30.0)));

@@ -157,7 +157,9 @@ impl LoadCache {
             all.map(|document| resolve_front_matter(document, &self.catalog)).collect();
         if let Some(image) = &brand.image {
             let image = format!("{}{image}", options.base_url);
-            documents.iter_mut().for_each(|document| _ = document.image.get_or_insert_with(|| image.clone()));
+            for document in &mut documents {
+                document.image.get_or_insert_with(|| image.clone());
+            }
         }
         let place = LinkOrigin { file: "", path: "/" };
         let links = options.footer.iter().flat_map(|group| &group.links);

@@ -144,7 +144,9 @@ fn a_symbolic_link_that_leaves_the_site_is_refused() {
     let site = folder.path().join("site");
     assert_eq!(run(&["init", "site"], folder.path()).0, Some(0));
     std::fs::write(folder.path().join("secret.txt"), "not for the public").expect("it can be written");
-    std::fs::create_dir_all(site.join("static")).expect("a folder");
+    for part in ["static", "assets"] {
+        std::fs::create_dir_all(site.join(part)).expect("a folder");
+    }
     for (link, destination) in [("static/file.txt", "../../secret.txt"), ("assets/folder", "../..")] {
         std::os::unix::fs::symlink(destination, site.join(link)).expect("a link");
         let (code, out, error) = run(&["check", "site"], folder.path());

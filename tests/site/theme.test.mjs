@@ -113,6 +113,18 @@ test('the navigation has one line at every width, and code is no wider than text
     }
   }));
 
+test('a form takes its space before its script has run, so that the page does not move', () =>
+  visit('/contact/', async (page) => {
+    const box = (it) => ({ height: it.getBoundingClientRect().height, visible: it.checkVisibility({ visibilityProperty: true }) });
+    const form = page.locator('form[data-frontdesk]');
+    const ready = await form.evaluate(box);
+    assert.ok(ready.visible);
+    await page.route('**/forms.*.js', (route) => route.fulfill({ contentType: 'text/javascript', body: '' }));
+    await page.reload({ waitUntil: 'load' });
+    assert.deepEqual(await form.evaluate(box), { height: ready.height, visible: false });
+    await page.locator('[data-instead]').waitFor({ state: 'visible' });
+  }));
+
 test('a brand sets logo, icon, preview and colours in both themes, within the policy', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'frontdesk-brand-'));
   try {

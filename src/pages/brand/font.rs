@@ -1,7 +1,7 @@
 //! Reads the metrics of a WOFF2 font (W3C Recommendation), from which a substitute of the same size is made.
 //!
-//! Reads only what the metrics need: the tables `head`, `hhea`, `hmtx`, `cmap`, `OS/2` and `fvar`. The outlines
-//! are not interpreted.
+//! Reads only what the metrics need: the tables `head`, `hhea`, `hmtx`, `cmap`, `OS/2` and `fvar`. Does not
+//! interpret the outlines.
 
 use compu::decoder::{BrotliC, Decoder as _};
 
@@ -119,20 +119,20 @@ impl FontFacts {
     }
 }
 
-type Tag = [u8; 4];
+type TableTag = [u8; 4];
 
-const CMAP: Tag = *b"cmap";
-const HEAD: Tag = *b"head";
-const HHEA: Tag = *b"hhea";
-const HMTX: Tag = *b"hmtx";
-const OS2: Tag = *b"OS/2";
-const GLYF: Tag = *b"glyf";
-const LOCA: Tag = *b"loca";
-const FVAR: Tag = *b"fvar";
+const CMAP: TableTag = *b"cmap";
+const HEAD: TableTag = *b"head";
+const HHEA: TableTag = *b"hhea";
+const HMTX: TableTag = *b"hmtx";
+const OS2: TableTag = *b"OS/2";
+const GLYF: TableTag = *b"glyf";
+const LOCA: TableTag = *b"loca";
+const FVAR: TableTag = *b"fvar";
 
 /// The tags of frequent tables by their numbers in the table directory (WOFF2 §4.1). Other tables have an
 /// empty tag, because they are not read.
-fn known_tag(number: u8) -> Tag {
+fn known_tag(number: u8) -> TableTag {
     match number {
         0 => CMAP,
         1 => HEAD,
@@ -142,7 +142,7 @@ fn known_tag(number: u8) -> Tag {
         10 => GLYF,
         11 => LOCA,
         47 => FVAR,
-        _ => Tag::default(),
+        _ => TableTag::default(),
     }
 }
 
@@ -153,7 +153,7 @@ struct Tables {
 }
 
 struct TableEntry {
-    tag: Tag,
+    tag: TableTag,
     start: usize,
     length: usize,
     is_transformed: bool,
@@ -192,16 +192,16 @@ impl Tables {
         Ok(Self { data, entries })
     }
 
-    fn entry(&self, tag: Tag) -> Option<&TableEntry> {
+    fn entry(&self, tag: TableTag) -> Option<&TableEntry> {
         self.entries.iter().find(|entry| entry.tag == tag)
     }
 
-    fn find(&self, tag: Tag) -> Option<&[u8]> {
+    fn find(&self, tag: TableTag) -> Option<&[u8]> {
         let entry = self.entry(tag)?;
         self.data.get(entry.start..)?.get(..entry.length)
     }
 
-    fn is_transformed(&self, tag: Tag) -> bool {
+    fn is_transformed(&self, tag: TableTag) -> bool {
         self.entry(tag).is_some_and(|entry| entry.is_transformed)
     }
 }
@@ -312,6 +312,9 @@ mod tests {
 
     use super::*;
 
+    /// Tables with their flags in the directory.
+    type Packed = Vec<(u8, Vec<u8>)>;
+
     fn words(values: &[u16]) -> Vec<u8> {
         values.iter().flat_map(|value| value.to_be_bytes()).collect()
     }
@@ -327,7 +330,7 @@ mod tests {
 
     /// The tables of a font with 1,000 units, in which the space has glyph 1 and the letters have glyphs 2 to
     /// 27. All of them are 500 units wide.
-    fn tables() -> Vec<(u8, Vec<u8>)> {
+    fn tables() -> Packed {
         let segments = words(&[
             0, 1, 3, 1, 0, 12, // version, one subtable: platform, encoding, offset
             4, 40, 0, 6, 0, 0, 0, // format, length, language, twice the segments, search
@@ -436,7 +439,7 @@ mod tests {
         for length in 0..whole.len() {
             assert!(FontFacts::read(&whole[..length]).is_err(), "{length} bytes");
         }
-        let check = |change: &dyn Fn(&mut Vec<(u8, Vec<u8>)>), why: &str| {
+        let check = |change: &dyn Fn(&mut Packed), why: &str| {
             let mut all = tables();
             change(&mut all);
             assert_eq!(FontFacts::read(&pack(&all)).expect_err("a fault"), why);
