@@ -155,7 +155,12 @@ fn load_and_compress(
 ) -> anyhow::Result<Site> {
     let (site, faults) = with_progress("loading the site", log, || {
         let (site, faults) = site::load_site(folder, config, previous);
-        (site.inspect(|site| site.compress(COMPRESSED_AT_START, Some(encodings))), faults)
+        let site = site.map(|mut site| {
+            site.use_variants(encodings);
+            site.compress(COMPRESSED_AT_START, Some(encodings));
+            site
+        });
+        (site, faults)
     });
     let Some(site) = site else {
         log.log_faults(&faults);
