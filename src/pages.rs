@@ -5,6 +5,7 @@
 //! Markdown.
 
 mod brand;
+mod code_block;
 mod content;
 mod document;
 pub mod encodings;
@@ -12,21 +13,27 @@ pub mod file;
 pub mod front_matter;
 pub mod highlight;
 pub mod html;
+mod image_size;
+mod images;
 mod layout;
 pub mod link;
 mod load;
 pub mod markdown;
+mod math;
 pub mod negotiate;
 mod options;
 mod parallel;
 pub mod path;
 mod path_registry;
+mod png;
 mod prebuilt;
 mod rules;
+mod scale;
 mod site;
 mod site_files;
 mod theme;
 mod twin;
+mod variants;
 
 pub use brand::{BrandOptions, Color, Placed};
 pub use encodings::Encodings;

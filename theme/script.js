@@ -1,4 +1,5 @@
-// Adds "Copy as Markdown" and the choice of theme. Pages also work without this script.
+// Adds "Copy as Markdown", the choice of theme, buttons that copy code, and the current section in the table of
+// contents. Pages also work without this script.
 "use strict";
 
 const announce = (text) => {
@@ -64,4 +65,60 @@ for (const link of document.querySelectorAll("[data-copy]")) {
       if (persisted) try { apply(localStorage.getItem("theme")); } catch {}
     });
   }
+}
+
+// A button on each code block copies the code: without line numbers, which are generated content, and
+// without lines that the page shows as removed.
+for (const pre of document.querySelectorAll("pre.code")) {
+  if (!navigator.clipboard) break;
+  let box = pre.closest(".code-box");
+  if (!box) {
+    box = document.createElement("div");
+    box.className = "code-box";
+    pre.replaceWith(box);
+    box.append(pre);
+  }
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy-code";
+  button.textContent = "Copy";
+  const title = box.querySelector("figcaption");
+  button.setAttribute("aria-label", title ? `Copy ${title.textContent}` : "Copy code");
+  button.addEventListener("click", async () => {
+    const code = pre.firstElementChild.cloneNode(true);
+    for (const removed of code.querySelectorAll("del")) removed.remove();
+    try {
+      await navigator.clipboard.writeText(code.textContent.replace(/\n$/, ""));
+      button.textContent = "Copied";
+      announce("The code is on the clipboard.");
+    } catch {
+      button.textContent = "Not copied";
+      announce("The browser did not permit copying.");
+    }
+    setTimeout(() => {
+      button.textContent = "Copy";
+      announce("");
+    }, 3000);
+  });
+  box.append(button);
+}
+
+// The table of contents marks the section that is being read: the last one that begins above the upper
+// quarter of the window, or the first one.
+const links = [...document.querySelectorAll(".toc a")];
+const sections = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1)))).filter(Boolean);
+if (sections.length === links.length && links.length && window.IntersectionObserver) {
+  const mark = () => {
+    const line = innerHeight / 4;
+    const below = sections.findIndex((section) => section.getBoundingClientRect().top > line);
+    const current = links[below < 0 ? links.length - 1 : Math.max(0, below - 1)];
+    for (const link of links) {
+      if (link === current) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  };
+  // The zone is the upper quarter of the window and everything above, so a heading enters or leaves it
+  // exactly where the current section changes.
+  const observer = new IntersectionObserver(mark, { rootMargin: "9999999px 0px -75% 0px" });
+  for (const section of sections) observer.observe(section);
 }

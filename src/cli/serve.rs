@@ -182,7 +182,11 @@ fn load_and_compress(
         && stderr.is_terminal()
         && write!(stderr, "loading the site …").and_then(|()| stderr.flush()).is_ok();
     let (site, faults) = site::load_site(folder, config, previous);
-    let site = site.inspect(|site| site.compress(COMPRESSED_AT_START, Some(encodings)));
+    let site = site.map(|mut site| {
+        site.use_variants(encodings);
+        site.compress(COMPRESSED_AT_START, Some(encodings));
+        site
+    });
     if shows_progress {
         // Moves the cursor to the start of the line and clears it.
         let _ = write!(stderr, "\r\x1b[2K");

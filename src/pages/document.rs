@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::content::Content;
 use super::front_matter::{self, FrontMatter};
+use super::image_size::ImageSize;
 use super::options::PagesOptions;
 use super::parallel::in_parallel;
 use super::path::{self, encode, slug};
@@ -69,6 +70,7 @@ pub(super) struct Document {
     pub updated: Date,
     pub content: Content,
     pub image: Option<String>,
+    pub image_size: Option<ImageSize>,
 }
 
 impl Document {

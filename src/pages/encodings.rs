@@ -1,6 +1,7 @@
 //! An on-disk cache of strong encodings, filled by a background thread.
 //!
-//! Each body has one file, named after the body's hash. Files are written under a temporary name and renamed,
+//! Each body has one file, named after the body's hash. Variants of images are in the same folder
+//! (`variants.rs`). Files are written under a temporary name and renamed,
 //! so readers see either a complete file or none. Each file ends with a hash of the bytes before it, and a
 //! damaged file is treated as missing. The folder can be removed at any time. If the folder is not writable,
 //! the bodies are encoded again at every start.
@@ -82,29 +83,47 @@ impl Encodings {
     }
 
     fn write_encodings(&self, content: Hash, encoded: &Encoded) -> io::Result<()> {
+        self.write_file(content.to_hex().as_str(), &serialize_encodings(content, encoded))
+    }
+
+    /// Writes a file completely or not at all. Creates the folder if it is missing.
+    pub(super) fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
         if !self.folder.is_dir() {
             // Do not create parent folders: if the data folder is missing, it may not be mounted.
             DirBuilder::new().mode(0o700).create(&self.folder)?;
             fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
         }
-        let draft = self.folder.join(format!("{}.{}", content.to_hex(), std::process::id()));
+        let draft = self.folder.join(format!("{name}.{}", std::process::id()));
         let written = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(true)
             .mode(0o600)
             .open(&draft)
-            .and_then(|mut file| file.write_all(&serialize_encodings(content, encoded)))
+            .and_then(|mut file| file.write_all(content))
             // No sync is needed: the hash detects files that a power failure has damaged.
-            .and_then(|()| fs::rename(&draft, self.file_path(content)));
+            .and_then(|()| fs::rename(&draft, self.folder.join(name)));
         if written.is_err() {
             let _ = fs::remove_file(&draft);
         }
         written
     }
 
-    /// Removes files that are not in use, including those of other versions, and abandoned temporary files.
+    /// Removes encodings that are not in use, including those of other versions, and abandoned temporary
+    /// files.
     fn remove_unused_files(&self, used: &HashSet<String>) -> io::Result<()> {
+        let is_hash =
+            |name: &str| name.len() >= 64 && name.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit);
+        self.remove_files(is_hash, used)
+    }
+
+    /// Removes the files for whose names `is_ours` holds, except those in `used` and temporary files that may
+    /// still be written.
+    pub(super) fn remove_files(
+        &self,
+        is_ours: impl Fn(&str) -> bool,
+        used: &HashSet<String>,
+    ) -> io::Result<()> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             entries => entries?,
@@ -112,13 +131,12 @@ impl Encodings {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let is_ours = name.len() >= 64 && name.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit);
             let is_written = || {
                 let modified = entry.metadata().and_then(|meta| meta.modified());
                 let age = modified.ok().and_then(|then| SystemTime::now().duration_since(then).ok());
-                name.len() > 64 && age.is_none_or(|age| age < MAX_WRITE_TIME)
+                name.contains('.') && age.is_none_or(|age| age < MAX_WRITE_TIME)
             };
-            if is_ours && !used.contains(name) && !is_written() {
+            if is_ours(name) && !used.contains(name) && !is_written() {
                 // Ignore errors, because another process may have removed the file.
                 let _ = fs::remove_file(entry.path());
             }

@@ -289,6 +289,8 @@ impl TemplateContext<'_> {
             author => matter.author.as_deref(),
             tags => to_template_value(tags),
             image_url => document.image.as_deref(),
+            image_width => document.image_size.map(|size| size.width),
+            image_height => document.image_size.map(|size| size.height),
             kind => document.kind.name(),
             form => matter.form.as_deref(),
             cta => to_template_value(&matter.cta),

@@ -16,6 +16,7 @@ use super::document::{Document, PageKind, ParsedSource, Tag, add_blog_pages, fol
 use super::file::{Blob, Cache, File, media_type};
 use super::highlight::Highlighter;
 use super::html::{id_attributes, rewrite_links};
+use super::images::catalog_images;
 use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateContext};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
 use super::markdown::{self, BodyWarning};
@@ -28,6 +29,7 @@ use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntr
 use super::site_files::{Asset, FileCache, FileChanged, SiteFiles, SourceFile, name_assets};
 use super::theme::{CompiledTheme, Theme};
 use super::twin;
+use super::variants::insert_variants;
 use crate::fault::{Fault, Severity, closest};
 
 #[derive(Debug)]
@@ -149,6 +151,7 @@ impl LoadCache {
                 .map(|document| (document.file.clone(), document.path.clone()))
                 .collect(),
             assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
+            images: catalog_images(&assets, &tree.verbatim),
         };
         self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
         let mut missing = take_not_found_page(&mut documents);
@@ -189,6 +192,12 @@ impl LoadCache {
         let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, not_found)| {
             let mut site = Site::new(&options.base_url, not_found);
             site.entries.reserve(8 * pages.len() + tree.verbatim.len() + 2 * assets.len());
+            insert_variants(
+                &mut site,
+                assets.iter().filter_map(|asset| {
+                    Some((asset, self.catalog.images.get(&asset.path)?.variants.as_slice()))
+                }),
+            );
             insert_files(&mut site, tree.verbatim, assets);
             let mut posts = 0;
             for (document, page) in documents.iter().zip(pages) {
@@ -310,6 +319,7 @@ fn has_same_context(document: &Document, other: &Document) -> bool {
         && document.front_matter == other.front_matter
         && document.updated == other.updated
         && document.image == other.image
+        && document.image_size == other.image_size
 }
 
 /// Sorts the documents in reading order, and checks dates, templates and forms. Replaces a missing template
@@ -493,6 +503,8 @@ fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(
     }
     if let Some(written) = &matter.image {
         let resolved = catalog.resolve(place, written);
+        let known = resolved.target.as_ref().and_then(|target| catalog.images.get(&target.path));
+        document.image_size = known.map(|image| image.size);
         document.image = Some(match resolved.target {
             Some(_) => format!("{}{}", catalog.base_url, resolved.href),
             None => resolved.absolute,

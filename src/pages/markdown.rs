@@ -7,13 +7,17 @@ use std::sync::Mutex;
 
 use blake3::{Hash, Hasher};
 use comrak::adapters::{HeadingAdapter, HeadingMeta};
-use comrak::nodes::{ListType, Node, NodeList, NodeValue, Sourcepos};
+use comrak::nodes::{ListType, Node, NodeCodeBlock, NodeLink, NodeList, NodeMath, NodeValue, Sourcepos};
 use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 
+use super::code_block::CodeBlock;
 use super::highlight::Highlighter;
 use super::html::rewrite_links;
+use super::image_size::ImageSize;
+use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
+use super::math::{self, MathError};
 use crate::forms::text::escape_html;
 
 #[derive(Debug, Default)]
@@ -23,7 +27,7 @@ pub struct RenderedBody {
     /// Markdown with absolute links.
     pub markdown: String,
     pub facts: BodyFacts,
-    /// The code blocks in document order, each as a hash of its language and source, and its HTML.
+    /// The code blocks in document order, each as a hash of its info string and source, and its HTML.
     pub blocks: Vec<(Hash, String)>,
 }
 
@@ -72,6 +76,8 @@ impl LookupRecorder {
             for part in [&resolved.href, &resolved.absolute, &target.path] {
                 self.results.update(&part.len().to_le_bytes()).update(part.as_bytes());
             }
+            // The size of a file in static/ is not part of its address.
+            self.results.update(format!("{:?}", catalog.images.get(&target.path)).as_bytes());
             self.links.push(link.into());
         }
         resolved
@@ -99,7 +105,8 @@ pub struct Heading {
     pub title: String,
 }
 
-/// The HTML of code blocks from an earlier rendering, by their hashes in [`RenderedBody::blocks`].
+/// The HTML of code blocks from an earlier rendering, keyed by a hash of the parsed info string and the
+/// source.
 pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
 /// Renders `body`, which begins on line `first_line` of its file.
@@ -128,6 +135,7 @@ pub fn render(
         edits: Vec::new(),
         verbatim: Vec::new(),
         tables: 0,
+        images: 0,
         anchorizer: Anchorizer::new(),
         consultation: LookupRecorder::default(),
         rendered: RenderedBody::default(),
@@ -165,6 +173,7 @@ fn parser_options() -> Options<'static> {
     options.extension.tasklist = true;
     options.extension.footnotes = true;
     options.extension.alerts = true;
+    options.extension.math_dollars = true;
     options.parse.smart = true;
     options.render.r#unsafe = true;
     options
@@ -184,6 +193,8 @@ struct BodyRenderer<'a, 'b> {
     verbatim: Vec<RangeInclusive<usize>>,
     /// The number of tables so far. Each table's region gets its number as a unique name.
     tables: usize,
+    /// The number of images so far.
+    images: usize,
     anchorizer: Anchorizer,
     consultation: LookupRecorder,
     rendered: RenderedBody,
@@ -197,19 +208,7 @@ impl<'a> BodyRenderer<'a, '_> {
             NodeValue::Heading(heading) => self.set_anchor(node, heading.level, position),
             NodeValue::CodeBlock(block) => {
                 self.verbatim.push(position.start.line..=position.end.line);
-                let language = block.info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
-                let named = if language.is_empty() { "text" } else { language };
-                let of = blake3::hash(format!("{named}\0{}", block.literal).as_bytes());
-                let html = match self.earlier.get(&of) {
-                    Some(html) => (*html).to_owned(),
-                    None => format!(
-                        "<pre class=\"code\" tabindex=\"0\" data-lang=\"{0}\"><code class=\"language-{0}\">{1}\n</code></pre>\n",
-                        escape_html(named),
-                        self.highlighter.highlight(&block.literal, language)
-                    ),
-                };
-                self.rendered.blocks.push((of, html.clone()));
-                node.data_mut().value = NodeValue::Raw(html);
+                node.data_mut().value = NodeValue::Raw(self.render_code(&block, position));
             }
             NodeValue::Table(_) => {
                 self.tables += 1;
@@ -229,24 +228,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 }
             }
             NodeValue::Image(image) => {
-                let elsewhere = ["http:", "https:", "//"].iter().any(|start| image.url.starts_with(start));
-                if elsewhere && !image.url.starts_with(&self.catalog.base_url) {
-                    let message = format!(
-                        "the content security policy blocks images from other sites, such as `{}`",
-                        image.url
-                    );
-                    self.warn(position, message, "copy the image to assets/");
-                }
-                let (href, absolute) = self.resolve_link(&image.url, position.start.line);
-                self.replace_destination(node, position, &image.url, &absolute);
-                let title = Some(&image.title).filter(|title| !title.is_empty());
-                let title = title.map(|title| format!(" title=\"{}\"", escape_html(title)));
-                let title = title.unwrap_or_default();
-                let html = format!(
-                    "<img src=\"{}\" alt=\"{}\"{title} loading=\"lazy\" decoding=\"async\">",
-                    escape_html(&href),
-                    escape_html(&node.collect_text())
-                );
+                let html = self.render_image(node, &image, position);
                 for child in node.children().collect::<Vec<_>>() {
                     child.detach();
                 }
@@ -262,6 +244,7 @@ impl<'a> BodyRenderer<'a, '_> {
             NodeValue::HtmlInline(literal) => {
                 node.data_mut().value = NodeValue::HtmlInline(self.resolve_html(&literal, position));
             }
+            NodeValue::Math(math) => self.render_formula(node, &math, position),
             NodeValue::Text(text) => {
                 self.rendered.facts.words += text.split_whitespace().count();
                 if text.contains("{{") || text.contains("{%") {
@@ -270,6 +253,141 @@ impl<'a> BodyRenderer<'a, '_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Renders an image with its size, so that the text below does not move when the image has loaded. The
+    /// first image of a page loads at once, because it is often in view; the others load when they are near.
+    fn render_image(&mut self, node: Node<'a>, image: &NodeLink, position: Sourcepos) -> String {
+        let elsewhere = ["http:", "https:", "//"].iter().any(|start| image.url.starts_with(start));
+        if elsewhere && !image.url.starts_with(&self.catalog.base_url) {
+            let message = format!(
+                "the content security policy blocks images from other sites, such as `{}`",
+                image.url
+            );
+            self.warn(position, message, "copy the image to assets/");
+        }
+        let alternative = node.collect_text();
+        if alternative.trim().is_empty() {
+            let message = format!("the image `{}` has no alternative text", image.url);
+            self.warn(position, message, NO_ALTERNATIVE);
+        }
+        let ResolvedLink { href, absolute, target } =
+            self.consultation.look_up(self.catalog, self.place, &image.url);
+        let known = target.as_ref().and_then(|target| self.catalog.images.get(&target.path));
+        let is_damaged = target.as_ref().is_some_and(|target| {
+            known.is_none()
+                && self.catalog.assets.contains_key(&target.path)
+                && should_have_size(&target.path)
+        });
+        if is_damaged {
+            let message = format!("the size of the image `{}` cannot be read", image.url);
+            self.warn(position, message, "the file is probably damaged or in another format; save it again");
+        }
+        if let Some(target) = target {
+            self.rendered.facts.links.push((target, self.first_line + position.start.line - 1));
+        }
+        self.replace_destination(node, position, &image.url, &absolute);
+        let mut html = format!("<img src=\"{}\" alt=\"{}\"", escape_html(&href), escape_html(&alternative));
+        if !image.title.is_empty() {
+            html.push_str(&format!(" title=\"{}\"", escape_html(&image.title)));
+        }
+        if let Some(ImageFacts { size: ImageSize { width, height }, variants }) = known {
+            html.push_str(&format!(" width=\"{width}\" height=\"{height}\""));
+            // A query may select another image, as far as the author is concerned.
+            if !variants.is_empty() && !href.contains('?') {
+                let candidate = |variant: &Variant| format!("{} {}w, ", variant.href, variant.width);
+                let smaller: String = variants.iter().map(candidate).collect();
+                let srcset = escape_html(&format!("{smaller}{href} {width}w"));
+                html.push_str(&format!(" srcset=\"{srcset}\" sizes=\"{IMAGE_SIZES}\""));
+            }
+        }
+        if self.images > 0 {
+            html.push_str(" loading=\"lazy\"");
+        }
+        self.images += 1;
+        html.push_str(" decoding=\"async\">");
+        html
+    }
+
+    /// Renders `$…$` and `$$…$$` as a formula, unless the dollar signs are those of prices or of names such
+    /// as `$HOME/$USER`.
+    fn render_formula(&mut self, node: Node<'a>, math: &NodeMath, position: Sourcepos) {
+        let is_glued = self.source.byte_range(position).is_some_and(|range| {
+            let text = self.source.text;
+            let (before, after) = (text[..range.start].chars().next_back(), text[range.end..].chars().next());
+            text[range].starts_with('$') && [before, after].into_iter().flatten().any(char::is_alphanumeric)
+        });
+        let value = if !math.display_math && (is_glued || math::is_price(&math.literal)) {
+            self.rendered.facts.words += math.literal.split_whitespace().count();
+            NodeValue::Text(format!("${}$", math.literal).into())
+        } else {
+            NodeValue::Raw(self.formula_html(&math.literal, math.display_math, position))
+        };
+        node.data_mut().value = value;
+    }
+
+    /// A formula as MathML. One with a fault is shown as its source.
+    fn formula_html(&mut self, formula: &str, is_block: bool, position: Sourcepos) -> String {
+        math::render(formula, is_block).unwrap_or_else(|MathError { message, line }| {
+            let mut at = position;
+            at.start.line += line;
+            let message = format!("the formula cannot be shown: {message}");
+            self.warn(
+                at,
+                message,
+                "formulas are in TeX notation, as in `$\\sqrt{2}$`; `\\$` is a dollar sign",
+            );
+            format!("<code>{}</code>", escape_html(formula.trim()))
+        })
+    }
+
+    /// Renders a code block, or takes its HTML from an earlier rendering. The Markdown representation keeps
+    /// the language and the title.
+    fn render_code(&mut self, block: &NodeCodeBlock, position: Sourcepos) -> String {
+        if block.info.trim() == "math" {
+            let mut inside = position;
+            inside.start.line += 1;
+            return format!("<p>{}</p>\n", self.formula_html(&block.literal, true, inside));
+        }
+        let mut warnings = Vec::new();
+        let code = block.literal.trim_end_matches('\n');
+        let lines = code.split('\n').count();
+        let parsed = CodeBlock::parse(block.info.trim(), lines, &mut |warning| warnings.push(warning));
+        for warning in warnings {
+            self.warn(
+                position,
+                warning,
+                "a block may begin, for example, ```rust title=\"main.rs\" {1,3-5} showLineNumbers",
+            );
+        }
+        if is_diagram(&parsed.language) {
+            let message = format!("the `{}` diagram is shown as source code", parsed.language);
+            self.warn(
+                position,
+                message,
+                "export it as SVG, put the file into assets/, and show it as an image",
+            );
+        }
+        if parsed.has_attributes() {
+            self.replace_info(block, position, &parsed.plain_info());
+        }
+        let of = blake3::hash(format!("{parsed:?}\0{}", block.literal).as_bytes());
+        let html = match self.earlier.get(&of) {
+            Some(html) => (*html).to_owned(),
+            None => parsed.render(&self.highlighter.highlight(&block.literal, parsed.grammar())),
+        };
+        self.rendered.blocks.push((of, html.clone()));
+        html
+    }
+
+    /// Replaces the info string of a fenced code block in the Markdown representation.
+    fn replace_info(&mut self, block: &NodeCodeBlock, position: Sourcepos, info: &str) {
+        let (start, line) = self.source.line_at(position.start.line);
+        let from = position.start.column.saturating_sub(1);
+        let fence = |rest: &str| rest.len() - rest.trim_start_matches(char::from(block.fence_char)).len();
+        if let Some(rest) = line.get(from..).filter(|_| block.fenced) {
+            self.edits.push((start + from + fence(rest)..start + line.len(), info.to_owned()));
         }
     }
 
@@ -415,6 +533,14 @@ impl<'a> BodyRenderer<'a, '_> {
     /// Resolves the links in raw HTML for both representations, and returns the HTML.
     fn resolve_html(&mut self, literal: &str, position: Sourcepos) -> String {
         self.warn_about_blocked_html(literal, position);
+        if has_image_without_alternative(literal) {
+            let message = "an `img` element has no `alt` attribute".to_owned();
+            self.warn(
+                position,
+                message,
+                "describe the image in `alt`, or write `alt=\"\"` if it is decoration",
+            );
+        }
         let first_line = position.start.line;
         let mut found = Vec::new();
         let html = rewrite_links(literal, |url, offset| {
@@ -444,6 +570,31 @@ const BLOCKED: [(&str, &str); 4] = [
     ("<iframe", "link to the embedded page instead"),
     (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
+
+/// The width at which the theme shows an image: that of the column of text, or of a narrower window.
+const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
+
+const NO_ALTERNATIVE: &str = "describe the image between the brackets, as in `![Two servers](servers.svg)`; for mere decoration, write \
+     `<img src=\"…\" alt=\"\">`";
+
+/// Whether an `img` element in the HTML has no `alt` attribute.
+fn has_image_without_alternative(html: &str) -> bool {
+    let lower = html.to_ascii_lowercase();
+    let mut tags = lower.match_indices("<img").map(|(at, _)| &lower[at..]);
+    tags.any(|tag| {
+        let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
+        let is_image = tag[4..].starts_with(|c: char| c.is_whitespace() || c == '/');
+        is_image
+            && !tag
+                .split(|c: char| c.is_whitespace() || c == '/')
+                .any(|name| name == "alt" || name.starts_with("alt="))
+    })
+}
+
+/// Whether code in the language draws a diagram, which needs a script in the browser.
+fn is_diagram(language: &str) -> bool {
+    ["mermaid", "plantuml", "puml", "graphviz", "dot", "d2"].contains(&language)
+}
 
 fn format_destination(url: &str) -> String {
     if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
@@ -607,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn html_that_the_policy_blocks_gets_a_warning() {
+    fn a_body_that_needs_attention_gets_a_warning() {
         for (source, remarked) in [
             ("![a](https://example.org/a.png)", true),
             ("![a](//example.org/a.png)", true),
@@ -620,6 +771,16 @@ mod tests {
             ("{{ youtube(id=\"a\") }}", true),
             ("`{{ shown }}`", false),
             ("# A second title", true),
+            ("![](/assets/i.svg)", true),
+            ("![a](/assets/i.svg)", false),
+            ("![a](/assets/broken.png)", true),
+            ("<img src=\"/assets/i.svg\">", true),
+            ("<img src=\"/assets/i.svg\" alt>", false),
+            ("<p><IMG SRC=\"/assets/i.svg\" ALT=\"\"></p>", false),
+            ("<imgs>", false),
+            ("```mermaid\na --> b\n```", true),
+            ("```rust {2}\nfn f() {}\n```", true),
+            ("```rust {1}\nfn f() {}\n```", false),
         ] {
             assert_eq!(!render_body(source).facts.warnings.is_empty(), remarked, "{source}");
         }
@@ -632,6 +793,65 @@ mod tests {
         assert_eq!(rendered.markdown, source);
         assert!(rendered.facts.links.is_empty());
         assert!(rendered.html.contains("data-lang=\"md\""), "{}", rendered.html);
+    }
+
+    #[test]
+    fn formulas_are_told_apart_from_dollars() {
+        for (source, expected) in [
+            ("$x$", "<math><mi>x</mi></math>"),
+            ("a ($x$).", "(<math><mi>x</mi></math>)."),
+            ("$$\nx\n$$", "<math display=\"block\"><mi>x</mi></math>"),
+            ("```math\nx\n```", "<p><math display=\"block\"><mi>x</mi></math></p>"),
+            ("costs $5 and $10", "<p>costs $5 and $10</p>"),
+            ("from $5 to 10$", "<p>from $5 to 10$</p>"),
+            ("US$5 or US$6", "<p>US$5 or US$6</p>"),
+            ("$HOME/$USER", "<p>$HOME/$USER</p>"),
+            ("é$x$ü", "<p>é$x$ü</p>"),
+            ("\\$x\\$", "<p>$x$</p>"),
+            ("`$x$`", "<code>$x$</code>"),
+            ("$\\frac{<$", "<code>\\frac{&lt;</code>"),
+        ] {
+            let rendered = render_body(source);
+            assert!(rendered.html.contains(expected), "{source}: {}", rendered.html);
+            assert_eq!(rendered.markdown, source);
+        }
+        for (source, line) in [("a\n\n$$\nx\n\\unknown\n$$\n", 14), ("```math\nx\n\\unknown\n```\n", 12)] {
+            let warnings = render_body(source).facts.warnings;
+            assert_eq!(warnings.iter().map(|warning| warning.line).collect::<Vec<_>>(), [line], "{source}");
+        }
+    }
+
+    #[test]
+    fn images_have_their_size_and_load_when_needed() {
+        let html = render_body("![a](/assets/i.svg)\n\n![b](/assets/i.svg \"t\") ![c](/x.png)\n").html;
+        let image = |rest: &str| format!("<img src=\"/assets/i.0123456789.svg\" {rest}>");
+        for expected in [
+            &image("alt=\"a\" width=\"30\" height=\"20\" decoding=\"async\""),
+            &image("alt=\"b\" title=\"t\" width=\"30\" height=\"20\" loading=\"lazy\" decoding=\"async\""),
+            "<img src=\"/x.png\" alt=\"c\" loading=\"lazy\" decoding=\"async\">",
+        ] {
+            assert!(html.contains(expected), "{expected} is not in {html}");
+        }
+    }
+
+    #[test]
+    fn attributes_of_code_blocks_stay_out_of_the_markdown() {
+        for (source, markdown) in [
+            ("```rust {1} title=\"a.rs\"\nx\n```\n", "```rust title=\"a.rs\"\nx\n```\n"),
+            ("- a\n\n  ~~~~ rust,linenos\n  x\n  ~~~~\n", "- a\n\n  ~~~~rust\n  x\n  ~~~~\n"),
+            ("> ```rs ins={1}\n> x\n> ```\n", "> ```rs\n> x\n> ```\n"),
+            ("``` rust\nx\n```\n", "``` rust\nx\n```\n"),
+        ] {
+            assert_eq!(render_body(source).markdown, markdown);
+        }
+    }
+
+    #[test]
+    fn the_cache_of_code_blocks_knows_their_attributes() {
+        let [plain, marked] = ["```rust\nx\n```\n", "```rust {1}\nx\n```\n"].map(render_body);
+        assert!(marked.html.contains("<mark class=\"line marked\">"), "{}", marked.html);
+        assert_ne!(plain.blocks[0].0, marked.blocks[0].0);
+        assert_eq!(marked.blocks[0].0, render_body("```rust mark={1}\nx\n```\n").blocks[0].0);
     }
 
     #[test]
@@ -662,6 +882,9 @@ mod tests {
         let mut catalog =
             LinkCatalog { base_url: "https://www.example.com".into(), ..LinkCatalog::default() };
         catalog.assets.insert("/assets/i.svg".into(), "/assets/i.0123456789.svg".into());
+        catalog.assets.insert("/assets/broken.png".into(), "/assets/broken.0123456789.png".into());
+        let size = ImageSize { width: 30, height: 20 };
+        catalog.images.insert("/assets/i.svg".into(), ImageFacts { size, variants: Vec::new() });
         render(
             source,
             10,

@@ -1,7 +1,7 @@
 //! A loaded site: entries by path, and summaries of the pages.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use http::StatusCode;
@@ -9,6 +9,7 @@ use jiff::civil::Date;
 
 use super::encodings::{self, Encodings};
 use super::file::{Encoded, File};
+use super::images::LargeImage;
 use super::parallel::in_parallel;
 use super::path;
 use super::rules::RedirectRule;
@@ -94,7 +95,9 @@ pub struct Site {
     pub page_count: usize,
     /// The build's rules for paths without an entry, in order.
     rules: Vec<RedirectRule>,
-    hash: OnceLock<String>,
+    /// The images with variants for smaller screens.
+    pub(super) large_images: Vec<LargeImage>,
+    pub(super) hash: OnceLock<String>,
 }
 
 impl Site {
@@ -106,6 +109,7 @@ impl Site {
             base_url: base_url.to_owned(),
             page_count: 0,
             rules: Vec::new(),
+            large_images: Vec::new(),
             hash: OnceLock::new(),
         }
     }
@@ -236,9 +240,13 @@ impl Site {
         self.hash.get_or_init(|| {
             let page =
                 |page: &Page| [&page.html, &page.markdown].map(|file| file.unencoded().etag().to_owned());
+            // Variants follow from the originals, and what is served there depends on the cache.
+            let variants: HashSet<&str> =
+                self.large_images.iter().flat_map(|image| &image.variants).map(String::as_str).collect();
             let mut lines: Vec<String> = self
                 .entries
                 .iter()
+                .filter(|(path, _)| !variants.contains(&***path))
                 .map(|(path, entry)| match entry {
                     SiteEntry::Page(both) => format!("{path:?} {:?}", page(both)),
                     SiteEntry::File(file, _) => format!("{path:?} {}", file.unencoded().etag()),
@@ -279,18 +287,23 @@ impl Site {
         });
     }
 
-    /// A copy of the site with the strong encodings from the cache. The copy has new [`File`]s, because a
-    /// response must take its bytes and its validator from the same encoding.
+    /// A copy of the site with the strong encodings and the image variants from the cache. The copy has new
+    /// [`File`]s, because a response must take its bytes and its validator from the same encoding.
     #[must_use]
     pub fn strengthened(&self, cache: &Encodings) -> Self {
-        self.reencoded(|file| cache.read(file.hash))
+        let mut site = self.reencoded(|file| cache.read(file.hash));
+        site.use_variants(cache);
+        site
     }
 
-    /// A copy of the site with strong encodings of every file. Creates the encodings that are missing from
-    /// the cache on all cores, which takes minutes for a large site.
+    /// A copy of the site with strong encodings of every file and all image variants. Creates those that are
+    /// missing from the cache, using all cores, which takes minutes for a large site.
     #[must_use]
     pub fn strengthened_now(&self, cache: &Encodings) -> Self {
-        self.reencoded(|file| Some(cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file))))
+        let strong = |file: &File| cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file));
+        let mut site = self.reencoded(|file| Some(strong(file)));
+        site.use_variants_now(cache);
+        site
     }
 
     /// A copy of the site with the strong encodings that `encoded` returns.

@@ -111,8 +111,8 @@ impl Reloader {
         }
     }
 
-    /// Compresses the served site in the background, first quickly and then as strongly as possible. Setting
-    /// the returned flag stops the compression.
+    /// Compresses the served site in the background, first quickly and then as strongly as possible, and
+    /// creates smaller variants of large images. Setting the returned flag stops the compression.
     fn start_encoding(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         let (site, encodings) = (self.desk.snapshot.load().site.clone(), self.encodings.clone());
@@ -122,14 +122,22 @@ impl Reloader {
             process::release_memory();
             process::enter_idle_class();
             site.compress(usize::MAX, Some(&encodings));
-            match encodings.strengthen(site.files(), &stopped) {
-                Ok(true) if !stopped.load(Ordering::Relaxed) => {
+            let folder = encodings.folder.display();
+            let publish = |is_new: bool| {
+                if is_new && !stopped.load(Ordering::Relaxed) {
                     // Sending fails only if the server has stopped.
                     let _ = reasons.send(ReloadReason::Encoded);
                 }
-                Ok(_) => {}
+            };
+            match site.create_missing_variants(&encodings, &stopped) {
+                Ok(is_new) => publish(is_new),
                 Err(error) => {
-                    let folder = encodings.folder.display();
+                    tracing::warn!(%error, "cannot store smaller images in {folder}; serving originals")
+                }
+            }
+            match encodings.strengthen(site.files(), &stopped) {
+                Ok(is_new) => publish(is_new),
+                Err(error) => {
                     tracing::warn!(%error, "cannot store strong encodings in {folder}; serving weaker ones");
                 }
             }
@@ -187,6 +195,7 @@ impl Reloader {
         let (site, found) = site::load_site(&self.folder, &config, &mut self.previous);
         faults.extend(found);
         let Some(mut site) = site else { return Err(faults) };
+        site.use_variants(&self.encodings);
         faults.extend(config.memory_faults(site.size()));
         let before = self.desk.snapshot.load_full();
         site.adopt(&before.site);

@@ -1,0 +1,74 @@
+//! The images of a site: their sizes, and the names of smaller variants.
+
+use std::collections::HashMap;
+
+use super::file::{Blob, media_type};
+use super::image_size::{self, ImageSize};
+use super::site_files::Asset;
+
+/// The widths of the variants in pixels: a phone's screen, and the column of text on a screen with two pixels
+/// per CSS pixel.
+pub(super) const WIDTHS: [u32; 2] = [800, 1_600];
+
+/// An image of the site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageFacts {
+    pub size: ImageSize,
+    /// Smaller variants, from narrow to wide.
+    pub variants: Vec<Variant>,
+}
+
+/// The images in `assets/`, beside pages and in `static/`, by their decoded paths. Images whose size cannot
+/// be read are missing.
+pub(super) fn catalog_images(assets: &[Asset], verbatim: &[(String, Blob)]) -> HashMap<String, ImageFacts> {
+    let size = |path: &str, blob: &Blob| {
+        let is_sized = image_size::is_sized_format(media_type(path));
+        is_sized.then(|| image_size::read_size(&blob.bytes)).flatten()
+    };
+    let verbatim = verbatim.iter().filter_map(|(name, blob)| {
+        let path = format!("/{name}");
+        Some((ImageFacts { size: size(&path, blob)?, variants: Vec::new() }, path))
+    });
+    let assets = assets.iter().filter_map(|asset| {
+        let size = size(&asset.path, &asset.blob)?;
+        Some((ImageFacts { size, variants: variants_of(asset, size) }, asset.path.clone()))
+    });
+    verbatim.chain(assets).map(|(facts, path)| (path, facts)).collect()
+}
+
+/// Whether the path is that of an image whose size should be known. An SVG may lack a size.
+pub(super) fn should_have_size(path: &str) -> bool {
+    let media_type = media_type(path);
+    image_size::is_sized_format(media_type) && media_type != "image/svg+xml"
+}
+
+/// A variant of an image: its width in pixels and its percent-encoded path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variant {
+    pub width: u32,
+    pub href: String,
+}
+
+/// An image with variants.
+#[derive(Debug, Clone)]
+pub(super) struct LargeImage {
+    /// The decoded path of the original: `/assets/photo.jpg`.
+    pub path: String,
+    pub original: Blob,
+    /// The decoded path of each variant, in the order of [`WIDTHS`].
+    pub variants: [String; WIDTHS.len()],
+}
+
+/// The variants of an image: none, unless it is a PNG or JPEG wider than the largest variant.
+fn variants_of(asset: &Asset, size: ImageSize) -> Vec<Variant> {
+    let is_scaled_format = matches!(media_type(&asset.path), "image/png" | "image/jpeg");
+    let is_large = size.width > WIDTHS[WIDTHS.len() - 1];
+    let widths = WIDTHS.iter().filter(|_| is_scaled_format && is_large);
+    widths.map(|width| Variant { width: *width, href: variant_name(&asset.fingerprinted, *width) }).collect()
+}
+
+/// The name of a variant: `/assets/photo.0a1b2c3d4e-800w.jpg`.
+fn variant_name(fingerprinted: &str, width: u32) -> String {
+    let (stem, ending) = fingerprinted.rsplit_once('.').unwrap_or((fingerprinted, ""));
+    format!("{stem}-{width}w.{ending}")
+}

@@ -1,0 +1,390 @@
+//! Scales PNG and JPEG images down.
+//!
+//! The rows of a PNG are averaged as they are decoded; a JPEG is decoded as a whole. Colour profiles are
+//! copied. The decoders are not given images that are larger than the limits below.
+
+use std::fmt;
+
+use super::image_size::{self, ImageSize};
+use super::png::{self, PngError, PngReader};
+
+/// Maximum size of a source file, in bytes.
+const MAX_BYTES: usize = 32 << 20;
+
+/// Maximum number of pixels of a PNG, which is decoded row by row.
+const MAX_PNG_PIXELS: u64 = 64_000_000;
+
+/// Maximum number of pixels of a JPEG. Its decoder took 145 MB for 24 megapixels.
+const MAX_JPEG_PIXELS: u64 = 32_000_000;
+
+/// Maximum number of pixels of a progressive JPEG, whose decoder also keeps the coefficients.
+const MAX_PROGRESSIVE_PIXELS: u64 = 16_000_000;
+
+/// The quality of scaled JPEGs, of 100. Higher values are hardly distinguishable, and larger.
+const JPEG_QUALITY: u8 = 80;
+
+/// The reason why an image is not scaled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScaleError {
+    /// The image is fine, but this kind of image is not scaled.
+    Unsupported(&'static str),
+    Damaged(String),
+}
+
+impl fmt::Display for ScaleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported(reason) => f.write_str(reason),
+            Self::Damaged(reason) => write!(f, "the file is damaged: {reason}"),
+        }
+    }
+}
+
+/// Scales an image down to each of the `widths`, and encodes the results in the same format. The widths must
+/// be smaller than the image's width as shown.
+pub fn scale_down(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
+    if source.len() > MAX_BYTES {
+        return Err(ScaleError::Unsupported("files above 32 MiB are not scaled"));
+    }
+    // A panic of a decoder, which would be a defect in it, must not end the thread.
+    std::panic::catch_unwind(|| match source {
+        [0xff, 0xd8, ..] => scale_jpeg(source, widths),
+        _ => scale_png(source, widths),
+    })
+    .unwrap_or_else(|_| Err(ScaleError::Damaged("the decoder failed".to_owned())))
+}
+
+fn check_pixels(size: ImageSize, max: u64) -> Result<(), ScaleError> {
+    let is_within = u64::from(size.width) * u64::from(size.height) <= max;
+    is_within.then_some(()).ok_or(ScaleError::Unsupported("images with so many pixels are not scaled"))
+}
+
+fn damaged(error: impl fmt::Display) -> ScaleError {
+    ScaleError::Damaged(error.to_string())
+}
+
+fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
+    use jpeg_decoder::{Decoder, PixelFormat};
+
+    let header = image_size::read_jpeg(source).ok_or_else(|| damaged("its header ends early"))?;
+    check_pixels(
+        header.stored,
+        if header.is_progressive { MAX_PROGRESSIVE_PIXELS } else { MAX_JPEG_PIXELS },
+    )?;
+    let is_turned = header.orientation >= 5;
+    let targets: Vec<ImageSize> = widths.iter().map(|width| header.shown_size().scaled_to(*width)).collect();
+    let stored: Vec<ImageSize> =
+        targets.iter().map(|size| if is_turned { size.swapped() } else { *size }).collect();
+    let mut decoder = Decoder::new(source);
+    decoder.read_info().map_err(damaged)?;
+    // The decoder can scale to a half, a quarter or an eighth, which saves most of the memory and time.
+    let largest = |side: fn(&ImageSize) -> u32| {
+        u16::try_from(stored.iter().map(side).max().unwrap_or(1)).unwrap_or(u16::MAX)
+    };
+    decoder.scale(largest(|size| size.width), largest(|size| size.height)).map_err(damaged)?;
+    let pixels = decoder.decode().map_err(damaged)?;
+    let info = decoder.info().ok_or_else(|| damaged("it has no header"))?;
+    let (channels, colours) = match info.pixel_format {
+        PixelFormat::L8 => (1, jpeg_encoder::ColorType::Luma),
+        PixelFormat::RGB24 => (3, jpeg_encoder::ColorType::Rgb),
+        _ => return Err(ScaleError::Unsupported("JPEGs with four colours or 16 bits are not scaled")),
+    };
+    let unscaled = ImageSize { width: info.width.into(), height: info.height.into() };
+    let profile = decoder.icc_profile();
+    let mut scaled = Vec::with_capacity(widths.len());
+    for (size, target) in stored.into_iter().zip(targets) {
+        let mut resizer = Resizer::new(unscaled, size, channels);
+        pixels.chunks_exact(to_usize(unscaled.width) * channels).for_each(|row| resizer.push(row));
+        let image = resizer.finish().ok_or_else(|| damaged("it ends early"))?;
+        let image = orient(&image, size, channels, header.orientation);
+        let mut bytes = Vec::new();
+        let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, JPEG_QUALITY);
+        encoder.set_optimized_huffman_tables(true);
+        if let Some(profile) = &profile {
+            encoder.add_icc_profile(profile).map_err(damaged)?;
+        }
+        let side = |side: u32| u16::try_from(side).map_err(damaged);
+        encoder.encode(&image, side(target.width)?, side(target.height)?, colours).map_err(damaged)?;
+        scaled.push(bytes);
+    }
+    Ok(scaled)
+}
+
+fn scale_png(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
+    let size = image_size::read_size(source).ok_or_else(|| damaged("it is not a PNG"))?;
+    check_pixels(size, MAX_PNG_PIXELS)?;
+    let refuse = |error: PngError| match error {
+        PngError::Unsupported => {
+            ScaleError::Unsupported("PNGs with animation, interlacing or HDR are not scaled")
+        }
+        PngError::Damaged(reason) => damaged(reason),
+    };
+    let mut reader = PngReader::new(source).map_err(refuse)?;
+    let channels = reader.channels;
+    let mut resizers: Vec<Resizer> =
+        widths.iter().map(|width| Resizer::new(size, size.scaled_to(*width), channels as usize)).collect();
+    for _ in 0..reader.height {
+        let row = reader.next_row().map_err(refuse)?;
+        resizers.iter_mut().for_each(|resizer| resizer.push(row));
+    }
+    let encode = |resizer: Resizer| {
+        let ImageSize { width, height } = resizer.to;
+        let image = resizer.finish().ok_or_else(|| damaged("it ends early"))?;
+        png::write(width, height, channels, &reader.colour_chunks, &image).map_err(damaged)
+    };
+    resizers.into_iter().map(encode).collect()
+}
+
+/// Averages the pixels that fall into each pixel of a smaller image. Colours are weighted by their opacity,
+/// so that transparent pixels do not darken the edges.
+struct Resizer {
+    from: ImageSize,
+    to: ImageSize,
+    channels: usize,
+    /// The number of rows that were pushed.
+    rows: u64,
+    /// The sums of the current source row, scaled horizontally.
+    line: Vec<u64>,
+    /// The sums of the unfinished target row.
+    sums: Vec<u64>,
+    image: Vec<u8>,
+}
+
+impl Resizer {
+    fn new(from: ImageSize, to: ImageSize, channels: usize) -> Self {
+        let line = vec![0; to_usize(to.width) * channels];
+        let image = Vec::with_capacity(line.len() * to_usize(to.height));
+        Self { from, to, channels, rows: 0, sums: line.clone(), line, image }
+    }
+
+    fn has_alpha(&self) -> bool {
+        self.channels % 2 == 0
+    }
+
+    /// Adds a row of the source. Ignores rows beyond its height.
+    fn push(&mut self, row: &[u8]) {
+        let source_height = u64::from(self.from.height);
+        if self.rows >= source_height {
+            return;
+        }
+        self.scale_row(row);
+        // A source row is `to.height` units high and a target row `from.height` units.
+        let height = u64::from(self.to.height);
+        let start = self.rows * height;
+        let end_of_target = (start / source_height + 1) * source_height;
+        let first = height.min(end_of_target - start);
+        add_weighted(&mut self.sums, &self.line, first);
+        if start + height >= end_of_target {
+            self.emit_row();
+            self.sums.fill(0);
+            add_weighted(&mut self.sums, &self.line, height - first);
+        }
+        self.rows += 1;
+    }
+
+    /// Computes the horizontal sums of a source row.
+    fn scale_row(&mut self, row: &[u8]) {
+        let (source, target) = (u64::from(self.from.width), u64::from(self.to.width));
+        let has_alpha = self.has_alpha();
+        self.line.fill(0);
+        let mut start = 0;
+        let mut at = 0;
+        let mut end_of_target = source;
+        for pixel in row.chunks_exact(self.channels) {
+            let first = target.min(end_of_target - start);
+            self.add_pixel(at, pixel, first, has_alpha);
+            start += target;
+            if start >= end_of_target {
+                at += self.channels;
+                end_of_target += source;
+                if target > first {
+                    self.add_pixel(at, pixel, target - first, has_alpha);
+                }
+            }
+        }
+    }
+
+    fn add_pixel(&mut self, at: usize, pixel: &[u8], weight: u64, has_alpha: bool) {
+        let Some(sums) = self.line.get_mut(at..at + self.channels) else { return };
+        let alpha = if has_alpha { u64::from(pixel[self.channels - 1]) } else { 1 };
+        for (sum, value) in sums.iter_mut().zip(pixel) {
+            *sum += u64::from(*value) * weight * alpha;
+        }
+        if has_alpha {
+            // The alpha channel itself is not weighted.
+            sums[self.channels - 1] -= alpha * weight * alpha;
+            sums[self.channels - 1] += alpha * weight;
+        }
+    }
+
+    fn emit_row(&mut self) {
+        let area = u64::from(self.from.width) * u64::from(self.from.height);
+        let has_alpha = self.has_alpha();
+        for sums in self.sums.chunks_exact(self.channels) {
+            let alpha = if has_alpha { sums[self.channels - 1] } else { area };
+            for (channel, sum) in sums.iter().enumerate() {
+                let total = if has_alpha && channel + 1 == self.channels { area } else { alpha };
+                let value = if total == 0 { 0 } else { (sum + total / 2) / total };
+                self.image.push(u8::try_from(value).unwrap_or(u8::MAX));
+            }
+        }
+    }
+
+    /// The scaled image; `None` if rows are missing.
+    fn finish(self) -> Option<Vec<u8>> {
+        (self.rows == u64::from(self.from.height)).then_some(self.image)
+    }
+}
+
+fn add_weighted(sums: &mut [u64], line: &[u64], weight: u64) {
+    for (sum, value) in sums.iter_mut().zip(line) {
+        *sum += value * weight;
+    }
+}
+
+/// Rotates and mirrors a stored image as its Exif orientation asks, so that the result needs none.
+fn orient(image: &[u8], stored: ImageSize, channels: usize, orientation: u8) -> Vec<u8> {
+    if orientation <= 1 {
+        return image.to_vec();
+    }
+    let (width, height) = (to_usize(stored.width), to_usize(stored.height));
+    let (columns, rows) = if orientation >= 5 { (height, width) } else { (width, height) };
+    let mut turned = Vec::with_capacity(image.len());
+    for y in 0..rows {
+        for x in 0..columns {
+            let (column, row) = match orientation {
+                2 => (width - 1 - x, y),
+                3 => (width - 1 - x, height - 1 - y),
+                4 => (x, height - 1 - y),
+                5 => (y, x),
+                6 => (y, height - 1 - x),
+                7 => (width - 1 - y, height - 1 - x),
+                _ => (width - 1 - y, x),
+            };
+            let at = (row * width + column) * channels;
+            turned.extend_from_slice(&image[at..at + channels]);
+        }
+    }
+    turned
+}
+
+fn to_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A PNG whose pixels are computed from their coordinates.
+    pub fn png(width: u32, height: u32, pixel: impl Fn(u32, u32) -> [u8; 4]) -> Vec<u8> {
+        let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+        let pixels: Vec<u8> = points.flat_map(|(x, y)| pixel(x, y)).collect();
+        png::write(width, height, png::Channels::ColourAlpha, &[], &pixels).expect("memory")
+    }
+
+    /// A grey JPEG with an Exif orientation, dark on the left and light on the right.
+    fn jpeg(width: u16, height: u16, orientation: u8) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, 95);
+        let exif =
+            [&b"II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"[..], &[orientation, 0, 0, 0, 0, 0, 0, 0]];
+        encoder.add_exif_metadata(&exif.concat()).expect("a short segment");
+        let row = (0..width).map(|x| if x < width / 2 { 20 } else { 220 });
+        let pixels: Vec<u8> = (0..height).flat_map(|_| row.clone()).collect();
+        encoder.encode(&pixels, width, height, jpeg_encoder::ColorType::Luma).expect("pixels");
+        bytes
+    }
+
+    fn pixels_of_png(bytes: &[u8]) -> (ImageSize, Vec<u8>) {
+        let mut reader = PngReader::new(bytes).expect("a header");
+        let size = ImageSize { width: reader.width, height: reader.height };
+        let rows = (0..size.height).flat_map(|_| reader.next_row().expect("a row").to_vec());
+        (size, rows.collect())
+    }
+
+    #[test]
+    fn pixels_are_averaged() {
+        // Black and white stripes, and transparent red ones that must not colour the opaque blue ones.
+        for (pixel, expected) in [
+            (
+                (|x, _| if x % 2 == 0 { [0, 0, 0, 255] } else { [255; 4] }) as fn(u32, u32) -> [u8; 4],
+                [128, 128, 128, 255],
+            ),
+            (|_, y| if y % 2 == 0 { [255, 0, 0, 0] } else { [0, 0, 255, 255] }, [0, 0, 255, 128]),
+            (|_, _| [7, 8, 9, 255], [7, 8, 9, 255]),
+            (|_, _| [7, 8, 9, 0], [0, 0, 0, 0]),
+        ] {
+            let scaled = scale_down(&png(40, 20, pixel), &[20, 10]).expect("a valid image");
+            for (bytes, width) in scaled.iter().zip([20, 10]) {
+                let (size, pixels) = pixels_of_png(bytes);
+                assert_eq!(size, ImageSize { width, height: width / 2 });
+                assert!(pixels.chunks(4).all(|found| found == expected), "{expected:?}: {pixels:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sides_that_do_not_divide_evenly_keep_the_average() {
+        let scaled = scale_down(&png(101, 37, |x, _| [u8::try_from(2 * x).unwrap_or(0), 0, 0, 255]), &[13]);
+        let (size, pixels) = pixels_of_png(&scaled.expect("a valid image")[0]);
+        assert_eq!(size, ImageSize { width: 13, height: 5 });
+        let reds: Vec<u8> = pixels.chunks(4).map(|pixel| pixel[0]).take(13).collect();
+        assert!(reds.is_sorted() && reds[0] < 10 && reds[12] > 190 && reds[6].abs_diff(100) <= 1, "{reds:?}");
+    }
+
+    #[test]
+    fn a_jpeg_is_turned_as_its_camera_was() {
+        for (orientation, dark) in [(1, (0, 0)), (3, (1, 1)), (6, (0, 0)), (8, (0, 1))] {
+            let source = jpeg(64, 32, orientation);
+            let shown = image_size::read_size(&source).expect("a size");
+            let scaled = scale_down(&source, &[shown.width / 2]).expect("a valid image");
+            let size = image_size::read_size(&scaled[0]).expect("a size");
+            assert_eq!((size.width, size.height), (shown.width / 2, shown.height / 2), "{orientation}");
+            let mut decoder = jpeg_decoder::Decoder::new(&*scaled[0]);
+            let pixels = decoder.decode().expect("an image");
+            let at = |(x, y): (u32, u32)| {
+                let (x, y) = (x * (size.width - 1), y * (size.height - 1));
+                pixels[to_usize(y * size.width + x)]
+            };
+            let opposite = (1 - dark.0, 1 - dark.1);
+            assert!(at(dark) < 60 && at(opposite) > 180, "{orientation}: {} {}", at(dark), at(opposite));
+        }
+    }
+
+    #[test]
+    fn images_beyond_the_limits_are_refused_unread() {
+        let mut bomb = png(2, 2, |_, _| [0; 4]);
+        bomb[16..24].copy_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0]);
+        let error = scale_down(&bomb, &[800]).expect_err("four gigapixels");
+        assert!(matches!(error, ScaleError::Unsupported(_)), "{error}");
+        let error = scale_down(&vec![0xff; MAX_BYTES + 1], &[800]).expect_err("a large file");
+        assert!(matches!(error, ScaleError::Unsupported(_)), "{error}");
+    }
+
+    #[test]
+    fn a_truncated_image_is_an_error() {
+        for whole in [png(40, 20, |x, y| [u8::try_from(x * y % 251).unwrap_or(0); 4]), jpeg(64, 32, 6)] {
+            for end in (0..whole.len() - 40).step_by(7) {
+                // The JPEG decoder fills a missing rest with grey, as browsers do.
+                let result = scale_down(&whole[..end], &[10]);
+                assert!(result.is_err() || whole[0] == 0xff, "cut off at {end} of {}", whole.len());
+            }
+        }
+        assert!(scale_down(b"<svg/>", &[10]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_images_do_no_harm(is_png in any::<bool>(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+            let mut bytes = if is_png { png(20, 10, |x, _| [u8::try_from(x).unwrap_or(0); 4]) } else { jpeg(16, 16, 3) };
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Ok(scaled) = scale_down(&bytes, &[5]) {
+                prop_assert_eq!(scaled.len(), 1);
+            }
+        }
+    }
+}
