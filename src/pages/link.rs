@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::allowed_hosts::AllowedHosts;
 use super::path;
 
 /// The possible targets of links: pages by source file, and assets by path.
@@ -13,6 +14,8 @@ pub struct LinkCatalog {
     pub pages: HashMap<String, String>,
     /// `/assets/diagram.svg` → `/assets/diagram.0a1b2c3d4e.svg`
     pub assets: HashMap<String, String>,
+    /// Hosts from which pages may load content.
+    pub allowed: AllowedHosts,
 }
 
 #[derive(Debug, Clone, Copy)]

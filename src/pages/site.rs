@@ -11,6 +11,7 @@ use super::file::{Encoded, File};
 use super::parallel::in_parallel;
 use super::path;
 use super::rules::RedirectRule;
+use super::schedule::ScheduledPage;
 
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -109,6 +110,8 @@ pub struct Site {
     pub base_url: String,
     /// The number of pages, including unlisted ones.
     pub page_count: usize,
+    /// The pages that are published later, in the order of their times.
+    pub scheduled: Vec<ScheduledPage>,
     /// The build's rules for paths without an entry, in order.
     rules: Vec<RedirectRule>,
     /// The value of [`Site::hash`], computed on the first call.
@@ -123,6 +126,7 @@ impl Site {
             not_found,
             base_url: base_url.to_owned(),
             page_count: 0,
+            scheduled: Vec::new(),
             rules: Vec::new(),
             hash: OnceLock::new(),
         }
@@ -345,6 +349,7 @@ impl Site {
             not_found: of_page(&self.not_found),
             base_url: self.base_url.clone(),
             page_count: self.page_count,
+            scheduled: self.scheduled.clone(),
             rules: self.rules.clone(),
             hash: self.hash.clone(),
         }
