@@ -982,6 +982,8 @@ mod tests {
         check("[\"*\"]", "; `*` is none: it would permit every host");
         check("[\"https://a.example.com/x\"]", "; `https://a.example.com/x` is none: it has a path");
         check(&format!("{:?}", ["https://a.example.com"; 21]), ", at most 20");
+        let list = "[security]\nallow = [\"https://a.example.com\"]";
+        refuse(list, &[], &["frontdesk.toml:2: `security.allow` must be a table, `[security.allow]`"]);
         refuse(
             "[security.allow]\nimgae = []",
             &[],
