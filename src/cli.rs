@@ -58,9 +58,12 @@ enum Command {
         site: SiteArgument,
         #[command(flatten)]
         overrides: ConfigOverrides,
-        /// Reload the site and its configuration whenever a file in its folder changes
+        /// For authors: reload the site, its configuration and open pages whenever a file in its folder changes
         #[arg(long)]
         watch: bool,
+        /// For authors: also show drafts and pages with a date in the future
+        #[arg(long)]
+        drafts: bool,
         /// Start even if the inbox cannot be written: the pages are served, and the forms answer 500
         #[arg(long)]
         pages_only: bool,
@@ -72,6 +75,9 @@ enum Command {
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
+        /// Also check drafts and pages with a date in the future
+        #[arg(long)]
+        drafts: bool,
     },
     /// Print the Markdown of an HTML page, as agents receive it
     Convert(convert::ConvertOptions),
@@ -174,10 +180,10 @@ pub fn main() -> ExitCode {
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init { dir, prebuilt } => init::run(&dir, prebuilt.as_deref()),
-        Command::Serve { site, overrides, watch, pages_only } => {
-            serve::run(site.path(), &overrides.flags(), &ServeOptions { watch, pages_only })
+        Command::Serve { site, overrides, watch, drafts, pages_only } => {
+            serve::run(site.path(), &overrides.flags(), ServeOptions { watch, drafts, pages_only })
         }
-        Command::Check { site, json } => check::run(site.path(), json),
+        Command::Check { site, json, drafts } => check::run(site.path(), json, drafts),
         Command::Convert(options) => convert::run(options),
         Command::Export(options) => export::run(&options),
         Command::Inbox { mut command, location, utc } => {

@@ -11,6 +11,7 @@ mod channel;
 mod limits;
 mod reader;
 mod secret_file;
+mod security;
 mod server;
 mod starter;
 mod tls;
@@ -153,8 +154,10 @@ impl Config {
              is wrong behind a proxy.",
             value::base_url,
         );
-        let (pages, security_email) = read_site(r, folder);
+        let (mut pages, security_email) = read_site(r, folder);
+        pages.allowed = security::read(r);
         let (listen, ops_listen, mut web) = server::read(r, folder);
+        web.content_security_policy = web::content_security_policy(&pages.allowed);
         let data_dir = r.get(
             key("store.data_dir").needs_restart(),
             &default_data_dir(folder),
@@ -395,7 +398,7 @@ impl Config {
         let of_requests = |key: &str| {
             let table = key.split('.').next().unwrap_or_default();
             key == "site.footer"
-                || ["server", "limits", "content_signals", "screening", "agents", "tls", "log"]
+                || ["server", "limits", "content_signals", "screening", "agents", "tls", "log", "security"]
                     .contains(&table)
         };
         self.has_same_values(other, |key| !of_requests(key))
@@ -504,6 +507,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
     if let Some(build) = &mut build {
         (build.main, build.exclude) = (main, exclude);
     }
+    let now = jiff::Timestamp::now();
     let pages = pages::PagesOptions {
         title: if title.is_empty() { operator.name.clone() } else { title },
         description: if description.is_empty() { tagline.clone() } else { description },
@@ -514,7 +518,11 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         brand,
         footer,
         home_links: resources::home_links(),
-        today: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
+        today: now.to_zoned(jiff::tz::TimeZone::UTC).date(),
+        now: Some(now),
+        shows_unpublished: false,
+        has_reload_script: false,
+        allowed: pages::AllowedHosts::default(),
         reserved: resources::reserved_paths(),
         build,
     };
@@ -839,9 +847,10 @@ mod tests {
         assert_eq!(missing, [""; 0], "keys that the example does not list");
         let defaults = accept("", &[], &[]);
         for (setting, default) in config.settings.iter().zip(&defaults.settings) {
-            let own = ["operator.", "site.", "brand.", "convert.", "content_signals.", "base_url"]
-                .iter()
-                .any(|own| setting.key.name.starts_with(own));
+            let own =
+                ["operator.", "site.", "brand.", "convert.", "content_signals.", "security.", "base_url"]
+                    .iter()
+                    .any(|own| setting.key.name.starts_with(own));
             assert!(
                 own || setting.value == default.value,
                 "{}: {} is not the default {}",
@@ -943,6 +952,42 @@ mod tests {
             "[forms.contact]\naccept = \"delivered\"",
             &[],
             &["frontdesk.toml:2: `forms.contact.accept` is \"delivered\", but no `[[channel]]`"],
+        );
+    }
+
+    #[test]
+    fn hosts_in_the_content_security_policy_are_parsed_strictly() {
+        let config = accept(
+            "[security]\nallow = { script = [\"https://a.example.com\"], frame = [\"https://*.example.org\"] }",
+            &[("FRONTDESK_SECURITY__ALLOW__CONNECT", "https://a.example.com,https://b.example.com")],
+            &[],
+        );
+        let policy = config.web.content_security_policy.to_str().expect("ASCII");
+        for expected in [
+            "script-src 'self' https://a.example.com;",
+            "connect-src 'self' https://a.example.com https://b.example.com;",
+            "; frame-src https://*.example.org",
+        ] {
+            assert!(policy.contains(expected), "{policy}");
+        }
+        let check = |value: &str, why: &str| {
+            let text = format!("[security.allow]\nimage = {value}");
+            let expected = format!(
+                "frontdesk.toml:2: `security.allow.image` must be a list of HTTPS origins such as [\"https://plausible.example.com\"]{why}"
+            );
+            refuse(&text, &[], &[&expected]);
+        };
+        check("true", "");
+        check("[\"data:\"]", "; `data:` is none: `data:` is a scheme, not a host");
+        check("[\"*\"]", "; `*` is none: it would permit every host");
+        check("[\"https://a.example.com/x\"]", "; `https://a.example.com/x` is none: it has a path");
+        check(&format!("{:?}", ["https://a.example.com"; 21]), ", at most 20");
+        let list = "[security]\nallow = [\"https://a.example.com\"]";
+        refuse(list, &[], &["frontdesk.toml:2: `security.allow` must be a table, `[security.allow]`"]);
+        refuse(
+            "[security.allow]\nimgae = []",
+            &[],
+            &["frontdesk.toml:2: unknown key `security.allow.imgae`"],
         );
     }
 

@@ -4,6 +4,7 @@
 //! [`mod@file`] holds the bytes that the server sends. [`Site::insert_page`] adds pages that do not come from
 //! Markdown.
 
+mod allowed_hosts;
 mod brand;
 mod code_block;
 mod content;
@@ -17,6 +18,7 @@ mod image_size;
 mod images;
 mod layout;
 pub mod link;
+mod live_reload;
 mod load;
 pub mod markdown;
 mod math;
@@ -29,20 +31,24 @@ mod png;
 mod prebuilt;
 mod rules;
 mod scale;
+mod schedule;
 mod site;
 mod site_files;
 mod theme;
 mod twin;
 mod variants;
 
+pub use allowed_hosts::{AllowedHosts, AllowedOrigin};
 pub use brand::{BrandOptions, Color, Placed};
 pub use encodings::Encodings;
 pub use file::File;
+pub use live_reload::{RELOAD_SCRIPT, RELOAD_SCRIPT_PATH};
 pub use load::{LoadCache, LoadResult, load};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::in_parallel;
 pub use prebuilt::{decode_html, is_build};
 pub use rules::RulesDialect;
+pub use schedule::{ScheduledPage, format_time};
 pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 pub use site_files::SITE_FOLDERS;
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};

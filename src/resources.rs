@@ -15,7 +15,7 @@ mod well_known;
 
 use crate::pages::file::{Cache, File};
 use crate::pages::path::decode;
-use crate::pages::{FORMS_SCRIPT, PagesOptions, Site, in_parallel};
+use crate::pages::{FORMS_SCRIPT, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, in_parallel};
 
 pub use forms::page_forms;
 pub use options::{ContentSignals, ResourceOptions};
@@ -84,5 +84,8 @@ pub fn add_resources(site: &mut Site, options: &PagesOptions, resources: &Resour
     let files: Vec<(String, File)> = built.into_iter().flatten().chain(sitemaps).chain(guides).collect();
     for (path, file) in files {
         site.insert_resource(&path, file);
+    }
+    if options.has_reload_script {
+        site.insert_resource(RELOAD_SCRIPT_PATH, file(JAVASCRIPT, RELOAD_SCRIPT.to_owned()));
     }
 }

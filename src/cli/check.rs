@@ -16,15 +16,17 @@ use crate::store::InboxReader;
 const MAX_ALIGNED: usize = 72;
 
 /// Prints every fault in a site as `file:line: message`, or as JSON. Returns failure if there are any.
-pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<ExitCode> {
     // Invalid values are replaced with defaults, so that faults in the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), &[], None);
-    let config = config.with_base_url(None);
+    let mut config = config.with_base_url(None);
+    config.pages.shows_unpublished = drafts;
     faults.append(&mut config.certificate_faults());
     faults.append(&mut config.exposed_secrets());
     let (site, mut found) = site::load_site(folder, &config, &mut LoadCache::default());
     faults.append(&mut found);
     faults.append(&mut config.memory_faults(site.as_ref().map_or(0, Site::size)));
+    let scheduled = site.as_ref().map(|site| site::describe_scheduled(&site.scheduled)).unwrap_or_default();
     let pages = site.map_or(0, |site| site.page_count);
     if json {
         let mut stdout = io::stdout().lock();
@@ -39,6 +41,9 @@ pub(super) fn run(folder: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let undelivered = InboxReader::open(&config.store.url)
         .and_then(|inbox| doctor::describe_undelivered(&inbox, !config.channels.is_empty()));
     if let Ok(Some(line)) = undelivered {
+        let _ = writeln!(stderr, "{DIM}note:{DIM:#} {line}");
+    }
+    for line in scheduled {
         let _ = writeln!(stderr, "{DIM}note:{DIM:#} {line}");
     }
     let _ = match faults[..] {

@@ -63,7 +63,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         bail!("the site cannot be exported ({})", count_faults(&faults));
     };
     let site = site.strengthened_now(&Encodings::new(site::encodings_folder(&config)));
-    let layout = ExportLayout::of(describe(&site));
+    let layout = ExportLayout::of(describe(&site, &config.web.content_security_policy));
     let root = pages_root(options, &folder)?;
     let replicas = replicas(options, &config)?;
 

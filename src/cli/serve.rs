@@ -23,31 +23,43 @@ use tokio::sync::watch;
 use self::log::ServerLog;
 use self::notify::ServiceManager;
 use self::reload::{ReloadReason, Reloader, SiteWatcher};
-use super::output::{DIM, ERROR, GOOD, count_faults, print_faults, with_hint};
+use super::output::{DIM, ERROR, GOOD, count_faults, counted, print_faults, with_hint};
 use super::site;
 use crate::config::{Config, Flag};
 use crate::deliver::worker::DeliveryWorker;
 use crate::fault::Severity;
 use crate::intake::Intake;
-use crate::pages::{Encodings, LoadCache, Site};
+use crate::pages::{Encodings, LoadCache, Site, format_time};
 use crate::store::Store;
 use crate::store::disk::DiskMonitor;
 use crate::web::tls::Tls;
-use crate::web::{self, Address, AppState, Metrics, ShutdownPhase, Snapshot, Socket, Sockets};
+use crate::web::{self, Address, AppState, LiveReload, Metrics, ShutdownPhase, Snapshot, Socket, Sockets};
 
 /// Number of bytes of response bodies to compress before the first request.
 const COMPRESSED_AT_START: usize = 2 << 20;
 
 /// The options of `frontdesk serve` that are not configuration keys.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct ServeOptions {
-    /// Whether a change in the site's folder reloads the site and its configuration.
+    /// Whether a change in the site's folder reloads the site, its configuration and open pages.
     pub(super) watch: bool,
+    /// Whether drafts and pages with a future date are shown.
+    pub(super) drafts: bool,
     /// Whether to start even if the inbox cannot be written.
     pub(super) pages_only: bool,
 }
 
+impl ServeOptions {
+    /// Applies the options to a configuration that was just read.
+    fn apply_to(self, mut config: Config) -> Config {
+        config.pages.has_reload_script = self.watch;
+        config.pages.shows_unpublished = self.drafts;
+        config
+    }
+}
+
 /// Serves until SIGTERM or SIGINT. SIGHUP reloads the site and its configuration.
-pub(super) fn run(folder: &Path, flags: &[Flag], options: &ServeOptions) -> anyhow::Result<ExitCode> {
+pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     process::configure_allocator();
     let (config, warnings) = site::read_configuration(folder, flags)?;
@@ -60,7 +72,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], options: &ServeOptions) -> anyh
 fn serve(
     folder: &Path,
     flags: &[Flag],
-    options: &ServeOptions,
+    options: ServeOptions,
     config: Config,
     log: &ServerLog,
     started: Instant,
@@ -68,7 +80,7 @@ fn serve(
     // Bind before loading: a port in use is reported at once, and links may contain the bound port.
     let sockets = bind_sockets(&config)?;
     let addresses = ListeningAddresses::from_sockets(&sockets)?;
-    let mut config = config.with_base_url(addresses.first);
+    let mut config = options.apply_to(config).with_base_url(addresses.first);
     process::raise_descriptor_limit(&mut config);
     let mut faults = config.certificate_faults();
     faults.retain(|fault| fault.severity == Severity::Error);
@@ -79,8 +91,8 @@ fn serve(
 
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
     let mut previous = LoadCache::default();
-    let site =
-        process::run_in_new_thread(|| load_and_compress(folder, &config, &mut previous, &encodings, log))?;
+    let load = || load_and_compress(folder, &config, &mut previous, &encodings, log, options.watch);
+    let site = process::run_in_new_thread(load)?;
     log.log_faults(&config.memory_faults(site.size()));
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let store = Store::open(&config.store)
@@ -101,20 +113,22 @@ fn serve(
     let monitor = DiskMonitor::start(config.inbox_folder().to_owned(), reload::min_free(&config))
         .context("cannot monitor free disk space")?;
     let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
+    let snapshot = Arc::new(ArcSwap::from_pointee(live));
+    let notify = Arc::new(ServiceManager::from_environment());
+    let (reasons, asked) = mpsc::channel();
+    let stage = install_signal_handlers(reasons.clone(), notify.clone(), snapshot.clone())?;
     let desk = Arc::new(AppState {
         store,
         intake,
         refusals: Arc::default(),
         disk: monitor,
-        snapshot: Arc::new(ArcSwap::from_pointee(live)),
+        snapshot,
         tls,
         metrics: Metrics::new(log.queue.lost.clone()),
+        live_reload: options.watch.then(|| Arc::new(LiveReload::new(first_version(), stage.clone()))),
         release_memory: process::release_memory,
     });
-    let notify = Arc::new(ServiceManager::from_environment());
-    let (reasons, asked) = mpsc::channel();
     let watcher = options.watch.then(|| SiteWatcher::start(folder, &config, reasons.clone())).transpose()?;
-    let stage = install_signal_handlers(reasons.clone(), notify.clone(), desk.snapshot.clone())?;
     if log.is_json {
         log_start(&config, &desk, &addresses, is_new, started.elapsed());
     } else {
@@ -122,6 +136,14 @@ fn serve(
         let banner = banner(&config, &desk, &addresses, is_new, started.elapsed());
         // Errors are ignored: a closed standard error must not stop the server.
         let _ = writeln!(anstream::stderr(), "{}", banner.join("\n  "));
+    }
+    if options.watch {
+        tracing::warn!(
+            "pages contain a script that reloads them after changes: `--watch` is for authors, not for production"
+        );
+    }
+    if options.drafts {
+        tracing::warn!("drafts and pages with a date in the future are shown to everyone");
     }
     let _ = addresses.print();
     notify.notify_ready(&format!(
@@ -132,6 +154,7 @@ fn serve(
     let reloader = Reloader {
         folder: folder.to_owned(),
         flags: flags.to_vec(),
+        options,
         address: addresses.first,
         desk: desk.clone(),
         worker: worker.clone(),
@@ -169,13 +192,15 @@ fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> 
     })
 }
 
-/// Loads the site and compresses part of it. Fails if the site has errors; logs the number of warnings.
+/// Loads the site and compresses part of it. Fails if the site has errors. Logs the warnings if
+/// `shows_warnings`, otherwise their number.
 fn load_and_compress(
     folder: &Path,
     config: &Config,
     previous: &mut LoadCache,
     encodings: &Encodings,
     log: &ServerLog,
+    shows_warnings: bool,
 ) -> anyhow::Result<Site> {
     let mut stderr = std::io::stderr();
     let shows_progress = !log.is_json
@@ -195,11 +220,19 @@ fn load_and_compress(
         log.log_faults(&faults);
         bail!("the site cannot be served ({})", count_faults(&faults));
     };
-    if !faults.is_empty() {
+    if shows_warnings {
+        log.log_faults(&faults);
+    } else if !faults.is_empty() {
         tracing::warn!("{}; run `frontdesk check {}` for details", count_faults(&faults), folder.display());
     }
     debug_assert!(faults.iter().all(|fault| fault.severity == Severity::Warning));
     Ok(site)
+}
+
+/// The first version of the state that open pages know: later processes have larger ones.
+#[expect(clippy::disallowed_methods, reason = "the start of the process")]
+fn first_version() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
 /// Binds sockets to addresses that the option `flag` sets. Errors have a hint.
@@ -322,6 +355,10 @@ fn banner(
         }
         channels => format!("and delivered to {channels}"),
     });
+    if let Some(next) = site.scheduled.first() {
+        let (count, at) = (counted(site.scheduled.len() as u64, "page"), format_time(next.at));
+        lines.push(format!("{count} to be published later; the next one is {} on {at}", next.file));
+    }
     if config.base_url.is_none() {
         let base_url = &config.pages.base_url;
         lines.push(format!(

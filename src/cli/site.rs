@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::Args;
 
-use super::output::{count_faults, print_faults};
+use super::output::{count_faults, counted, print_faults};
 use crate::config::{Config, FILE_NAME, Flag};
 use crate::fault::{Fault, Severity};
-use crate::pages::{LoadCache, Site};
+use crate::pages::{LoadCache, ScheduledPage, Site, format_time};
 use crate::resources;
 use crate::web::Address;
 
@@ -145,6 +145,20 @@ pub(super) fn load_site(
         site
     });
     (site, loaded.faults)
+}
+
+/// Maximum number of scheduled pages that are listed one by one.
+const MAX_SCHEDULED: usize = 20;
+
+/// One line for each page that is published later, and one for the number of those beyond a maximum.
+pub(super) fn describe_scheduled(pages: &[ScheduledPage]) -> Vec<String> {
+    let line = |page: &ScheduledPage| format!("{} is published on {}", page.file, format_time(page.at));
+    let mut lines: Vec<String> = pages.iter().take(MAX_SCHEDULED).map(line).collect();
+    let others = pages.len().saturating_sub(MAX_SCHEDULED);
+    if others > 0 {
+        lines.push(format!("{} more after that", counted(others as u64, "page")));
+    }
+    lines
 }
 
 /// The folder beside the inbox that caches the strongest compressed form of each file.

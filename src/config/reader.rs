@@ -356,7 +356,7 @@ impl<'a> Reader<'a> {
     pub(super) fn finish(mut self, folder: &Path) -> (Vec<Setting>, Vec<SecretFile>, Vec<Fault>) {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
-            known.iter().filter_map(|key| key.rsplit_once('.')).map(|(table, _)| table).collect();
+            known.iter().flat_map(|key| key.match_indices('.').map(|(at, _)| &key[..at])).collect();
         for (name, (raw, line)) in &self.entries {
             let fault = |message: String| Fault::error(FILE_NAME, Some(*line), message);
             let (table, last) = name.rsplit_once('.').unwrap_or(("", name));

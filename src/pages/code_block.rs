@@ -71,10 +71,10 @@ impl CodeBlock {
             let mut ranges = |text: &str| line_ranges(text, lines, warn);
             match name.to_ascii_lowercase().replace('-', "_").as_str() {
                 "title" | "name" | "filename" | "file" => {
-                    block.title = Some(value).filter(|it| !it.is_empty())
+                    block.title = Some(value).filter(|it| !it.is_empty());
                 }
                 "" | "hl_lines" | "mark" | "highlight" | "emphasize_lines" => {
-                    block.highlighted.extend(ranges(&value))
+                    block.highlighted.extend(ranges(&value));
                 }
                 "ins" | "add" | "added" => block.inserted.extend(ranges(&value)),
                 "del" | "rem" | "removed" => block.deleted.extend(ranges(&value)),

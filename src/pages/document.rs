@@ -13,6 +13,7 @@ use super::image_size::ImageSize;
 use super::options::PagesOptions;
 use super::parallel::in_parallel;
 use super::path::{self, encode, slug};
+use super::schedule::{ScheduledPage, Unpublished, unpublished};
 use super::site_files::{FileChanged, SourceFile};
 use crate::fault::Fault;
 
@@ -71,6 +72,8 @@ pub(super) struct Document {
     pub content: Content,
     pub image: Option<String>,
     pub image_size: Option<ImageSize>,
+    /// Why only a preview shows the page; `None` for a published page.
+    pub unpublished: Option<Unpublished>,
 }
 
 impl Document {
@@ -124,39 +127,62 @@ impl Document {
 pub(super) struct ParsedSource {
     hash: Hash,
     changed: Date,
-    /// `None` if the source is a draft, or if its front matter is invalid.
+    /// `None` if the front matter is invalid.
     document: Option<Document>,
-    /// The source's folder, if the source is a draft named `index.md`.
-    draft: Option<String>,
+    /// The faults of the front matter.
     faults: Vec<Fault>,
+    /// Other faults, which a page has only if it is published.
+    page_faults: Vec<Fault>,
 }
 
-/// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Returns the
-/// published documents, and the folders that contain only a draft and its files, such as `posts/secret/`. The
-/// files in these folders are not published either.
+/// The pages that a site's sources define.
+#[derive(Debug, Default)]
+pub(super) struct SourcePages {
+    pub documents: Vec<Document>,
+    /// The folders that contain only a page that is left out and its files, such as `posts/secret/`. The files in
+    /// these folders are not published either.
+    pub left_out_folders: Vec<String>,
+    /// The pages that are published later, in the order of their times.
+    pub scheduled: Vec<ScheduledPage>,
+}
+
+/// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Leaves out
+/// pages that are not published, unless the options ask for a preview.
 pub(super) fn read_documents(
     sources: &[SourceFile],
+    options: &PagesOptions,
     known: &mut HashMap<String, Arc<ParsedSource>>,
     faults: &mut Vec<Fault>,
-) -> Result<(Vec<Document>, Vec<String>), FileChanged> {
+) -> Result<SourcePages, FileChanged> {
     let read = in_parallel(sources, |source| match known.get(&source.file) {
         Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
         _ => source.text().map(|text| Arc::new(parse_source(source, &text))),
     });
     let read: Vec<Arc<ParsedSource>> = read.into_iter().collect::<Result<_, _>>()?;
     *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
-    let mut documents = Vec::with_capacity(read.len());
-    let mut drafts = Vec::new();
+    let mut pages = SourcePages { documents: Vec::with_capacity(read.len()), ..SourcePages::default() };
     for parsed in read {
         faults.extend(parsed.faults.iter().cloned());
-        documents.extend(parsed.document.clone());
-        drafts.extend(parsed.draft.clone());
+        let Some(document) = &parsed.document else { continue };
+        let unpublished = unpublished(&document.front_matter, options.now);
+        if let (Some(Unpublished::Until(at)), false) = (unpublished, document.front_matter.is_unrendered) {
+            pages.scheduled.push(ScheduledPage { at, file: document.file.clone() });
+        }
+        if document.front_matter.is_unrendered || (unpublished.is_some() && !options.shows_unpublished) {
+            pages.left_out_folders.extend(document.file.strip_suffix("index.md").map(str::to_owned));
+        } else {
+            faults.extend(parsed.page_faults.iter().cloned());
+            pages.documents.push(Document { unpublished, ..document.clone() });
+        }
     }
+    pages.scheduled.sort_unstable();
     // Exclude folders that also contain a published page, because their other files may belong to that page.
     let folders: HashSet<&str> =
-        documents.iter().flat_map(|document| folders_above(&document.file)).collect();
-    drafts.retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
-    Ok((documents, drafts))
+        pages.documents.iter().flat_map(|document| folders_above(&document.file)).collect();
+    pages
+        .left_out_folders
+        .retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
+    Ok(pages)
 }
 
 /// The folders that contain the file: `posts/`, `posts/a/` and so on.
@@ -167,21 +193,19 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
 /// Reads the front matter of a source, and derives the page's path and kind. Does not parse the body.
 fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
     let file = &source.file;
-    let mut faults = Vec::new();
-    let parsed = front_matter::parse(file, text, &mut faults);
-    let draft = parsed.as_ref().filter(|parsed| parsed.front_matter.draft);
-    let draft = draft.and_then(|_| file.strip_suffix("index.md")).map(str::to_owned);
-    let document = parsed.filter(|parsed| !parsed.front_matter.draft).map(|parsed| {
+    let (mut faults, mut page_faults) = (Vec::new(), Vec::new());
+    let document = front_matter::parse(file, text, &mut faults).map(|parsed| {
         let mut front_matter = parsed.front_matter;
         let (path, kind) = path_and_kind(file, &mut front_matter);
         if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
             let reason = "it has a backslash, a control character or an empty segment";
             let fault = Fault::error(file, None, format!("`{path}` cannot be requested: {reason}"));
-            faults.push(fault.hint("rename the file, or give the page a `slug`"));
+            page_faults.push(fault.hint("rename the file, or give the page a `slug`"));
         }
         if front_matter.description.is_none() {
             let fault = Fault::warning(file, Some(1), "the page has no `description`");
-            faults.push(fault.hint("add one or two sentences for search results, previews and llms.txt"));
+            page_faults
+                .push(fault.hint("add one or two sentences for search results, previews and llms.txt"));
         }
         Document {
             file: file.clone(),
@@ -195,7 +219,7 @@ fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
             ..Document::default()
         }
     });
-    ParsedSource { hash: source.hash, changed: source.changed, document, draft, faults }
+    ParsedSource { hash: source.hash, changed: source.changed, document, faults, page_faults }
 }
 
 /// Derives a page's path and kind from its file name. Also sets a post's missing `date` from the file name.
@@ -237,13 +261,18 @@ fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKin
 /// Adds the pages that list posts and tags, unless the operator has written them, and unifies the spelling of
 /// tags.
 pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptions, faults: &mut Vec<Fault>) {
-    let latest =
-        documents.iter().filter(|document| document.kind == PageKind::Post).map(|post| post.updated).max();
-    let Some(latest) = latest else { return };
+    // Unpublished posts determine nothing about a list that also has published ones.
+    let age = |document: &Document| (document.unpublished.is_none(), document.updated);
+    let latest = documents.iter().filter(|document| document.kind == PageKind::Post).map(age).max();
+    let Some((has_published, latest)) = latest else { return };
+    let unpublished_if = |is_unpublished: bool| is_unpublished.then_some(Unpublished::Draft);
     let paths: HashSet<String> = documents.iter().map(|document| document.path.clone()).collect();
     if !paths.contains("/blog/") {
         let description = format!("Everything that {} has published, newest first.", options.title);
-        documents.push(Document::new_generated("/blog/", PageKind::Blog, "Blog", &description, latest));
+        documents.push(Document {
+            unpublished: unpublished_if(!has_published),
+            ..Document::new_generated("/blog/", PageKind::Blog, "Blog", &description, latest)
+        });
     }
     for document in documents.iter_mut().filter(|document| document.kind == PageKind::Blog) {
         document.updated = document.updated.max(latest);
@@ -255,22 +284,28 @@ pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptio
     }
     if !paths.contains("/blog/tags/") {
         let description = "The subjects of our posts.";
-        documents.push(Document::new_generated("/blog/tags/", PageKind::Tags, "Tags", description, latest));
+        documents.push(Document {
+            unpublished: unpublished_if(!has_published),
+            ..Document::new_generated("/blog/tags/", PageKind::Tags, "Tags", description, latest)
+        });
     }
-    let mut updated: HashMap<String, Date> = HashMap::new();
+    let mut updated: HashMap<String, (bool, Date)> = HashMap::new();
     for document in documents.iter() {
         for tag in &document.front_matter.tags {
-            let newest = updated.entry(tag.clone()).or_default();
-            *newest = document.updated.max(*newest);
+            let newest = updated.entry(tag.clone()).or_insert_with(|| age(document));
+            *newest = age(document).max(*newest);
         }
     }
     for tag in tags {
         let path = tag_path(&tag.name);
         if !paths.contains(&path) {
-            let updated = updated.get(&tag.name).copied().unwrap_or(latest);
+            let (has_published, updated) = updated.get(&tag.name).copied().unwrap_or((true, latest));
             let description = format!("What {} has written about {}.", options.title, tag.name);
             let kind = PageKind::Tag(tag.name.clone());
-            documents.push(Document::new_generated(&path, kind, &tag.name, &description, updated));
+            documents.push(Document {
+                unpublished: unpublished_if(!has_published),
+                ..Document::new_generated(&path, kind, &tag.name, &description, updated)
+            });
         }
     }
 }

@@ -6,9 +6,11 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
+use super::schedule::parse_time;
 use crate::fault::{Fault, closest};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,8 +22,13 @@ pub struct FrontMatter {
     pub date: Option<Date>,
     /// The date of the last substantial change.
     pub updated: Option<Date>,
-    /// Drafts are not published.
+    /// The time before which the page is not published, if the date has a time. Otherwise, this is the start of
+    /// `date`.
+    pub publish_at: Option<Timestamp>,
+    /// Whether the page is unfinished. Only a preview shows drafts.
     pub draft: bool,
+    /// Whether Hugo and Zola would never render the page. No preview shows it.
+    pub is_unrendered: bool,
     /// Replaces the last segment of the path, which is otherwise derived from the file name.
     pub slug: Option<String>,
     /// Replaces the whole path (Hugo's `url`, Zola's `path`).
@@ -203,7 +210,9 @@ impl FrontMatterReader<'_> {
             description: self.read_text(&["description", "summary"]),
             date: self.read_date(&["date", "publishDate"]),
             updated: self.read_date(&["updated", "lastmod"]),
-            draft: self.read_flag(&["draft"]) || self.is_unpublished(),
+            publish_at: self.read_publication_time(),
+            draft: self.read_flag(&["draft"]),
+            is_unrendered: self.is_unrendered(),
             slug: self.read_slug(),
             path: self.read_path(),
             aliases: self.read_list(&["aliases"]),
@@ -299,8 +308,8 @@ impl FrontMatterReader<'_> {
         self.read_value(names, "`true` or `false`", Value::as_bool).unwrap_or_default()
     }
 
-    /// Whether Hugo or Zola would not publish the page.
-    fn is_unpublished(&self) -> bool {
+    /// Whether Hugo or Zola would not render the page.
+    fn is_unrendered(&self) -> bool {
         let is =
             |name, expected: &[Value]| self.find(&[name]).is_some_and(|(_, value)| expected.contains(&value));
         let never = [Value::Bool(false), Value::from("never"), Value::from("link")];
@@ -318,6 +327,12 @@ impl FrontMatterReader<'_> {
             if text.is_empty() { Some(None) } else { day.parse().ok().filter(|_| is_day).map(Some) }
         };
         self.read_value(names, "a date such as 2026-11-20", parse).flatten()
+    }
+
+    /// The publication time. [`Self::read_date`] reports invalid dates.
+    fn read_publication_time(&self) -> Option<Timestamp> {
+        let (_, value) = self.find(&["publishDate", "date"])?;
+        parse_time(value.as_str()?)
     }
 
     fn read_list(&mut self, names: &[&'static str]) -> Vec<String> {

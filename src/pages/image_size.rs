@@ -188,8 +188,8 @@ fn contains(bytes: Option<&[u8]>, word: &str) -> bool {
     bytes.is_some_and(|bytes| bytes.windows(word.len()).any(|window| window == word.as_bytes()))
 }
 
-fn find_box<'a>(bytes: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
-    boxes(bytes).find(|(found, _)| found == kind).map(|(_, content)| content)
+fn find_box<'a>(bytes: &'a [u8], kind: &[u8]) -> Option<&'a [u8]> {
+    boxes(bytes).find(|(found, _)| *found == kind).map(|(_, content)| content)
 }
 
 /// The boxes in a box, with their types (ISO/IEC 14496-12 §4.2). The last one may be cut off.
@@ -285,7 +285,7 @@ mod tests {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x03\0\0\0\x02\0\x08\x06\0\0\0";
         let lossy = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\0\x43\0\x02";
         let lossless =
-            [&b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f"[..], &(767_u32 | 511 << 14).to_le_bytes()].concat();
+            [&b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f"[..], &(0x2ff_u32 | 0x1ff << 14).to_le_bytes()].concat();
         let extended = b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\x10\0\0\0\xff\x02\0\xff\x01\0";
         for (bytes, size) in [
             (&png[..], (768, 512)),

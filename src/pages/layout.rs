@@ -17,6 +17,7 @@ use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
 use super::options::{PageForm, PagesOptions};
 use super::path::{encode, twin_path};
+use super::schedule::{Unpublished, format_time};
 use super::theme::{CompiledTheme, template_fault};
 use crate::fault::Fault;
 
@@ -87,6 +88,7 @@ impl SiteContext {
         let mut options = options.clone();
         // Pages show only the year. A new day must not invalidate all cached pages.
         options.today = options.today.first_of_year();
+        options.now = None;
         name_footer_links(&mut options, documents);
         let data = SiteData {
             options,
@@ -272,6 +274,10 @@ impl TemplateContext<'_> {
         let is_page = document.kind != PageKind::NotFound;
         let headings = &document.content.facts.headings;
         let toc: Vec<_> = headings.iter().filter(|heading| matches!(heading.level, 2 | 3)).collect();
+        let scheduled = match document.unpublished {
+            Some(Unpublished::Until(time)) => Some(time),
+            _ => None,
+        };
         let page = context! {
             path => encode(&document.path),
             url => url.as_str(),
@@ -292,6 +298,8 @@ impl TemplateContext<'_> {
             image_width => document.image_size.map(|size| size.width),
             image_height => document.image_size.map(|size| size.height),
             kind => document.kind.name(),
+            draft => document.unpublished.is_some(),
+            scheduled => scheduled.map(format_time),
             form => matter.form.as_deref(),
             cta => to_template_value(&matter.cta),
             highlights => to_template_value(&matter.highlights),

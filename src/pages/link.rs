@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::allowed_hosts::AllowedHosts;
 use super::images::ImageFacts;
 use super::path;
 
@@ -16,6 +17,8 @@ pub struct LinkCatalog {
     pub assets: HashMap<String, String>,
     /// The images whose size is known, by path.
     pub images: HashMap<String, ImageFacts>,
+    /// Hosts from which pages may load content.
+    pub allowed: AllowedHosts,
 }
 
 #[derive(Debug, Clone, Copy)]

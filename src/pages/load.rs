@@ -12,13 +12,16 @@ use jiff::civil::Date;
 
 use super::brand::BrandCache;
 use super::content::Content;
-use super::document::{Document, PageKind, ParsedSource, Tag, add_blog_pages, folders_above, read_documents};
+use super::document::{
+    Document, PageKind, ParsedSource, SourcePages, Tag, add_blog_pages, folders_above, read_documents,
+};
 use super::file::{Blob, Cache, File, media_type};
 use super::highlight::Highlighter;
 use super::html::{id_attributes, rewrite_links};
 use super::images::catalog_images;
 use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateContext};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
+use super::live_reload::add_reload_script;
 use super::markdown::{self, BodyWarning};
 use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
@@ -125,10 +128,12 @@ impl LoadCache {
         }
         let tree = SiteFiles::read(folder, &mut self.files, &mut faults);
         let theme = Theme::new(tree.theme);
-        let (mut documents, drafts) = read_documents(&tree.sources, &mut self.parsed, &mut faults)?;
-        let drafts: HashSet<String> = drafts.iter().map(|folder| path::public_path(folder)).collect();
-        let of_a_draft = |path: &str| folders_above(path).any(|folder| drafts.contains(folder));
-        let published = tree.assets.iter().filter(|(path, _)| !of_a_draft(path));
+        let SourcePages { mut documents, left_out_folders, scheduled } =
+            read_documents(&tree.sources, options, &mut self.parsed, &mut faults)?;
+        let left_out: HashSet<String> =
+            left_out_folders.iter().map(|folder| path::public_path(folder)).collect();
+        let is_left_out = |path: &str| folders_above(path).any(|folder| left_out.contains(folder));
+        let published = tree.assets.iter().filter(|(path, _)| !is_left_out(path));
         let (mut assets, mut asset_urls) = name_assets(published, &theme);
         let brand = self.brand.apply(&options.brand, &mut assets, &mut asset_urls, &mut faults);
         add_blog_pages(&mut documents, options, &mut faults);
@@ -152,6 +157,7 @@ impl LoadCache {
                 .collect(),
             assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
             images: catalog_images(&assets, &tree.verbatim),
+            allowed: options.allowed.clone(),
         };
         self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
         let mut missing = take_not_found_page(&mut documents);
@@ -191,6 +197,7 @@ impl LoadCache {
         faults.extend(check_links(&links, &names, &anchors.collect()));
         let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, not_found)| {
             let mut site = Site::new(&options.base_url, not_found);
+            site.scheduled = scheduled;
             site.entries.reserve(8 * pages.len() + tree.verbatim.len() + 2 * assets.len());
             insert_variants(
                 &mut site,
@@ -228,9 +235,10 @@ impl LoadCache {
             sources.iter().map(|source| (source.file.as_str(), source)).collect();
         let highlighter = Highlighter::default();
         let is_same_catalog = catalog == self.catalog;
-        // If the base URL has changed, render all bodies again: the check for images from other sites uses
-        // it, but `lookups` does not record it.
-        let has_same_base = catalog.base_url == self.catalog.base_url;
+        // Render all bodies again if the base URL or the permitted hosts have changed: the checks for content
+        // from other sites use them, and `lookups` does not record that.
+        let has_same_hosts =
+            catalog.base_url == self.catalog.base_url && catalog.allowed == self.catalog.allowed;
         let contents = in_parallel(documents, |document| {
             let Some(source) = sources.get(document.file.as_str()) else { return Ok(Content::default()) };
             let place = LinkOrigin { file: &document.file, path: &document.path };
@@ -239,7 +247,7 @@ impl LoadCache {
                 kept.hash == source.hash
                     && kept.path == document.path
                     && (is_same_catalog
-                        || (has_same_base && kept.content.facts.lookups.are_current(place, &catalog)))
+                        || (has_same_hosts && kept.content.facts.lookups.are_current(place, &catalog)))
             });
             if let Some(same) = same {
                 return Ok(same.content.clone());
@@ -320,6 +328,7 @@ fn has_same_context(document: &Document, other: &Document) -> bool {
         && document.updated == other.updated
         && document.image == other.image
         && document.image_size == other.image_size
+        && document.unpublished == other.unpublished
 }
 
 /// Sorts the documents in reading order, and checks dates, templates and forms. Replaces a missing template
@@ -343,12 +352,11 @@ fn check_documents(
     });
     for document in documents {
         let matter = &document.front_matter;
-        for (key, date) in [("date", matter.date), ("updated", matter.updated)] {
-            // Allow tomorrow's date: in time zones ahead of UTC, that day may already have begun.
-            if date.is_some_and(|date| date > options.today.tomorrow().unwrap_or(options.today)) {
-                let fault = document.warning_at_key(key, format!("`{key}` is in the future"));
-                faults.push(fault.hint("the page is published anyway; set `draft: true` to hold it back"));
-            }
+        // Allow tomorrow's date, because tomorrow may already have begun in time zones ahead of UTC.
+        let tomorrow = options.today.tomorrow().unwrap_or(options.today);
+        if document.unpublished.is_none() && matter.updated.is_some_and(|date| date > tomorrow) {
+            let fault = document.warning_at_key("updated", "`updated` is in the future");
+            faults.push(fault.hint("the page is published anyway; a `date` in the future holds it back"));
         }
         if document.kind == PageKind::Post && matter.date.is_none() {
             let fault = document.warning_at_key("date", "the post has no `date`");
@@ -542,6 +550,7 @@ fn lay_out_page(
         }
     }
     let anchors = id_attributes(&html).map(Into::into).collect();
+    let html = if options.has_reload_script { add_reload_script(html.as_bytes()) } else { html.into_bytes() };
     let mut html = File::new("text/html; charset=utf-8", Cache::Revalidate, html);
     let mut markdown = File::new("text/markdown; charset=utf-8", Cache::Revalidate, markdown);
     // The 404 page has no URL.
@@ -555,16 +564,17 @@ fn lay_out_page(
     Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
 }
 
-/// A page's summary, or `None` for an unlisted page. Increments `posts` for a listed post.
+/// A page's summary, or `None` for an unlisted or unpublished page. Increments `posts` for a listed post.
 fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> Option<PageSummary> {
     let matter = &document.front_matter;
     let is_post = document.kind == PageKind::Post;
-    *posts += usize::from(is_post && !matter.unlisted);
+    let is_listed = !matter.unlisted && document.unpublished.is_none();
+    *posts += usize::from(is_post && is_listed);
     let is_fed = is_post && *posts <= FEED_LENGTH;
     let base = &options.base_url;
     let url = format!("{base}{}", encode(&document.path));
     let absolute = |link: &str, _| twin::make_absolute(link, base, &url);
-    (!matter.unlisted).then(|| PageSummary {
+    is_listed.then(|| PageSummary {
         path: encode(&document.path).into_owned(),
         twin: encode(&path::twin_path(&document.path)).into_owned(),
         title: matter.title.clone(),

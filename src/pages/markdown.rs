@@ -11,6 +11,7 @@ use comrak::nodes::{ListType, Node, NodeCodeBlock, NodeLink, NodeList, NodeMath,
 use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 
+use super::allowed_hosts::{AllowedOrigin, permit};
 use super::code_block::CodeBlock;
 use super::highlight::Highlighter;
 use super::html::rewrite_links;
@@ -259,14 +260,8 @@ impl<'a> BodyRenderer<'a, '_> {
     /// Renders an image with its size, so that the text below does not move when the image has loaded. The
     /// first image of a page loads at once, because it is often in view; the others load when they are near.
     fn render_image(&mut self, node: Node<'a>, image: &NodeLink, position: Sourcepos) -> String {
-        let elsewhere = ["http:", "https:", "//"].iter().any(|start| image.url.starts_with(start));
-        if elsewhere && !image.url.starts_with(&self.catalog.base_url) {
-            let message = format!(
-                "the content security policy blocks images from other sites, such as `{}`",
-                image.url
-            );
-            self.warn(position, message, "copy the image to assets/");
-        }
+        let catalog = self.catalog;
+        self.warn_about_blocked_host(&image.url, BLOCKED_IMAGE, &catalog.allowed.image, position);
         let alternative = node.collect_text();
         if alternative.trim().is_empty() {
             let message = format!("the image `{}` has no alternative text", image.url);
@@ -427,14 +422,44 @@ impl<'a> BodyRenderer<'a, '_> {
 
     fn warn_about_blocked_html(&mut self, literal: &str, position: Sourcepos) {
         let lower = literal.to_ascii_lowercase();
+        let catalog = self.catalog;
+        let allowed = &catalog.allowed;
+        for (tag, what, origins) in
+            [("<img", BLOCKED_IMAGE, &allowed.image), ("<script", BLOCKED_SCRIPT, &allowed.script)]
+        {
+            for url in element_sources(&lower, tag).flatten() {
+                self.warn_about_blocked_host(url, what, origins, position);
+            }
+        }
         for (pattern, hint) in BLOCKED {
-            // The policy permits scripts from files. JSON in a script element is only data.
-            let is_permitted = pattern == "<script" && (lower.contains(" src=") || lower.contains("json"));
+            let is_permitted = match pattern {
+                // The policy permits scripts from files, and JSON in a script element is only data.
+                "<script" => lower.contains(" src=") || lower.contains("json"),
+                "<iframe" => element_sources(&lower, pattern)
+                    .all(|url| url.is_some_and(|url| permit(&allowed.frame, url))),
+                _ => false,
+            };
             if lower.contains(pattern) && !is_permitted {
                 let what = pattern.trim_matches(['<', ' ', '=']);
                 let message = format!("the content security policy blocks this `{what}`");
                 self.warn(position, message, hint);
             }
+        }
+    }
+
+    /// Warns about content of another site if the policy does not permit its host.
+    fn warn_about_blocked_host(
+        &mut self,
+        url: &str,
+        (what, hint): (&str, &'static str),
+        permitted: &[AllowedOrigin],
+        position: Sourcepos,
+    ) {
+        let elsewhere = ["http:", "https:", "//"].iter().any(|start| url.starts_with(start));
+        if elsewhere && !url.starts_with(&self.catalog.base_url) && !permit(permitted, url) {
+            let message =
+                format!("the content security policy blocks {what} from other sites, such as `{url}`");
+            self.warn(position, message, hint);
         }
     }
 
@@ -567,7 +592,10 @@ impl<'a> BodyRenderer<'a, '_> {
 const BLOCKED: [(&str, &str); 4] = [
     ("<script", "move the code to a file in assets/ and load it with `src`"),
     ("<style", "move the rules to theme/style.css"),
-    ("<iframe", "link to the embedded page instead"),
+    (
+        "<iframe",
+        "link to the embedded page instead, or add its host to `frame` in `[security.allow]` in frontdesk.toml",
+    ),
     (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
 
@@ -594,6 +622,28 @@ fn has_image_without_alternative(html: &str) -> bool {
 /// Whether code in the language draws a diagram, which needs a script in the browser.
 fn is_diagram(language: &str) -> bool {
     ["mermaid", "plantuml", "puml", "graphviz", "dot", "d2"].contains(&language)
+}
+
+/// Content that the policy permits only from this site and permitted hosts, with hints.
+const BLOCKED_IMAGE: (&str, &str) = (
+    "images",
+    "copy the image to assets/, or add its host to `image` in `[security.allow]` in frontdesk.toml",
+);
+const BLOCKED_SCRIPT: (&str, &str) = (
+    "scripts",
+    "copy the script to assets/, or add its host to `script` in `[security.allow]` in frontdesk.toml",
+);
+
+/// The `src` of each element in `html` that begins with `tag`, such as `<img`; both are in lower case.
+fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Option<&'a str>> {
+    html.match_indices(tag).map(move |(at, _)| {
+        let element = html[at..].split('>').next()?;
+        let (_, value) = element.split_once(" src=").or_else(|| element.split_once("\nsrc="))?;
+        match value.strip_prefix(['"', '\'']) {
+            Some(quoted) => quoted.split(['"', '\'']).next(),
+            None => value.split_ascii_whitespace().next(),
+        }
+    })
 }
 
 fn format_destination(url: &str) -> String {
@@ -787,6 +837,37 @@ mod tests {
     }
 
     #[test]
+    fn permitted_hosts_get_no_warning() {
+        let check = |source: &str, without: bool, with: bool| {
+            let origins = |host: &str| vec![AllowedOrigin::parse(host).expect(host)];
+            let mut catalog = test_catalog();
+            let warns = |catalog: &LinkCatalog| !render_with(source, catalog).facts.warnings.is_empty();
+            assert_eq!(warns(&catalog), without, "{source}");
+            catalog.allowed.image = origins("https://img.example.org");
+            catalog.allowed.frame = origins("https://*.example.org");
+            catalog.allowed.script = origins("https://stats.example.org");
+            assert_eq!(warns(&catalog), with, "{source}");
+        };
+        check("![a](https://img.example.org/a.png)", true, false);
+        check("![a](//img.example.org/a.png)", true, false);
+        check("![a](http://img.example.org/a.png)", true, true);
+        check("![a](https://stats.example.org/a.png)", true, true);
+        check("<img src=\"https://img.example.org/a.png\">", true, false);
+        check("<img alt=\"\" src='https://x.example.org/a.png'>", true, true);
+        check("<img src=\"/assets/i.svg\">", false, false);
+        check("<iframe src=\"https://video.example.org/1\"></iframe>", true, false);
+        check("<iframe title=\"a\"\nsrc=https://video.example.org/1></iframe>", true, false);
+        check("<iframe src=\"https://example.org/1\"></iframe>", true, true);
+        check("<iframe src=\"/here/\"></iframe>", true, true);
+        check("<iframe></iframe>", true, true);
+        let two =
+            "<iframe src=\"https://a.example.org/\"></iframe><iframe src=\"https://b.example\"></iframe>";
+        check(two, true, true);
+        check("<script src=\"https://stats.example.org/s.js\"></script>", true, false);
+        check("<script src=\"https://img.example.org/s.js\"></script>", true, true);
+    }
+
+    #[test]
     fn code_is_left_alone() {
         let source = "`[a](/x/)`\n\n```md\n[a](/x/)\n[b]: /y/\n```\n\n    [c](/z/)\n";
         let rendered = render_body(source);
@@ -878,18 +959,26 @@ mod tests {
         }
     }
 
-    fn render_body(source: &str) -> RenderedBody {
+    fn test_catalog() -> LinkCatalog {
         let mut catalog =
             LinkCatalog { base_url: "https://www.example.com".into(), ..LinkCatalog::default() };
         catalog.assets.insert("/assets/i.svg".into(), "/assets/i.0123456789.svg".into());
         catalog.assets.insert("/assets/broken.png".into(), "/assets/broken.0123456789.png".into());
         let size = ImageSize { width: 30, height: 20 };
         catalog.images.insert("/assets/i.svg".into(), ImageFacts { size, variants: Vec::new() });
+        catalog
+    }
+
+    fn render_body(source: &str) -> RenderedBody {
+        render_with(source, &test_catalog())
+    }
+
+    fn render_with(source: &str, catalog: &LinkCatalog) -> RenderedBody {
         render(
             source,
             10,
             LinkOrigin { file: "pages/here.md", path: "/here/" },
-            &catalog,
+            catalog,
             &Highlighter::default(),
             &HashMap::new(),
         )

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 
+use super::allowed_hosts::AllowedHosts;
 use super::brand::BrandOptions;
 use super::rules::RulesDialect;
 use crate::forms::Field;
@@ -27,6 +29,15 @@ pub struct PagesOptions {
     pub home_links: Vec<String>,
     /// The date on which the site was loaded, in UTC.
     pub today: Date,
+    /// The time at which the site was loaded. Pages with a later date are not published yet. If it is `None`,
+    /// all dates are in the past.
+    pub now: Option<Timestamp>,
+    /// Whether drafts and pages with a future date are shown, for a preview.
+    pub shows_unpublished: bool,
+    /// Whether HTML pages contain the script that reloads them after changes.
+    pub has_reload_script: bool,
+    /// Hosts from which pages may load content.
+    pub allowed: AllowedHosts,
     /// The paths of generated resources and endpoints, which pages must not use.
     pub reserved: Vec<&'static str>,
     /// The site generator's output to publish, if any.

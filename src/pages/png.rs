@@ -115,7 +115,8 @@ impl<'a> PngReader<'a> {
         for Chunk { kind, content, whole } in found {
             match kind {
                 b"PLTE" => {
-                    palette = Some(content.chunks_exact(3).map(|rgb| [rgb[0], rgb[1], rgb[2], 255]).collect())
+                    palette =
+                        Some(content.chunks_exact(3).map(|rgb| [rgb[0], rgb[1], rgb[2], 255]).collect());
                 }
                 b"tRNS" => transparency = Some(content),
                 b"acTL" | b"cICP" => return Err(PngError::Unsupported),
@@ -184,19 +185,16 @@ impl<'a> PngReader<'a> {
                     let shift = 8 - depth - x * depth % 8;
                     u16::from(self.above[x * depth / 8]) >> shift & mask
                 });
-                match palette {
-                    Some(colours) => {
-                        let size = self.channels as usize;
-                        for index in samples {
-                            // Browsers show black for an index beyond the palette.
-                            let colour = colours.get(usize::from(index)).unwrap_or(&[0, 0, 0, 255]);
-                            self.pixels.extend_from_slice(&colour[..size]);
-                        }
+                if let Some(colours) = palette {
+                    let size = self.channels as usize;
+                    for index in samples {
+                        // Browsers show black for an index beyond the palette.
+                        let colour = colours.get(usize::from(index)).unwrap_or(&[0, 0, 0, 255]);
+                        self.pixels.extend_from_slice(&colour[..size]);
                     }
-                    None => {
-                        let grey = samples.map(|sample| u8::try_from(sample * 255 / mask).unwrap_or(255));
-                        self.pixels.extend(grey);
-                    }
+                } else {
+                    let grey = samples.map(|sample| u8::try_from(sample * 255 / mask).unwrap_or(255));
+                    self.pixels.extend(grey);
                 }
             }
         }
@@ -271,7 +269,9 @@ pub fn write(
     header.extend([8, colour, 0, 0, 0]);
     let mut bytes = SIGNATURE.to_vec();
     push_chunk(&mut bytes, b"IHDR", &header);
-    colour_chunks.iter().for_each(|chunk| bytes.extend_from_slice(chunk));
+    for chunk in colour_chunks {
+        bytes.extend_from_slice(chunk);
+    }
     push_chunk(&mut bytes, b"IDAT", &data.finish()?);
     push_chunk(&mut bytes, b"IEND", &[]);
     Ok(bytes)
@@ -286,7 +286,7 @@ fn filter_row(filter: u8, row: &[u8], above: &[u8], size: usize) -> Vec<u8> {
     std::iter::once(filter).chain(bytes).collect()
 }
 
-fn push_chunk(bytes: &mut Vec<u8>, kind: &[u8; 4], content: &[u8]) {
+fn push_chunk(bytes: &mut Vec<u8>, kind: &[u8], content: &[u8]) {
     // Images are scaled to at most a few million pixels, so a chunk is far below 4 GiB.
     bytes.extend(u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
     let start = bytes.len();
@@ -305,7 +305,9 @@ mod tests {
     fn file(depth: u8, colour: u8, width: u8, chunks: &[(&[u8; 4], &[u8])], row: &[u8]) -> Vec<u8> {
         let mut bytes = SIGNATURE.to_vec();
         push_chunk(&mut bytes, b"IHDR", &[0, 0, 0, width, 0, 0, 0, 1, depth, colour, 0, 0, 0]);
-        chunks.iter().for_each(|(kind, content)| push_chunk(&mut bytes, kind, content));
+        for (kind, content) in chunks {
+            push_chunk(&mut bytes, *kind, content);
+        }
         let mut data = ZlibEncoder::new(Vec::new(), flate2::Compression::new(1));
         data.write_all(&[&[0], row].concat()).expect("memory");
         let data = data.finish().expect("memory");

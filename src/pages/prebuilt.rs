@@ -18,6 +18,7 @@ use jiff::civil::Date;
 use self::policy::content_security_policy;
 use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
 use super::file::{Blob, Cache, File, media_type};
+use super::live_reload::add_reload_script;
 use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::encode;
@@ -411,6 +412,7 @@ fn compose_page(
     }
     let blob =
         if build.adds_link_element { add_link_element(source, &twin) } else { source.file.blob.clone() };
+    let blob = if options.has_reload_script { Blob::new(add_reload_script(&blob.bytes)) } else { blob };
     let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob);
     let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
     if is_not_found_page(&source.file.name) {

@@ -125,7 +125,9 @@ fn scale_png(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> 
         widths.iter().map(|width| Resizer::new(size, size.scaled_to(*width), channels as usize)).collect();
     for _ in 0..reader.height {
         let row = reader.next_row().map_err(refuse)?;
-        resizers.iter_mut().for_each(|resizer| resizer.push(row));
+        for resizer in &mut resizers {
+            resizer.push(row);
+        }
     }
     let encode = |resizer: Resizer| {
         let ImageSize { width, height } = resizer.to;
@@ -158,7 +160,7 @@ impl Resizer {
     }
 
     fn has_alpha(&self) -> bool {
-        self.channels % 2 == 0
+        self.channels.is_multiple_of(2)
     }
 
     /// Adds a row of the source. Ignores rows beyond its height.
@@ -224,7 +226,7 @@ impl Resizer {
             let alpha = if has_alpha { sums[self.channels - 1] } else { area };
             for (channel, sum) in sums.iter().enumerate() {
                 let total = if has_alpha && channel + 1 == self.channels { area } else { alpha };
-                let value = if total == 0 { 0 } else { (sum + total / 2) / total };
+                let value = (sum + total / 2).checked_div(total).unwrap_or(0);
                 self.image.push(u8::try_from(value).unwrap_or(u8::MAX));
             }
         }

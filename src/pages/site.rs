@@ -13,6 +13,7 @@ use super::images::LargeImage;
 use super::parallel::in_parallel;
 use super::path;
 use super::rules::RedirectRule;
+use super::schedule::ScheduledPage;
 
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -93,6 +94,8 @@ pub struct Site {
     pub base_url: String,
     /// The number of pages, including unlisted ones.
     pub page_count: usize,
+    /// The pages that are published later, in the order of their times.
+    pub scheduled: Vec<ScheduledPage>,
     /// The build's rules for paths without an entry, in order.
     rules: Vec<RedirectRule>,
     /// The images with variants for smaller screens.
@@ -108,6 +111,7 @@ impl Site {
             not_found,
             base_url: base_url.to_owned(),
             page_count: 0,
+            scheduled: Vec::new(),
             rules: Vec::new(),
             large_images: Vec::new(),
             hash: OnceLock::new(),

@@ -67,11 +67,13 @@ pub struct Description {
     pub endpoints: Vec<&'static str>,
 }
 
-/// Describes the responses of `site`, in the encodings that have been prepared.
-pub fn describe(site: &Site) -> Description {
+/// Describes the responses of `site`, in the encodings that have been prepared. `policy` is the content
+/// security policy.
+pub fn describe(site: &Site, policy: &HeaderValue) -> Description {
+    let recorder = Recorder { site, policy };
     let mut urls: Vec<(String, UrlResponses)> = site
         .entries()
-        .map(|(path, entry)| (path.to_owned(), describe_url(site, path, Some(entry))))
+        .map(|(path, entry)| (path.to_owned(), recorder.describe_url(path, Some(entry))))
         .collect();
     urls.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     // No page has this path, because paths have no empty segments.
@@ -80,67 +82,76 @@ pub fn describe(site: &Site) -> Description {
     let some = urls.first().map_or("/", |(path, _)| path);
     let ambiguous = path::PathError::Ambiguous.to_string();
     Description {
-        read_only: record_response_to(site, some, false, None, Encoding::Identity),
-        missing: describe_url(site, nowhere, None),
-        unknown_endpoint: record_response_to(site, &no_endpoint, true, None, Encoding::Identity),
-        ambiguous: record(bad_request(&ambiguous)),
+        read_only: recorder.record_response_to(some, false, None, Encoding::Identity),
+        missing: recorder.describe_url(nowhere, None),
+        unknown_endpoint: recorder.record_response_to(&no_endpoint, true, None, Encoding::Identity),
+        ambiguous: recorder.record(bad_request(&ambiguous)),
         endpoints: FORMS.iter().map(|form| form.path).collect(),
         urls,
     }
 }
 
-/// The responses to GET requests for `path`, whose entry in the site is `entry` (`None`: 404).
-fn describe_url(site: &Site, path: &str, entry: Option<&SiteEntry>) -> UrlResponses {
-    let encoded = |media, file: &File| {
-        let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);
-        let prepared = encodings.filter(|encoding| file.has_encoding(*encoding));
-        let responses =
-            prepared.map(|encoding| (encoding, record_response_to(site, path, true, media, encoding)));
-        EncodedResponses(responses.collect())
-    };
-    let neither = || record_response_to(site, path, true, None, Encoding::Identity);
-    let negotiated = |html, markdown| UrlResponses::Negotiated {
-        html: encoded(Some(Media::Html), html),
-        markdown: encoded(Some(Media::Markdown), markdown),
-        neither: neither(),
-    };
-    match entry {
-        Some(SiteEntry::Page(page)) => negotiated(&page.html, &page.markdown),
-        Some(SiteEntry::File(file, _)) => UrlResponses::Single(encoded(None, file)),
-        Some(SiteEntry::Redirect(_)) => UrlResponses::Moved(neither()),
-        None => negotiated(&site.not_found.html, &site.not_found.markdown),
-    }
+/// Records the responses of a site.
+#[derive(Clone, Copy)]
+struct Recorder<'a> {
+    site: &'a Site,
+    policy: &'a HeaderValue,
 }
 
-/// Records the response to a client that accepts only `media` (`None`: neither) and prefers one encoding.
-fn record_response_to(
-    site: &Site,
-    path: &str,
-    is_read: bool,
-    media: Option<Media>,
-    encoding: Encoding,
-) -> RecordedResponse {
-    let accept = match media {
-        Some(Media::Html) => "text/html",
-        Some(Media::Markdown) => "text/markdown",
-        None => "application/octet-stream",
-    };
-    let mut headers = HeaderMap::new();
-    headers.insert(ACCEPT, HeaderValue::from_static(accept));
-    if let Some(token) = encoding.token() {
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(token));
+impl Recorder<'_> {
+    /// The responses to GET requests for `path`, whose entry in the site is `entry` (`None`: 404).
+    fn describe_url(self, path: &str, entry: Option<&SiteEntry>) -> UrlResponses {
+        let encoded = |media, file: &File| {
+            let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);
+            let prepared = encodings.filter(|encoding| file.has_encoding(*encoding));
+            let responses =
+                prepared.map(|encoding| (encoding, self.record_response_to(path, true, media, encoding)));
+            EncodedResponses(responses.collect())
+        };
+        let neither = || self.record_response_to(path, true, None, Encoding::Identity);
+        let negotiated = |html, markdown| UrlResponses::Negotiated {
+            html: encoded(Some(Media::Html), html),
+            markdown: encoded(Some(Media::Markdown), markdown),
+            neither: neither(),
+        };
+        match entry {
+            Some(SiteEntry::Page(page)) => negotiated(&page.html, &page.markdown),
+            Some(SiteEntry::File(file, _)) => UrlResponses::Single(encoded(None, file)),
+            Some(SiteEntry::Redirect(_)) => UrlResponses::Moved(neither()),
+            None => negotiated(&self.site.not_found.html, &self.site.not_found.markdown),
+        }
     }
-    record(choose(site, path, is_read, &headers).0.into_response(site, None))
-}
 
-fn record(response: HttpResponse) -> RecordedResponse {
-    let (head, body) = add_security_headers(response).into_parts();
-    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value)));
-    RecordedResponse {
-        status: head.status.as_u16(),
-        headers: headers.collect(),
-        body: body.into_inner().unwrap_or_default(),
+    /// Records the response to a client that accepts only `media` (`None`: neither) and prefers one encoding.
+    fn record_response_to(
+        self,
+        path: &str,
+        is_read: bool,
+        media: Option<Media>,
+        encoding: Encoding,
+    ) -> RecordedResponse {
+        let accept = match media {
+            Some(Media::Html) => "text/html",
+            Some(Media::Markdown) => "text/markdown",
+            None => "application/octet-stream",
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        if let Some(token) = encoding.token() {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(token));
+        }
+        self.record(choose(self.site, path, is_read, &headers).0.into_response(self.site, None))
+    }
+
+    fn record(self, response: HttpResponse) -> RecordedResponse {
+        let (head, body) = add_security_headers(response, self.policy).into_parts();
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value)));
+        RecordedResponse {
+            status: head.status.as_u16(),
+            headers: headers.collect(),
+            body: body.into_inner().unwrap_or_default(),
+        }
     }
 }
 
@@ -168,7 +179,7 @@ mod tests {
         };
         let mut site = Site::new("https://www.example.com", page.clone());
         site.insert_page("/", page, None);
-        let description = describe(&site);
+        let description = describe(&site, &HeaderValue::from_static("default-src 'none'"));
         let paths: Vec<&str> = description.urls.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["/", "/index.html", "/index.html.md", "/index.md"]);
         let UrlResponses::Negotiated { html, markdown, neither } = &description.urls[0].1 else {
@@ -187,6 +198,6 @@ mod tests {
         assert_eq!((description.read_only.status, description.ambiguous.status), (405, 400));
         let unknown = &description.unknown_endpoint;
         assert_eq!((unknown.status, unknown.header("content-type")), (404, Some("application/json")));
-        assert!(html.identity().header("content-security-policy").is_some());
+        assert_eq!(html.identity().header("content-security-policy"), Some("default-src 'none'"));
     }
 }

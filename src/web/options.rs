@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderValue;
+
 use super::client::ForwardedHeader;
+use super::response::content_security_policy;
 use super::tls;
 use super::trusted_proxies::Network;
+use crate::pages::AllowedHosts;
 use crate::store::DatabaseUrl;
 
 /// Time limits for a connection and its requests.
@@ -59,6 +63,8 @@ pub struct WebOptions {
     /// Names of the channels, for `/metrics`.
     pub channels: Vec<String>,
     pub tls: tls::TlsOptions,
+    /// The content security policy of responses without one of their own.
+    pub content_security_policy: HeaderValue,
 }
 
 impl Default for WebOptions {
@@ -88,6 +94,7 @@ impl Default for WebOptions {
             inbox: DatabaseUrl::Sqlite(PathBuf::new()),
             channels: Vec::new(),
             tls: tls::TlsOptions::default(),
+            content_security_policy: content_security_policy(&AllowedHosts::default()),
         }
     }
 }

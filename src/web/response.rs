@@ -10,18 +10,14 @@ use http_body_util::Full;
 use super::metrics::SubmissionResult;
 use super::request_id::{RequestId, X_REQUEST_ID};
 use crate::forms::{FORMS, MAX_BODY_BYTES};
+use crate::pages::{AllowedHosts, AllowedOrigin};
 use crate::store::disk::SMALL_BODY_BYTES;
 
 /// A response whose body is in memory.
 pub(super) type HttpResponse = Response<Full<Bytes>>;
 
-/// Headers of every response. The policy allows no inline scripts or styles and no other sites' content.
-pub(super) const SECURITY: [(HeaderName, &str); 6] = [
-    (
-        HeaderName::from_static("content-security-policy"),
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; media-src 'self'; \
-         connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    ),
+/// Headers of every response, in addition to the content security policy.
+pub(super) const SECURITY: [(HeaderName, &str); 5] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (HeaderName::from_static("referrer-policy"), "strict-origin-when-cross-origin"),
     (
@@ -32,13 +28,46 @@ pub(super) const SECURITY: [(HeaderName, &str); 6] = [
     (CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
 ];
 
+/// The policy without permitted hosts: no inline scripts or styles, and no other sites' content.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
+                      media-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; \
+                      frame-ancestors 'none'";
+
+/// The content security policy (CSP Level 3) of every response without one of its own.
+pub fn content_security_policy(allowed: &AllowedHosts) -> HeaderValue {
+    if *allowed == AllowedHosts::default() {
+        return HeaderValue::from_static(POLICY);
+    }
+    let mut policy = POLICY.to_owned();
+    let kinds = [
+        ("script-src 'self'", &allowed.script),
+        ("style-src 'self'", &allowed.style),
+        ("img-src 'self' data:", &allowed.image),
+        ("font-src 'self'", &allowed.font),
+        ("connect-src 'self'", &allowed.connect),
+    ];
+    for (directive, origins) in kinds {
+        let origins: String = origins.iter().map(|origin| format!(" {}", origin.as_str())).collect();
+        policy = policy.replacen(directive, &format!("{directive}{origins}"), 1);
+    }
+    if !allowed.frame.is_empty() {
+        let origins: Vec<&str> = allowed.frame.iter().map(AllowedOrigin::as_str).collect();
+        policy.push_str(&format!("; frame-src {}", origins.join(" ")));
+    }
+    // Origins are ASCII, so the conversion does not fail.
+    HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(POLICY))
+}
+
 pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// Adds the security headers that the response does not have yet.
-pub(super) fn add_security_headers(mut response: HttpResponse) -> HttpResponse {
+pub(super) const CONTENT_SECURITY_POLICY: HeaderName = HeaderName::from_static("content-security-policy");
+
+/// Adds the security headers that the response does not have yet, among them `policy`.
+pub(super) fn add_security_headers(mut response: HttpResponse, policy: &HeaderValue) -> HttpResponse {
     let headers = response.headers_mut();
-    headers.reserve(SECURITY.len());
+    headers.reserve(1 + SECURITY.len());
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert_with(|| policy.clone());
     for (name, value) in SECURITY {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
@@ -77,10 +106,10 @@ pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
 }
 
 pub(super) fn accepted() -> HttpResponse {
-    json(StatusCode::OK, "{\"ok\":true}")
+    json_response(StatusCode::OK, "{\"ok\":true}")
 }
 
-fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
+pub(super) fn json_response(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     with_header(text(status, body), CONTENT_TYPE, "application/json")
 }
 
@@ -96,7 +125,7 @@ pub(super) fn unknown_endpoint() -> HttpResponse {
 
 /// An API error, with the body `{"error": "<sentence>"}`.
 fn error(status: StatusCode, sentence: &str) -> HttpResponse {
-    json(status, serde_json::json!({ "error": sentence }).to_string())
+    json_response(status, serde_json::json!({ "error": sentence }).to_string())
 }
 
 /// `Retry-After` in seconds for large submissions while disk space is low: a guess.
@@ -181,5 +210,33 @@ impl Refusal {
             }
         };
         sentence.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_names_permitted_hosts_in_their_directives() {
+        let origins = |hosts: &[&str]| -> Vec<AllowedOrigin> {
+            hosts.iter().map(|host| AllowedOrigin::parse(host).expect(host)).collect()
+        };
+        assert_eq!(content_security_policy(&AllowedHosts::default()), POLICY);
+        let allowed = AllowedHosts {
+            script: origins(&["https://plausible.example.com"]),
+            frame: origins(&["https://player.example.com", "https://*.example.org"]),
+            connect: origins(&["https://plausible.example.com"]),
+            image: origins(&["https://img.example.com:8443"]),
+            style: origins(&["https://style.example.com"]),
+            font: origins(&["https://font.example.com"]),
+        };
+        assert_eq!(
+            content_security_policy(&allowed),
+            "default-src 'none'; script-src 'self' https://plausible.example.com; style-src 'self' https://style.example.com; \
+             img-src 'self' data: https://img.example.com:8443; font-src 'self' https://font.example.com; media-src 'self'; \
+             connect-src 'self' https://plausible.example.com; manifest-src 'self'; form-action 'self'; base-uri 'none'; \
+             frame-ancestors 'none'; frame-src https://player.example.com https://*.example.org"
+        );
     }
 }

@@ -18,7 +18,7 @@ use super::response::{HttpResponse, add_security_headers, bad_request};
 use super::slot::Slot;
 use super::socket::{Peer, Scheme};
 use super::state::{AppState, Snapshot};
-use super::{access_log, ambiguity, get_page, slot, tls};
+use super::{access_log, ambiguity, get_page, live_reload, slot, tls};
 use crate::forms::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
@@ -64,7 +64,7 @@ pub(super) async fn respond(
     {
         response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
     }
-    add_security_headers(response)
+    add_security_headers(response, &snapshot.options.content_security_policy)
 }
 
 /// Refuses ambiguous requests, redirects to HTTPS, or lets the form or the site respond.
@@ -100,7 +100,13 @@ async fn route(
             let request = FormRequest { app, snapshot, form, peer, head };
             (Box::pin(request.respond(body)).await, FORM)
         }
-        None => get_page::respond(&snapshot.site, &path, head),
+        None => match &app.live_reload {
+            Some(live_reload) if live_reload::is_wait(&path, head) => {
+                let exchange = options.timeouts.exchange;
+                (Box::pin(live_reload.respond(head, exchange)).await, NONE)
+            }
+            _ => get_page::respond(&snapshot.site, &path, head),
+        },
     }
 }
 

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 use super::agent::{self, Agents, SiteOrigin};
+use super::live_reload::LiveReload;
 use super::metrics::Metrics;
 use super::options::WebOptions;
 use super::tls::Tls;
@@ -32,6 +33,8 @@ pub struct AppState {
     /// The TLS state; `None` if the server does not listen on a TLS socket.
     pub tls: Option<Arc<Tls>>,
     pub metrics: Metrics,
+    /// Tells open pages about reloads, for `serve --watch`; otherwise `None`.
+    pub live_reload: Option<Arc<LiveReload>>,
     /// Returns freed memory to the system, so that resident memory reflects what is in use.
     pub release_memory: fn(),
 }
@@ -65,6 +68,7 @@ impl AppState {
             snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
             tls: None,
             metrics: Metrics::new(Arc::default()),
+            live_reload: None,
             release_memory: || {},
         }
     }

@@ -25,7 +25,8 @@ use self::certificate::CurrentCertificate;
 use self::files::WatchedFiles;
 use super::metrics::CloseReason;
 use super::protocol::Protocol;
-use super::response::{add_security_headers, text};
+use super::response::{add_security_headers, content_security_policy, text};
+use crate::pages::AllowedHosts;
 
 pub use acme::Acme;
 pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
@@ -190,7 +191,8 @@ async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
     let mut response =
         format!("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: {}\r\n", body.len())
             .into_bytes();
-    for (name, value) in add_security_headers(text(StatusCode::BAD_REQUEST, body)).headers() {
+    let policy = content_security_policy(&AllowedHosts::default());
+    for (name, value) in add_security_headers(text(StatusCode::BAD_REQUEST, body), &policy).headers() {
         response.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
     }
     response.extend([b"\r\n", body.as_bytes()].concat());

@@ -10,10 +10,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use jiff::{SignedDuration, Timestamp};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use super::notify::ServiceManager;
-use super::process;
+use super::{ServeOptions, process};
 use crate::cli::output::count_faults;
 use crate::cli::site;
 use crate::config::{Config, Flag};
@@ -42,6 +43,8 @@ pub(super) enum ReloadReason {
     Changed,
     /// Stronger encodings of the served site are ready.
     Encoded,
+    /// A page's publication time has come.
+    Scheduled,
 }
 
 /// How many bytes of response bodies are compressed before a new site is served. Fewer than at startup,
@@ -52,10 +55,16 @@ const RETIREMENT_CHECK: Duration = Duration::from_secs(1);
 /// How often free memory is returned to the system.
 const RELEASE_INTERVAL: Duration = Duration::from_mins(1);
 
+/// After how long a failed reload for a page's publication is tried again.
+const PUBLICATION_RETRY: SignedDuration = SignedDuration::from_mins(10);
+/// Maximum number of faults that one reload logs, and that it shows in open pages.
+const MAX_SHOWN_FAULTS: usize = 50;
+
 /// Reloads the site in its own thread.
 pub(super) struct Reloader {
     pub(super) folder: PathBuf,
     pub(super) flags: Vec<Flag>,
+    pub(super) options: ServeOptions,
     /// The address in links if no base URL is configured.
     pub(super) address: Option<SocketAddr>,
     pub(super) desk: Arc<AppState>,
@@ -78,9 +87,18 @@ impl Reloader {
         // keeps the last reference to each.
         let mut retired: Vec<Arc<Snapshot>> = Vec::new();
         let mut encoding = self.start_encoding();
+        let mut last_reload = None;
         loop {
-            let reason =
-                reasons.recv_timeout(if retired.is_empty() { RELEASE_INTERVAL } else { RETIREMENT_CHECK });
+            let interval = if retired.is_empty() { RELEASE_INTERVAL } else { RETIREMENT_CHECK };
+            let publication = self.desk.snapshot.load().site.scheduled.first().map(|page| page.at);
+            let publication = publication.map(|at| publication_reload(at, last_reload));
+            let reason = match reasons.recv_timeout(shortened(interval, publication, Timestamp::now())) {
+                Err(RecvTimeoutError::Timeout) if publication.is_some_and(|at| at <= Timestamp::now()) => {
+                    tracing::info!("reloading: the publication time of a page has come");
+                    Ok(ReloadReason::Scheduled)
+                }
+                reason => reason,
+            };
             let before = self.desk.snapshot.load_full();
             match reason {
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -96,6 +114,9 @@ impl Reloader {
                     if let Some(watcher) = &mut self.watcher {
                         watcher.watch_new_folders();
                     }
+                    // Read the clock before the load does: a time that is still in the future for the loaded
+                    // site then exceeds `last_reload`.
+                    last_reload = Some(Timestamp::now());
                     if process::run_in_new_thread(|| self.reload()) {
                         encoding.store(true, Ordering::Relaxed);
                         encoding = self.start_encoding();
@@ -132,7 +153,7 @@ impl Reloader {
             match site.create_missing_variants(&encodings, &stopped) {
                 Ok(is_new) => publish(is_new),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot store smaller images in {folder}; serving originals")
+                    tracing::warn!(%error, "cannot store smaller images in {folder}; serving originals");
                 }
             }
             match encodings.strengthen(site.files(), &stopped) {
@@ -159,22 +180,27 @@ impl Reloader {
             .notify_ready(&format!("{} pages at {}", live.site.page_count, self.config.pages.base_url));
         match reloaded {
             Ok(live) => {
+                self.show_in_pages(&[]);
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let (pages, generation) = (live.site.page_count, live.generation);
                 tracing::info!(pages, generation, took_ms, "site and configuration reloaded");
                 true
             }
             Err(faults) => {
-                for fault in &faults {
-                    match fault.severity {
-                        Severity::Error => tracing::error!("{fault}"),
-                        Severity::Warning => tracing::warn!("{fault}"),
-                    }
-                }
+                self.show_in_pages(&faults);
+                log_faults(&faults);
                 let count = count_faults(&faults);
                 tracing::error!("reload failed; still serving the previous site ({count})");
                 false
             }
+        }
+    }
+
+    /// Shows errors in open pages, or lets the pages reload if there are none.
+    fn show_in_pages(&self, faults: &[Fault]) {
+        if let Some(live_reload) = &self.desk.live_reload {
+            let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
+            live_reload.publish(&errors.take(MAX_SHOWN_FAULTS).collect::<Vec<_>>());
         }
     }
 
@@ -191,14 +217,17 @@ impl Reloader {
         let (effective, _) = load(Some(&self.config))?;
         let waiting: Vec<String> =
             config.keys_needing_restart(&self.config).into_iter().map(str::to_owned).collect();
-        let mut config = effective.with_base_url(self.address);
+        let mut config = self.options.apply_to(effective).with_base_url(self.address);
         let (site, found) = site::load_site(&self.folder, &config, &mut self.previous);
         faults.extend(found);
         let Some(mut site) = site else { return Err(faults) };
         site.use_variants(&self.encodings);
         faults.extend(config.memory_faults(site.size()));
         let before = self.desk.snapshot.load_full();
-        site.adopt(&before.site);
+        // The fast path keeps the serialised headers of some files, with the policy among them.
+        if config.web.content_security_policy == self.config.web.content_security_policy {
+            site.adopt(&before.site);
+        }
         site.compress(COMPRESSED_AT_RELOAD, Some(&self.encodings));
 
         // The steps below cannot fail.
@@ -218,12 +247,42 @@ impl Reloader {
         if let Some(tls) = &self.desk.tls {
             tls.reload();
         }
-        if !faults.is_empty() {
+        if self.options.watch {
+            log_faults(&faults);
+        } else if !faults.is_empty() {
             let count = count_faults(&faults);
             tracing::warn!("{count}; run `frontdesk check {}` for details", self.folder.display());
         }
         self.config = config;
         Ok(live)
+    }
+}
+
+/// When the site is reloaded to publish a page at `publication`, which is the next time at which the served
+/// site changes. If a reload since then has failed, later than that.
+fn publication_reload(publication: Timestamp, last_reload: Option<Timestamp>) -> Timestamp {
+    match last_reload {
+        Some(last) if last >= publication => last.saturating_add(PUBLICATION_RETRY).unwrap_or(Timestamp::MAX),
+        _ => publication,
+    }
+}
+
+/// The shorter of `interval` and the time from `now` to `until`.
+fn shortened(interval: Duration, until: Option<Timestamp>, now: Timestamp) -> Duration {
+    let rest = until.map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default());
+    rest.map_or(interval, |rest| rest.min(interval))
+}
+
+/// Logs the first faults with their files and lines, and the number of the others.
+fn log_faults(faults: &[Fault]) {
+    for fault in faults.iter().take(MAX_SHOWN_FAULTS) {
+        match fault.severity {
+            Severity::Error => tracing::error!("{fault}"),
+            Severity::Warning => tracing::warn!("{fault}"),
+        }
+    }
+    if let Some(others @ [_, ..]) = faults.get(MAX_SHOWN_FAULTS..) {
+        tracing::warn!("and {}", count_faults(others));
     }
 }
 
@@ -377,5 +436,41 @@ fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> imp
         });
         let of_site = path.starts_with(&root) || build.as_ref().is_some_and(|build| path.starts_with(build));
         of_site && !of_database && !of_encodings && (root_is_data || !path.starts_with(&data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> Timestamp {
+        text.parse().expect("a time")
+    }
+
+    #[test]
+    fn a_page_is_published_by_a_reload_at_its_time() {
+        let check = |publication: &str, last_reload: Option<&str>, expected: &str| {
+            let reload = publication_reload(time(publication), last_reload.map(time));
+            assert_eq!(reload, time(expected), "{publication} {last_reload:?}");
+        };
+        check("2026-12-01T00:00Z", None, "2026-12-01T00:00Z");
+        check("2026-12-01T00:00Z", Some("2026-11-30T23:59:59Z"), "2026-12-01T00:00Z");
+        // The page is still unpublished after a reload at its time, so the reload has failed.
+        check("2026-12-01T00:00Z", Some("2026-12-01T00:00Z"), "2026-12-01T00:10Z");
+        check("2026-12-01T00:00Z", Some("2026-12-01T00:10:01Z"), "2026-12-01T00:20:01Z");
+    }
+
+    #[test]
+    fn the_reload_thread_wakes_at_the_publication_time() {
+        let check = |until: Option<&str>, expected: u64| {
+            let (interval, now) = (Duration::from_secs(60), time("2026-11-30T23:59:30Z"));
+            let wait = shortened(interval, until.map(time), now);
+            assert_eq!(wait, Duration::from_secs(expected), "{until:?}");
+        };
+        check(None, 60);
+        check(Some("2026-12-01T00:00Z"), 30);
+        check(Some("2026-12-01T09:00Z"), 60);
+        check(Some("2026-11-30T23:59:30Z"), 0);
+        check(Some("2026-01-01T00:00Z"), 0);
     }
 }

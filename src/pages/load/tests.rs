@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 
 use super::*;
-use crate::pages::{BrandOptions, Color, FooterGroup, FooterLink, Placed};
+use crate::pages::{AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, Placed};
 
 /// An operator's change to a site.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (asset.clone(), any::<u8>()).prop_map(|(asset, byte)| Edit::Asset(asset, byte % 3)),
         1 => (0..STATICS.len(), any::<u8>()).prop_map(|(file, byte)| Edit::Static(file, byte % 3)),
         2 => (0..THEMES.len(), 0..THEMES.len()).prop_map(|(file, text)| Edit::Theme(file, text)),
-        1 => (0_usize..7).prop_map(Edit::Options),
+        1 => (0_usize..10).prop_map(Edit::Options),
         3 => Just(Edit::Age),
     ]
 }
@@ -194,6 +194,16 @@ impl Bench {
                 self.options.brand =
                     BrandOptions { logo: asset(), favicon: asset(), accent, ..BrandOptions::default() };
             }
+            Edit::Options(7) => self.options.shows_unpublished ^= true,
+            Edit::Options(8) => {
+                let now = "2026-01-02T00:00Z".parse().expect("a time");
+                self.options.now = if self.options.now.is_some() { None } else { Some(now) };
+            }
+            Edit::Options(9) => {
+                self.options.has_reload_script ^= true;
+                let origin = AllowedOrigin::parse("https://img.example.org").expect("an origin");
+                self.options.allowed.image = vec![origin];
+            }
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
                 let links = vec![link("/about/"), link("/nowhere/")];
@@ -247,7 +257,8 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
         };
         (&**path, entry)
     });
-    (entries.collect(), format!("{} {:?}", page(&site.not_found), &site.pages), site.hash().to_owned())
+    let rest = format!("{} {:?} {:?}", page(&site.not_found), &site.pages, &site.scheduled);
+    (entries.collect(), rest, site.hash().to_owned())
 }
 
 fn form() -> PageForm {
@@ -276,6 +287,39 @@ fn warnings_name_current_lines_when_an_unchanged_text_moves() {
         bench.apply(&edit);
     }
     bench.check(&[]);
+}
+
+#[test]
+fn future_pages_appear_at_their_time_with_their_files() {
+    let mut bench = Bench::new();
+    bench.write("pages/about.md", "---\ntitle: A\ndescription: B.\ndate: 2026-01-01T12:00:00Z\n---\n");
+    bench.write("posts/three/index.md", "---\ntitle: A\ndescription: B.\ndate: 2026-02-02\n---\n");
+    bench.write("posts/three/pic.png", "picture");
+    let mut paths = |now: &str, preview: bool| {
+        bench.options.now = Some(now.parse().expect("a time"));
+        bench.options.shows_unpublished = preview;
+        let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+        let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+        let expected = ["/about/", "/blog/one/", "/blog/two/", "/blog/three/", "/assets/blog/three/pic.png"];
+        let found: Vec<bool> = expected
+            .iter()
+            .map(|path| site.get(path).is_some() || site.get(&path.replace("/assets", "")).is_some())
+            .collect();
+        let scheduled: Vec<String> =
+            site.scheduled.iter().map(|page| format!("{} {}", page.at, page.file)).collect();
+        (found, scheduled)
+    };
+    let about = "2026-01-01T12:00:00Z pages/about.md".to_owned();
+    let three = "2026-02-02T00:00:00Z posts/three/index.md".to_owned();
+    let two = "2026-02-02T00:00:00Z posts/2026-02-02-two.md".to_owned();
+    let later = vec![about.clone(), two.clone(), three.clone()];
+    assert_eq!(paths("2026-01-01T11:59:59Z", false), (vec![false, true, false, false, false], later.clone()));
+    assert_eq!(paths("2026-01-01T11:59:59Z", true), (vec![true; 5], later));
+    assert_eq!(
+        paths("2026-01-01T12:00:00Z", false),
+        (vec![true, true, false, false, false], vec![two, three])
+    );
+    assert_eq!(paths("2026-02-02T00:00:00Z", false), (vec![true; 5], vec![]));
 }
 
 #[test]

@@ -4,31 +4,31 @@
 
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use tokio::time::Instant;
 
-use crate::web::response::{CROSS_ORIGIN_RESOURCE_POLICY, SECURITY};
+use crate::web::response::{CONTENT_SECURITY_POLICY, CROSS_ORIGIN_RESOURCE_POLICY, SECURITY};
 use crate::web::selection::Selection;
 use crate::web::socket::Scheme;
 use crate::web::state::Snapshot;
 
 /// Header lines that the responses of one worker share.
 pub(super) struct HeaderWriter {
+    /// The generation of the snapshot that the next two fields come from.
+    generation: u64,
     /// The security headers for responses whose file has no headers of its own.
     security: Vec<u8>,
-    /// The `Strict-Transport-Security` line, and the generation of the snapshot that it comes from.
-    hsts: (u64, Vec<u8>),
+    /// The `Strict-Transport-Security` line.
+    hsts: Vec<u8>,
     date: Vec<u8>,
     date_until: Option<Instant>,
 }
 
 impl HeaderWriter {
     pub(super) fn new() -> Self {
-        let mut security = Vec::new();
-        write_security_headers(&mut security, |_| true);
-        Self { security, hsts: (0, Vec::new()), date: Vec::new(), date_until: None }
+        Self { generation: 0, security: Vec::new(), hsts: Vec::new(), date: Vec::new(), date_until: None }
     }
 
     pub(super) fn write(
@@ -39,27 +39,33 @@ impl HeaderWriter {
         snapshot: &Snapshot,
         now: Instant,
     ) {
-        buffer.extend_from_slice(selection.body.cached(selection.cache_slot(), || serialise(selection)));
+        if self.generation != snapshot.generation {
+            self.prepare(snapshot);
+        }
+        let policy = &snapshot.options.content_security_policy;
+        buffer.extend_from_slice(
+            selection.body.cached(selection.cache_slot(), || serialise(selection, policy)),
+        );
         if !selection.has_own_headers() {
             buffer.extend_from_slice(&self.security);
         }
         if scheme == Scheme::Https {
-            self.write_hsts(buffer, snapshot);
+            buffer.extend_from_slice(&self.hsts);
         }
         self.write_date(buffer, now);
         buffer.extend_from_slice(b"\r\n");
     }
 
-    fn write_hsts(&mut self, buffer: &mut Vec<u8>, snapshot: &Snapshot) {
-        let (generation, line) = &mut self.hsts;
-        if *generation != snapshot.generation {
-            *generation = snapshot.generation;
-            line.clear();
-            if let Some(hsts) = &snapshot.options.tls.hsts {
-                write_field(line, "strict-transport-security", hsts.value().as_bytes());
-            }
+    /// Prepares the lines that depend on the options.
+    #[cold]
+    fn prepare(&mut self, snapshot: &Snapshot) {
+        self.generation = snapshot.generation;
+        self.security.clear();
+        write_security_headers(&mut self.security, &snapshot.options.content_security_policy, |_| true);
+        self.hsts.clear();
+        if let Some(hsts) = &snapshot.options.tls.hsts {
+            write_field(&mut self.hsts, "strict-transport-security", hsts.value().as_bytes());
         }
-        buffer.extend_from_slice(line);
     }
 
     /// Appends `Date` (RFC 9110 §6.6.1), which is formatted at most once a second.
@@ -78,15 +84,23 @@ impl HeaderWriter {
 }
 
 /// Writes the security headers that `is_needed` selects, except for the one that [`Selection::head`] sets.
-fn write_security_headers(buffer: &mut Vec<u8>, is_needed: impl Fn(&HeaderName) -> bool) {
+fn write_security_headers(
+    buffer: &mut Vec<u8>,
+    policy: &HeaderValue,
+    is_needed: impl Fn(&HeaderName) -> bool,
+) {
+    if is_needed(&CONTENT_SECURITY_POLICY) {
+        write_field(buffer, CONTENT_SECURITY_POLICY.as_str(), policy.as_bytes());
+    }
     let needed = |name: &HeaderName| *name != CROSS_ORIGIN_RESOURCE_POLICY && is_needed(name);
     for (name, value) in SECURITY.iter().filter(|(name, _)| needed(name)) {
         write_field(buffer, name.as_str(), value.as_bytes());
     }
 }
 
-/// The status line and representation headers (RFC 9112 §4, §5); security headers if the file has its own.
-fn serialise(selection: &Selection<'_>) -> Box<[u8]> {
+/// The status line and representation headers (RFC 9112 §4, §5). If the file has headers of its own, also the
+/// security headers: a reload that changes `policy` therefore creates new files.
+fn serialise(selection: &Selection<'_>, policy: &HeaderValue) -> Box<[u8]> {
     // A status is formatted as its number and reason phrase.
     let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();
     selection.head(|name, value| write_field(&mut lines, name.as_str(), value.as_bytes()));
@@ -94,7 +108,7 @@ fn serialise(selection: &Selection<'_>) -> Box<[u8]> {
         write_field(&mut lines, "content-length", length.to_string().as_bytes());
     }
     if selection.has_own_headers() {
-        write_security_headers(&mut lines, |name| !selection.has_own_header(name));
+        write_security_headers(&mut lines, policy, |name| !selection.has_own_header(name));
     }
     lines.into()
 }

@@ -21,12 +21,12 @@ const calm = {
 
 /**
  * Starts a server: `origin` (local address), `base` (public address), `ops`, `dataDir`, `inbox()`, `stop()`.
- * `env` adds settings; rate limits are off by default. `folder` is the site.
+ * `env` adds settings; rate limits are off by default. `folder` is the site. `more` has further arguments.
  */
-export async function startServer({ env = {}, folder = site } = {}) {
+export async function startServer({ env = {}, folder = site, more = [] } = {}) {
   if (!existsSync(binary)) throw new Error(`${binary} does not exist: run "cargo build --release" first`);
   const dataDir = await mkdtemp(join(tmpdir(), 'frontdesk-site-test-'));
-  const args = ['serve', folder, '--listen', '127.0.0.1:0', '--ops-listen', '127.0.0.1:0', '--data-dir', dataDir];
+  const args = ['serve', folder, '--listen', '127.0.0.1:0', '--ops-listen', '127.0.0.1:0', '--data-dir', dataDir, ...more];
   const child = spawn(binary, args, {
     env: { ...process.env, ...calm, NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
