@@ -12,6 +12,7 @@ pub mod file;
 pub mod front_matter;
 pub mod highlight;
 pub mod html;
+mod language;
 mod layout;
 pub mod link;
 mod load;
@@ -27,10 +28,12 @@ mod site;
 mod site_files;
 mod theme;
 mod twin;
+mod words;
 
 pub use brand::{BrandOptions, Color, Placed};
 pub use encodings::Encodings;
 pub use file::File;
+pub use language::Language;
 pub use load::{LoadCache, LoadResult, load};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::in_parallel;
@@ -40,3 +43,4 @@ pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, RuleResult, Site,
 pub use site_files::SITE_FOLDERS;
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};
 pub use twin::escape_brackets;
+pub use words::{WordOverride, Words};

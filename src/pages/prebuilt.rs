@@ -471,6 +471,8 @@ fn compose_page(
         tags: Vec::new(),
         is_post: false,
         is_generated: false,
+        language: 0,
+        translations: Vec::new(),
         feed_html: String::new(),
     });
     let page = Page { html: Arc::new(html), markdown, path, twin };
