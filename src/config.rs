@@ -16,6 +16,7 @@ mod server;
 mod starter;
 mod tls;
 mod value;
+mod words;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -229,6 +230,7 @@ impl Config {
         let screening = read_screening(r, folder);
         let log = read_log_options(r, &mut web);
         let signals = read_content_signals(r);
+        pages.words = words::read(r);
         // A build needs no name or description in the configuration: its home page has both.
         let has_own_pages = pages.build.is_none();
         r.warn_if(
@@ -398,8 +400,18 @@ impl Config {
         let of_requests = |key: &str| {
             let table = key.split('.').next().unwrap_or_default();
             key == "site.footer"
-                || ["server", "limits", "content_signals", "screening", "agents", "tls", "log", "security"]
-                    .contains(&table)
+                || [
+                    "server",
+                    "limits",
+                    "content_signals",
+                    "screening",
+                    "agents",
+                    "tls",
+                    "log",
+                    "security",
+                    "words",
+                ]
+                .contains(&table)
         };
         self.has_same_values(other, |key| !of_requests(key))
     }
@@ -487,6 +499,18 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         ), "", "", value::parse_line);
     let language =
         r.get("site.language", "en", "A language tag, such as \"en\" or \"de-CH\".", value::language);
+    let languages = r.get(
+        key("site.languages").with_example("[\"en\", \"de\"]"),
+        "[]",
+        "All languages, if there are several. Pages in pages/de/ and posts in posts/de/ are in German, at /de/; \
+         `language` needs no folder.",
+        value::languages,
+    );
+    r.refuse_if(
+        !languages.is_empty() && !languages.contains(&language),
+        "site.languages",
+        "must contain `site.language`, the language of pages outside the other languages' folders",
+    );
     let mut build = read_build_options(r, folder);
     let footer = r.get(
         key("site.footer").set_in_starter_file(STARTER_FOOTER),
@@ -513,6 +537,8 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         description: if description.is_empty() { tagline.clone() } else { description },
         tagline,
         language,
+        languages,
+        words: Vec::new(),
         base_url: String::new(),
         operator,
         brand,
@@ -779,7 +805,7 @@ fn resolve_path(path: &Path) -> PathBuf {
 /// Parses groups of a title and links, each of which is a path or has a `title` and `href`.
 fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     let expected = || {
-        "groups `[[site.footer]]`, each with a `title` and `links`; a link is a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
+        "groups `[[site.footer]]`, each with a `title`, `links` and optionally a `lang`; a link is a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
             .to_owned()
     };
     let read_link = |link: &Raw| {
@@ -794,10 +820,16 @@ fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
         (link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'))).then_some(link)
     };
     let read_group = |group: &Raw| {
-        let [title, links] = group.members(["title", "links"])?;
+        let (title, links, language) = match group.members(["title", "links"]) {
+            Some([title, links]) => (title, links, None),
+            None => {
+                let [title, links, language] = group.members(["title", "links", "lang"])?;
+                (title, links, Some(language.as_text()?.to_owned()))
+            }
+        };
         let Raw::List(links) = links else { return None };
         let links = links.iter().map(read_link).collect::<Option<_>>()?;
-        Some(FooterGroup { title: title.as_text()?.to_owned(), links })
+        Some(FooterGroup { title: title.as_text()?.to_owned(), language, links })
     };
     let Raw::List(groups) = raw else { return Err(expected()) };
     groups.iter().map(read_group).collect::<Option<_>>().ok_or_else(expected)

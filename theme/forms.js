@@ -4,6 +4,40 @@
 "use strict";
 
 {
+  // The texts, which a page in another language replaces: a script element contains them as JSON (docs/languages.md).
+  const english = {
+    language: "en",
+    singular: "1",
+    sending: "Sending…",
+    thanks: "Thank you. We have received your message.",
+    correct: "Not sent. Please correct: {fields}.",
+    missing: "Please fill in this field.",
+    too_long: "Please shorten the text to at most {max} characters.",
+    not_email: "Please enter an e-mail address such as ada@example.com.",
+    invalid: "Please check this value: it contains characters that are not accepted.",
+    refused: "Your message was not accepted: {reason}",
+    no_response: "The server did not respond, so your message may not have been received. Your text is still here. Please try again{or_mail}; a second copy is not delivered.",
+    server_error: "Your message was not received because of an error on our server. Your text is still here. Please try again in a moment{or_mail}.",
+    or_mail: ", or write to {mail}",
+    too_many: "There were too many requests from your network. Your text is still here. Please send it again {wait}.",
+    wait: "in a few minutes",
+    seconds_one: "in {n} second",
+    seconds_other: "in {n} seconds",
+    minutes_one: "in about {n} minute",
+    minutes_other: "in about {n} minutes",
+    hours_one: "in about {n} hour",
+    hours_other: "in about {n} hours",
+  };
+  const words = (() => {
+    try {
+      return { ...english, ...JSON.parse(document.querySelector("script[data-frontdesk-words]").textContent) };
+    } catch {
+      return english;
+    }
+  })();
+
+  const fill = (name, values = {}) => words[name].replace(/\{(\w+)\}/g, (all, key) => values[key] ?? all);
+
   // A random UUID. crypto.randomUUID exists in secure contexts only.
   const uuid = () =>
     crypto.randomUUID?.() ??
@@ -13,13 +47,26 @@
   const set = (element, name, value) =>
     value ? element.setAttribute(name, value) : element.removeAttribute(name);
 
-  const plural = (n, unit) => `${n} ${unit}${n === 1 ? "" : "s"}`;
+  const plural = (name, n) => {
+    const isSingular = words.singular.split(",").some((one) => one.trim() === String(n));
+    return fill(`${name}_${isSingular ? "one" : "other"}`, { n });
+  };
 
   const wait = (seconds) =>
-    !(seconds > 0) ? "in a few minutes"
-      : seconds < 100 ? `in ${plural(Math.ceil(seconds), "second")}`
-        : seconds < 5400 ? `in about ${plural(Math.ceil(seconds / 60), "minute")}`
-          : `in about ${plural(Math.ceil(seconds / 3600), "hour")}`;
+    !(seconds > 0) ? words.wait
+      : seconds < 100 ? plural("seconds", Math.ceil(seconds))
+        : seconds < 5400 ? plural("minutes", Math.ceil(seconds / 60))
+          : plural("hours", Math.ceil(seconds / 3600));
+
+  // The server's sentence about a field, in the language of the page. In English, it stays as it is.
+  const translate = (sentence) => {
+    if (/^en\b/i.test(words.language)) return sentence;
+    const most = sentence.match(/at most ([\d,]+) characters/)?.[1].replaceAll(",", "");
+    return /is required/.test(sentence) ? words.missing
+      : most ? fill("too_long", { max: Number(most).toLocaleString(words.language) })
+        : /e-mail address/.test(sentence) ? words.not_email
+          : words.invalid;
+  };
 
   const create = (name, attributes) => Object.assign(document.createElement(name), attributes);
 
@@ -86,7 +133,7 @@
       if (failed) status.focus();
     };
 
-    const orMail = form.dataset.mail ? `, or write to ${form.dataset.mail}` : "";
+    const or_mail = form.dataset.mail ? fill("or_mail", { mail: form.dataset.mail }) : "";
 
     // Splits "`email` must be …; `message` is …" by field. Shows sentences that name no field unchanged.
     const explain = (sentence) => {
@@ -94,13 +141,13 @@
       for (const clause of sentence.split(/;\s+(?=`)/)) {
         const lead = clause.match(/^(`\w+`(,? and |, )?)+/)?.[0] ?? "";
         const named = lead.split("`").filter((name) => labels[name]);
-        if (!named.length) return say(sentence);
-        const text = clause.replace(/`(\w+)`/g, (all, name) => labels[name] ?? all).replace(/\.?$/, ".");
+        if (!named.length) return say(/^en\b/i.test(words.language) ? sentence : fill("refused", { reason: sentence }));
+        const text = translate(clause.replace(/`(\w+)`/g, (all, name) => labels[name] ?? all).replace(/\.?$/, "."));
         for (const name of named) faults.set(name, faults.has(name) ? `${faults.get(name)} ${text}` : text);
       }
       const wrong = fields.filter((it) => faults.has(it.name));
       for (const it of wrong) mark(it, faults.get(it.name));
-      say(`Not sent. Please correct: ${wrong.map((it) => labels[it.name]).join(", ")}.`, false);
+      say(fill("correct", { fields: wrong.map((it) => labels[it.name]).join(", ") }), false);
       status.classList.add("failed");
       wrong[0].focus();
     };
@@ -115,7 +162,7 @@
         done.hidden = false;
         done.querySelector("[tabindex]").focus();
       } else {
-        say(form.dataset.done || "Thank you. We have received your message.", false);
+        say(form.dataset.done || words.thanks, false);
         status.focus();
       }
     };
@@ -141,16 +188,16 @@
         });
         said = await answer.json().catch(() => ({}));
       } catch {
-        return say(`The server did not respond, so your message may not have been received. Your text is still here. Please try again${orMail}; a second copy is not delivered.`);
+        return say(fill("no_response", { or_mail }));
       }
       if (answer.ok && said.ok === true) {
         conclude();
       } else if (answer.status === 429) {
-        say(`There were too many requests from your network. Your text is still here. Please send it again ${wait(Number(answer.headers.get("Retry-After")))}.`);
+        say(fill("too_many", { wait: wait(Number(answer.headers.get("Retry-After"))) }));
       } else if (answer.status < 500 && typeof said.error === "string") {
         explain(said.error);
       } else {
-        say(`Your message was not received because of an error on our server. Your text is still here. Please try again in a moment${orMail}.`);
+        say(fill("server_error", { or_mail }));
       }
     };
 
@@ -165,7 +212,7 @@
       if (isShown) button.textContent = form.dataset.busy;
       for (const it of fields) mark(it, "");
       say("", false);
-      announce(form.dataset.busy || "Sending…");
+      announce(form.dataset.busy || words.sending);
       try {
         await send();
       } finally {

@@ -327,6 +327,20 @@ impl<'a> Reader<'a> {
         names
     }
 
+    /// Takes the table `[table]` and the tables in it. Returns the names of all values, relative to the table,
+    /// which can then be read as `table.NAME`.
+    pub(super) fn names_in(&mut self, table: &str) -> Vec<String> {
+        let prefix = format!("{table}.");
+        if let Some((raw, line)) = self.entries.remove(table)
+            && !matches!(raw, Raw::Table(_))
+        {
+            let message = format!("`{table}` must be a table, `[{table}]`");
+            self.faults.push(Fault::error(FILE_NAME, Some(line), message));
+        }
+        self.entries.retain(|key, (raw, _)| !key.starts_with(&prefix) || !matches!(raw, Raw::Table(_)));
+        self.entries.keys().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned).collect()
+    }
+
     /// Records that `file` holds a secret value, even if another origin overrides the value.
     fn record_secret(&mut self, file: Option<PathBuf>, key: &ConfigKey, found: Option<&(Raw, ValueOrigin)>) {
         if found.is_some_and(|(raw, _)| key.holds_secret(raw)) {

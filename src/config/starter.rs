@@ -9,8 +9,10 @@ const WIDTH: usize = 118;
 /// The width of channel keys and their values, beside which comments are aligned.
 const CHANNEL_COMMENTS: usize = 45;
 
-/// One channel of each kind, whose keys the starter file documents.
+/// A word, and one channel of each kind, whose keys the starter file documents.
 pub(super) const CHANNELS: &str = r#"
+[words]
+copy_markdown = "Copy this page"
 [[channel]]
 name = "mail"
 kind = "smtp"
@@ -24,7 +26,7 @@ kind = "maildir"
 
 const HEADER: &str = "frontdesk.toml: every configuration key with its default.
 
-A flag overrides the environment, and the environment overrides this file. Each key except `site.footer` can \
+A flag overrides the environment, and the environment overrides this file. Each key except `site.footer` and `[words]` can \
 be set in the environment: `server.listen` as FRONTDESK_SERVER__LISTEN, or FRONTDESK_SERVER__LISTEN_FILE \
 with the name of a file that holds the value. `frontdesk config` shows the effective settings and where each \
 comes from.

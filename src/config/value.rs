@@ -431,6 +431,23 @@ pub(super) fn language(raw: &Raw) -> ParseResult<String> {
     if first && rest { Ok(tag) } else { Err("a language tag such as \"en\" or \"de-CH\"".to_owned()) }
 }
 
+/// Parses a list of language tags without duplicates.
+pub(super) fn languages(raw: &Raw) -> ParseResult<Vec<String>> {
+    /// Each language adds work to every load.
+    const MAX_LANGUAGES: usize = 50;
+    let expected =
+        || format!("a list of up to {MAX_LANGUAGES} different language tags such as [\"en\", \"de\"]");
+    let tags = raw.items().ok_or_else(expected)?;
+    let tags: Vec<String> = tags
+        .into_iter()
+        .map(|tag| language(&Raw::Text(tag.to_owned())))
+        .collect::<Result<_, _>>()
+        .map_err(|_| expected())?;
+    let is_repeated = |at: usize| tags[..at].iter().any(|other| other.eq_ignore_ascii_case(&tags[at]));
+    let is_valid = tags.len() <= MAX_LANGUAGES && !(0..tags.len()).any(is_repeated);
+    if is_valid { Ok(tags) } else { Err(expected()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

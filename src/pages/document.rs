@@ -10,12 +10,13 @@ use serde::Serialize;
 use super::content::Content;
 use super::front_matter::{self, FrontMatter};
 use super::image_size::ImageSize;
+use super::language::Language;
 use super::options::PagesOptions;
 use super::parallel::in_parallel;
 use super::path::{self, encode, slug};
 use super::schedule::{ScheduledPage, Unpublished, unpublished};
 use super::site_files::{FileChanged, SourceFile};
-use crate::fault::Fault;
+use crate::fault::{Fault, closest};
 
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -61,6 +62,11 @@ pub(super) struct Document {
     /// Decoded, with a trailing slash.
     pub path: String,
     pub kind: PageKind,
+    /// The index of the page's language.
+    pub language: usize,
+    /// The same for files with the same name in the folders of all languages. `None` for generated pages, home
+    /// pages and lists of posts, which are translations of each other if their paths are.
+    pub source_key: Option<String>,
     pub front_matter: FrontMatter,
     /// The byte offset of the body in the source.
     pub body_at: usize,
@@ -112,13 +118,20 @@ impl Document {
         self.content.facts.words.div_ceil(WORDS_A_MINUTE).max(1)
     }
 
-    pub fn new_generated(path: &str, kind: PageKind, title: &str, description: &str, updated: Date) -> Self {
+    pub fn new_generated(
+        language: usize,
+        path: &str,
+        kind: PageKind,
+        title: &str,
+        description: &str,
+        updated: Date,
+    ) -> Self {
         let front_matter = FrontMatter {
             title: title.to_owned(),
             description: Some(description.to_owned()).filter(|text| !text.is_empty()),
             ..FrontMatter::default()
         };
-        Self { path: path.to_owned(), kind, front_matter, updated, ..Self::default() }
+        Self { path: path.to_owned(), kind, language, front_matter, updated, ..Self::default() }
     }
 }
 
@@ -154,9 +167,10 @@ pub(super) fn read_documents(
     known: &mut HashMap<String, Arc<ParsedSource>>,
     faults: &mut Vec<Fault>,
 ) -> Result<SourcePages, FileChanged> {
+    let languages = options.language_tags();
     let read = in_parallel(sources, |source| match known.get(&source.file) {
         Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
-        _ => source.text().map(|text| Arc::new(parse_source(source, &text))),
+        _ => source.text().map(|text| Arc::new(parse_source(source, &text, &languages))),
     });
     let read: Vec<Arc<ParsedSource>> = read.into_iter().collect::<Result<_, _>>()?;
     *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
@@ -190,13 +204,28 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
-/// Reads the front matter of a source, and derives the page's path and kind. Does not parse the body.
-fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
+/// Reads the front matter of a source, and derives the path, kind and language of the page. Does not parse the
+/// body.
+fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedSource {
     let file = &source.file;
     let (mut faults, mut page_faults) = (Vec::new(), Vec::new());
     let document = front_matter::parse(file, text, &mut faults).map(|parsed| {
         let mut front_matter = parsed.front_matter;
-        let (path, kind) = path_and_kind(file, &mut front_matter);
+        let PageIdentity { path, kind, mut language, source_key } =
+            identify(file, languages, &mut front_matter);
+        if let Some(tag) = &front_matter.lang {
+            let index = languages.iter().position(|known| known.eq_ignore_ascii_case(tag));
+            if index.is_none() {
+                let line = parsed.lines.get("lang").copied();
+                let fault = Fault::error(file, line, format!("`{tag}` is not a language of this site"));
+                let hint = match closest(tag, languages.iter().copied()) {
+                    Some(known) => format!("did you mean `{known}`?"),
+                    None => "add it to `site.languages` in frontdesk.toml".to_owned(),
+                };
+                faults.push(fault.hint(hint));
+            }
+            language = index.unwrap_or(language);
+        }
         if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
             let reason = "it has a backslash, a control character or an empty segment";
             let fault = Fault::error(file, None, format!("`{path}` cannot be requested: {reason}"));
@@ -211,6 +240,8 @@ fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
             file: file.clone(),
             path,
             kind,
+            language,
+            source_key,
             updated: front_matter.updated.or(front_matter.date).unwrap_or(source.changed),
             front_matter,
             body_at: text.len() - parsed.body.len(),
@@ -222,10 +253,24 @@ fn parse_source(source: &SourceFile, text: &str) -> ParsedSource {
     ParsedSource { hash: source.hash, changed: source.changed, document, faults, page_faults }
 }
 
-/// Derives a page's path and kind from its file name. Also sets a post's missing `date` from the file name.
-fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKind) {
+/// What the file name and the front matter say about a page.
+struct PageIdentity {
+    path: String,
+    kind: PageKind,
+    language: usize,
+    source_key: Option<String>,
+}
+
+/// Derives a page's path, kind and language from its file name. Also sets a post's missing `date`
+/// from the file name.
+fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
+    let in_folder_of = |tag: &str| relative.strip_prefix(tag)?.strip_prefix('/');
+    let translated = languages.iter().enumerate().skip(1);
+    let mut translated = translated.filter_map(|(index, tag)| Some((index, in_folder_of(tag)?)));
+    let (language, relative) = translated.next().unwrap_or((0, relative));
+    let prefix = if language == 0 { String::new() } else { format!("/{}", languages[language]) };
     let stem =
         relative.strip_suffix(".md").or_else(|| relative.strip_suffix(".markdown")).unwrap_or(relative);
     let (mut folder, mut name) = stem.rsplit_once('/').unwrap_or(("", stem));
@@ -239,7 +284,8 @@ fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKin
         front_matter.date.get_or_insert(day);
         name = rest;
     }
-    let mut path = String::from(if is_post { "/blog/" } else { "/" });
+    let source_key = format!("{} {stem}", if is_post { "post" } else { "page" });
+    let mut path = format!("{prefix}{}", if is_post { "/blog/" } else { "/" });
     for segment in [folder, front_matter.slug.as_deref().unwrap_or(name)] {
         if !segment.is_empty() {
             path.push_str(segment);
@@ -247,74 +293,94 @@ fn path_and_kind(file: &str, front_matter: &mut FrontMatter) -> (String, PageKin
         }
     }
     // `posts/index.md` is the page that lists posts, not a post.
-    let is_post = is_post && path != "/blog/";
+    let is_post = is_post && path.strip_prefix(&prefix) != Some("/blog/");
     let path = front_matter.path.clone().unwrap_or(path);
-    let kind = match path.as_str() {
-        "/" => PageKind::Home,
-        "/blog/" => PageKind::Blog,
+    let kind = match path.strip_prefix(&prefix) {
+        Some("/") => PageKind::Home,
+        Some("/blog/") => PageKind::Blog,
         _ if is_post => PageKind::Post,
         _ => PageKind::Page,
     };
-    (path, kind)
+    let source_key = matches!(kind, PageKind::Page | PageKind::Post).then_some(source_key);
+    PageIdentity { path, kind, language, source_key }
 }
 
-/// Adds the pages that list posts and tags, unless the operator has written them, and unifies the spelling of
-/// tags.
-pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptions, faults: &mut Vec<Fault>) {
+/// Adds the pages that list posts and tags in each language, unless the operator has written them, and unifies
+/// the spelling of tags.
+pub(super) fn add_blog_pages(documents: &mut Vec<Document>, languages: &[Language], faults: &mut Vec<Fault>) {
+    for index in 0..languages.len() {
+        add_blog_pages_in(index, &languages[index], documents, faults);
+    }
+}
+
+fn add_blog_pages_in(
+    index: usize,
+    language: &Language,
+    documents: &mut Vec<Document>,
+    faults: &mut Vec<Fault>,
+) {
+    let Language { prefix, words, title, .. } = language;
     // Unpublished posts determine nothing about a list that also has published ones.
     let age = |document: &Document| (document.unpublished.is_none(), document.updated);
-    let latest = documents.iter().filter(|document| document.kind == PageKind::Post).map(age).max();
+    let is_post = |document: &&Document| document.language == index && document.kind == PageKind::Post;
+    let latest = documents.iter().filter(is_post).map(age).max();
     let Some((has_published, latest)) = latest else { return };
-    let unpublished_if = |is_unpublished: bool| is_unpublished.then_some(Unpublished::Draft);
     let paths: HashSet<String> = documents.iter().map(|document| document.path.clone()).collect();
-    if !paths.contains("/blog/") {
-        let description = format!("Everything that {} has published, newest first.", options.title);
-        documents.push(Document {
-            unpublished: unpublished_if(!has_published),
-            ..Document::new_generated("/blog/", PageKind::Blog, "Blog", &description, latest)
-        });
+    let generate =
+        |path: &str, kind, title: &str, description: &str, (is_published, updated): (bool, Date)| Document {
+            unpublished: (!is_published).then_some(Unpublished::Draft),
+            ..Document::new_generated(index, path, kind, title, description, updated)
+        };
+    let blog = format!("{prefix}/blog/");
+    if !paths.contains(&blog) {
+        let description = words.fill("blog_description", &[("site", title)]);
+        documents.push(generate(
+            &blog,
+            PageKind::Blog,
+            words.get("blog"),
+            &description,
+            (has_published, latest),
+        ));
     }
-    for document in documents.iter_mut().filter(|document| document.kind == PageKind::Blog) {
-        document.updated = document.updated.max(latest);
+    for document in documents.iter_mut() {
+        if document.language == index && document.kind == PageKind::Blog {
+            document.updated = document.updated.max(latest);
+        }
     }
-    unify_tags(documents, faults);
-    let tags = listed_tags(documents);
+    unify_tags(index, documents, faults);
+    let tags = listed_tags(documents, index, prefix);
     if tags.is_empty() {
         return;
     }
-    if !paths.contains("/blog/tags/") {
-        let description = "The subjects of our posts.";
-        documents.push(Document {
-            unpublished: unpublished_if(!has_published),
-            ..Document::new_generated("/blog/tags/", PageKind::Tags, "Tags", description, latest)
-        });
+    let tags_path = format!("{prefix}/blog/tags/");
+    if !paths.contains(&tags_path) {
+        let (title, description) = (words.get("tags"), words.get("tags_description"));
+        documents.push(generate(&tags_path, PageKind::Tags, title, description, (has_published, latest)));
     }
     let mut updated: HashMap<String, (bool, Date)> = HashMap::new();
-    for document in documents.iter() {
+    for document in documents.iter().filter(|document| document.language == index) {
         for tag in &document.front_matter.tags {
             let newest = updated.entry(tag.clone()).or_insert_with(|| age(document));
             *newest = age(document).max(*newest);
         }
     }
     for tag in tags {
-        let path = tag_path(&tag.name);
+        let path = tag_path(prefix, &tag.name);
         if !paths.contains(&path) {
-            let (has_published, updated) = updated.get(&tag.name).copied().unwrap_or((true, latest));
-            let description = format!("What {} has written about {}.", options.title, tag.name);
+            let age = updated.get(&tag.name).copied().unwrap_or((true, latest));
+            let description = words.fill("tag_description", &[("site", title), ("tag", &tag.name)]);
             let kind = PageKind::Tag(tag.name.clone());
-            documents.push(Document {
-                unpublished: unpublished_if(!has_published),
-                ..Document::new_generated(&path, kind, &tag.name, &description, updated)
-            });
+            documents.push(generate(&path, kind, &tag.name, &description, age));
         }
     }
 }
 
 /// Replaces tags that differ only in case with the first spelling. Reports tags that cannot be turned into a
 /// path, and different tags that would share a path (`C` and `C++`).
-fn unify_tags(documents: &mut [Document], faults: &mut Vec<Fault>) {
+fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Fault>) {
     let mut spellings: HashMap<String, String> = HashMap::new();
-    for document in documents.iter_mut().filter(|document| document.kind == PageKind::Post) {
+    let is_post = |document: &&mut Document| document.language == language && document.kind == PageKind::Post;
+    for document in documents.iter_mut().filter(is_post) {
         let (place, line) = (document.file.clone(), document.line("tags"));
         document.front_matter.tags.retain_mut(|tag| {
             let slug = slug(tag);
@@ -338,29 +404,30 @@ fn unify_tags(documents: &mut [Document], faults: &mut Vec<Fault>) {
     }
 }
 
-fn tag_path(name: &str) -> String {
-    format!("/blog/tags/{}/", slug(name))
+fn tag_path(prefix: &str, name: &str) -> String {
+    format!("{prefix}/blog/tags/{}/", slug(name))
 }
 
-/// The tags of all listed posts, sorted by name, with the number of posts for each tag.
-pub(super) fn listed_tags(documents: &[Document]) -> Vec<Tag> {
+/// The tags of all listed posts in a language, sorted by name, each with its number of posts. `prefix` is the
+/// path of the language's folder.
+pub(super) fn listed_tags(documents: &[Document], language: usize, prefix: &str) -> Vec<Tag> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for post in listed_posts_newest_first(documents) {
+    for post in listed_posts_newest_first(documents, language) {
         for tag in &post.front_matter.tags {
             *counts.entry(tag.clone()).or_default() += 1;
         }
     }
     counts
         .into_iter()
-        .map(|(name, count)| Tag { path: encode(&tag_path(&name)).into_owned(), name, count })
+        .map(|(name, count)| Tag { path: encode(&tag_path(prefix, &name)).into_owned(), name, count })
         .collect()
 }
 
-pub(super) fn listed_posts_newest_first(documents: &[Document]) -> Vec<&Document> {
-    let mut posts: Vec<&Document> = documents
-        .iter()
-        .filter(|document| document.kind == PageKind::Post && !document.front_matter.unlisted)
-        .collect();
+pub(super) fn listed_posts_newest_first(documents: &[Document], language: usize) -> Vec<&Document> {
+    let is_listed = |document: &&Document| {
+        document.language == language && document.kind == PageKind::Post && !document.front_matter.unlisted
+    };
+    let mut posts: Vec<&Document> = documents.iter().filter(is_listed).collect();
     posts.sort_unstable_by(|a, b| (b.front_matter.date, &a.path).cmp(&(a.front_matter.date, &b.path)));
     posts
 }

@@ -203,14 +203,15 @@ fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
 mod tests {
     use super::*;
     use crate::pages::file::Cache;
-    use crate::pages::{Page, Role, Site, SiteEntry};
+    use crate::pages::{Page, PagesOptions, Role, Site, SiteEntry};
 
     const TEXT: &str = "text/plain; charset=utf-8";
 
     fn site(texts: &[&str]) -> Site {
         let missing = Arc::new(File::new(TEXT, Cache::Revalidate, "none"));
         let page = Page { html: missing.clone(), markdown: missing, path: "/".into(), twin: "/".into() };
-        let mut site = Site::new("https://www.example.com", page);
+        let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
+        let mut site = Site::new(&options, page);
         for (number, text) in texts.iter().enumerate() {
             site.insert_resource(
                 &format!("/{number}"),

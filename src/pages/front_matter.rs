@@ -55,6 +55,11 @@ pub struct FrontMatter {
     pub highlights: Vec<Highlight>,
     /// Whether the page is left out of sitemaps and guides.
     pub unlisted: bool,
+    /// The page's language, instead of the one of its folder.
+    pub lang: Option<String>,
+    /// Identifies the page and its translations. Otherwise, files with the same name in each language's folder
+    /// are translations of each other.
+    pub translation: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -101,7 +106,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 #[rustfmt::skip]
 const KEYS: &[&str] = &[
     "title", "description", "date", "updated", "draft", "slug", "aliases", "tags", "author", "nav", "nav_title",
-    "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted",
+    "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted", "lang", "translation",
 ];
 
 /// Splits a file into front matter and body, and parses the front matter. `place` is the file's name for
@@ -246,6 +251,8 @@ impl FrontMatterReader<'_> {
                 },
             ),
             unlisted: self.read_flag(&["unlisted"]),
+            lang: self.read_text(&["lang"]),
+            translation: self.read_text(&["translation", "translationKey"]),
         };
         let failed =
             self.faults[before..].iter().any(|fault| fault.severity == crate::fault::Severity::Error);

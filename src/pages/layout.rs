@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use jiff::civil::Date;
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
@@ -15,11 +14,14 @@ use serde_json::json;
 
 use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
-use super::options::{PageForm, PagesOptions};
+use super::language::{Language, LanguageLink, Translations};
+use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::path::{encode, twin_path};
 use super::schedule::{Unpublished, format_time};
 use super::theme::{CompiledTheme, template_fault};
+use super::words::Words;
 use crate::fault::Fault;
+use crate::forms::{Field, FieldKind};
 
 /// A page or a tag in a list.
 #[derive(Debug, Clone, Default, Serialize, PartialEq)]
@@ -50,14 +52,59 @@ impl NavLink {
 
 #[derive(Debug, PartialEq)]
 pub(super) struct SiteData {
-    /// The configured options, with a title for every footer link.
+    /// Without footer, words and languages, which [`LanguageData`] contains.
     pub options: PagesOptions,
     pub forms: Vec<PageForm>,
-    navigation: Vec<NavLink>,
-    pub tags: Vec<Tag>,
-    /// The URL of the operator's own stylesheet.
+    /// In the order of the site's languages.
+    pub languages: Vec<LanguageData>,
+    /// The URL of the stylesheet with the operator's additions.
     custom_css: Option<String>,
     brand: Brand,
+}
+
+/// The data that all pages in one language share.
+#[derive(Debug, PartialEq)]
+pub(super) struct LanguageData {
+    pub language: Language,
+    navigation: Vec<NavLink>,
+    pub tags: Vec<Tag>,
+    /// Every link has a title.
+    footer: Vec<FooterGroup>,
+    /// The path of the home page in this language, or in the default language if there is none.
+    home: String,
+}
+
+/// Parts of [`LanguageData`] as template values, converted once.
+#[derive(Debug)]
+struct LanguageValues {
+    words: Value,
+    /// The words of the forms' script as JSON.
+    form_words: Option<String>,
+    footer: Value,
+    tags: Value,
+    forms: Value,
+    tag_index: HashMap<String, usize>,
+}
+
+/// A form in the language of a page.
+#[derive(Serialize)]
+struct FormValues<'a> {
+    name: &'a str,
+    action: &'a str,
+    tool: &'a str,
+    description: &'a str,
+    fields: Vec<FieldValues<'a>>,
+}
+
+#[derive(Serialize)]
+struct FieldValues<'a> {
+    label: &'a str,
+    description: &'a str,
+    name: &'a str,
+    kind: FieldKind,
+    required: bool,
+    max: usize,
+    autocomplete: &'a str,
 }
 
 /// The templates and the data that all pages share.
@@ -67,11 +114,9 @@ pub(super) struct SiteContext {
     templates: Arc<CompiledTheme>,
     // Parts of `data`, converted to template values once.
     operator: Value,
-    footer: Value,
     brand: Value,
-    tags: Value,
-    forms: Value,
-    tag_index: HashMap<String, usize>,
+    /// In the order of the site's languages.
+    languages: Vec<LanguageValues>,
 }
 
 impl SiteContext {
@@ -79,43 +124,55 @@ impl SiteContext {
     pub fn new(
         documents: &[Document],
         options: &PagesOptions,
+        languages: &[Language],
         forms: &[PageForm],
         templates: Arc<CompiledTheme>,
         (custom_css, brand): (Option<String>, Brand),
         before: Option<&Arc<SiteContext>>,
     ) -> Arc<Self> {
-        let navigation = navigation_pages(documents).into_iter();
+        let links = Translations::new(documents, languages, &options.base_url);
+        let by_path: HashMap<&str, &Document> =
+            documents.iter().map(|document| (document.path.as_str(), document)).collect();
+        let language_data = languages.iter().enumerate().map(|(index, language)| {
+            let navigation = navigation_pages(documents, index).into_iter();
+            let home = language.home();
+            LanguageData {
+                navigation: navigation.map(|page| NavLink::new(page.nav_title_or_title(), page)).collect(),
+                tags: listed_tags(documents, index, &language.prefix),
+                footer: footer_in(index, language, &options.footer, &by_path, &links),
+                home: if by_path.contains_key(home.as_str()) { home } else { "/".to_owned() },
+                language: language.clone(),
+            }
+        });
+        let language_data: Vec<LanguageData> = language_data.collect();
         let mut options = options.clone();
         // Pages show only the year. A new day must not invalidate all cached pages.
         options.today = options.today.first_of_year();
         options.now = None;
-        name_footer_links(&mut options, documents);
-        let data = SiteData {
-            options,
-            forms: forms.to_vec(),
-            navigation: navigation.map(|page| NavLink::new(page.nav_title_or_title(), page)).collect(),
-            tags: listed_tags(documents),
-            custom_css,
-            brand,
-        };
+        options.footer.clear();
+        options.words.clear();
+        let data = SiteData { options, forms: forms.to_vec(), languages: language_data, custom_css, brand };
         let same = before.filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data);
         same.cloned().unwrap_or_else(|| {
-            let forms: BTreeMap<_, _> = data.forms.iter().map(|form| (form.name, form)).collect();
+            let english = Words::english();
+            let languages = data.languages.iter();
             Arc::new(Self {
                 operator: to_template_value(&data.options.operator),
-                footer: to_template_value(&data.options.footer),
                 brand: to_template_value(&data.brand),
-                tags: to_template_value(&data.tags),
-                forms: to_template_value(forms),
-                tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
+                languages: languages.map(|of| LanguageValues::new(of, &data.forms, &english)).collect(),
                 data,
                 templates,
             })
         })
     }
 
-    fn find_tag(&self, name: &str) -> Option<&Tag> {
-        self.tag_index.get(name).map(|at| &self.data.tags[*at])
+    /// The data of the page's language.
+    pub fn language(&self, document: &Document) -> &LanguageData {
+        &self.data.languages[document.language]
+    }
+
+    fn find_tag(&self, name: &str, language: usize) -> Option<&Tag> {
+        self.languages[language].tag_index.get(name).map(|at| &self.data.languages[language].tags[*at])
     }
 
     fn absolute_url(&self, path: &str) -> String {
@@ -123,20 +180,79 @@ impl SiteContext {
     }
 }
 
-fn navigation_pages(documents: &[Document]) -> Vec<&Document> {
-    let mut pages: Vec<&Document> =
-        documents.iter().filter(|document| document.front_matter.nav.is_some()).collect();
+impl LanguageValues {
+    fn new(data: &LanguageData, forms: &[PageForm], english: &Words) -> Self {
+        let words = &data.language.words;
+        let forms: BTreeMap<&str, FormValues<'_>> =
+            forms.iter().map(|form| (form.name, FormValues::new(form, words))).collect();
+        Self {
+            words: words.to_template_value(),
+            form_words: words.of_script(english),
+            footer: to_template_value(&data.footer),
+            tags: to_template_value(&data.tags),
+            forms: to_template_value(forms),
+            tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
+        }
+    }
+}
+
+impl<'a> FormValues<'a> {
+    fn new(form: &'a PageForm, words: &'a Words) -> Self {
+        let field = |field: &'a Field| {
+            let word = |end: &str, otherwise| {
+                words.find(&format!("{}_{}{end}", form.name, field.name)).unwrap_or(otherwise)
+            };
+            FieldValues {
+                label: word("", field.label),
+                description: word("_hint", field.description),
+                name: field.name,
+                kind: field.kind,
+                required: field.required,
+                max: field.max_chars,
+                autocomplete: field.autocomplete,
+            }
+        };
+        Self {
+            name: form.name,
+            action: form.action,
+            tool: form.tool,
+            description: words.find(&format!("{}_description", form.name)).unwrap_or(form.description),
+            fields: form.fields.iter().map(field).collect(),
+        }
+    }
+}
+
+fn navigation_pages(documents: &[Document], language: usize) -> Vec<&Document> {
+    let is_in_navigation =
+        |document: &&Document| document.language == language && document.front_matter.nav.is_some();
+    let mut pages: Vec<&Document> = documents.iter().filter(is_in_navigation).collect();
     pages.sort_by_key(|document| document.front_matter.nav);
     pages
 }
 
-/// Sets each missing title of a footer link to the linked page's short title, or else to the link's address.
-fn name_footer_links(options: &mut PagesOptions, documents: &[Document]) {
-    for link in options.footer.iter_mut().flat_map(|group| &mut group.links) {
-        let page = || documents.iter().rfind(|document| document.path == link.href);
-        let title = link.title.clone().or_else(|| Some(page()?.nav_title_or_title().to_owned()));
+/// The footer in a language. Links lead to translations, if there are any. Fills in missing titles: the short
+/// title of the linked page, or the link's address if there is no such page.
+fn footer_in(
+    index: usize,
+    language: &Language,
+    groups: &[FooterGroup],
+    by_path: &HashMap<&str, &Document>,
+    translations: &Translations<'_>,
+) -> Vec<FooterGroup> {
+    let is_shown = |group: &&FooterGroup| {
+        group.language.as_ref().is_none_or(|tag| tag.eq_ignore_ascii_case(&language.tag))
+    };
+    let mut groups: Vec<FooterGroup> = groups.iter().filter(is_shown).cloned().collect();
+    for link in groups.iter_mut().flat_map(|group| &mut group.links) {
+        let mut page = by_path.get(link.href.as_str()).copied();
+        if let Some(path) = page.and_then(|page| translations.path_in(index, page)) {
+            path.clone_into(&mut link.href);
+            page = by_path.get(path).copied();
+        }
+        let title = link.title.clone().or_else(|| Some(page?.nav_title_or_title().to_owned()));
         link.title = Some(title.unwrap_or_else(|| link.href.clone()));
     }
+    groups
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -151,35 +267,46 @@ pub(super) struct RelatedPages {
     pub listing: Vec<ListItem>,
     /// Links to the main pages as Markdown, for the 404 page.
     pub help: String,
+    /// This page and its translations, if there are any.
+    pub translations: Vec<LanguageLink>,
+    /// Links to the site's languages, if there are several.
+    switcher: Vec<LanguageLink>,
 }
 
 pub(super) struct PageIndex<'a> {
     documents: &'a [Document],
     shared: &'a SiteContext,
     by_path: HashMap<&'a str, &'a Document>,
-    /// Newest first.
-    posts: Vec<&'a Document>,
+    /// By language, newest first.
+    posts: Vec<Vec<&'a Document>>,
+    /// The index in the language's posts, by path.
     post_index: HashMap<&'a str, usize>,
-    /// Newest first.
-    posts_by_tag: HashMap<&'a str, Vec<&'a Document>>,
+    /// By language and tag, newest first.
+    posts_by_tag: HashMap<(usize, &'a str), Vec<&'a Document>>,
+    translations: Translations<'a>,
 }
 
 impl<'a> PageIndex<'a> {
-    pub fn new(documents: &'a [Document], shared: &'a SiteContext) -> Self {
-        let posts = listed_posts_newest_first(documents);
-        let mut posts_by_tag: HashMap<&str, Vec<&Document>> = HashMap::new();
-        for &post in &posts {
+    pub fn new(documents: &'a [Document], languages: &'a [Language], shared: &'a SiteContext) -> Self {
+        let posts = (0..languages.len()).map(|index| listed_posts_newest_first(documents, index));
+        let posts: Vec<Vec<&Document>> = posts.collect();
+        let mut posts_by_tag: HashMap<(usize, &str), Vec<&Document>> = HashMap::new();
+        for &post in posts.iter().flatten() {
             for tag in &post.front_matter.tags {
-                posts_by_tag.entry(tag).or_default().push(post);
+                posts_by_tag.entry((post.language, tag)).or_default().push(post);
             }
         }
         Self {
             documents,
             shared,
             by_path: documents.iter().map(|document| (document.path.as_str(), document)).collect(),
-            post_index: posts.iter().enumerate().map(|(at, post)| (post.path.as_str(), at)).collect(),
+            post_index: posts
+                .iter()
+                .flat_map(|posts| posts.iter().enumerate().map(|(at, post)| (post.path.as_str(), at)))
+                .collect(),
             posts,
             posts_by_tag,
+            translations: Translations::new(documents, languages, &shared.data.options.base_url),
         }
     }
 
@@ -187,7 +314,7 @@ impl<'a> PageIndex<'a> {
     pub fn related_pages(&self, document: &Document) -> RelatedPages {
         let newest = self.post_index.get(document.path.as_str()).copied();
         let neighbour = |at: Option<usize>| {
-            let post = self.posts.get(at?)?;
+            let post = self.posts[document.language].get(at?)?;
             Some(NavLink::new(&post.front_matter.title, post))
         };
         RelatedPages {
@@ -195,15 +322,20 @@ impl<'a> PageIndex<'a> {
             previous: neighbour(newest.map(|at| at + 1)),
             next: neighbour(newest.and_then(|at| at.checked_sub(1))),
             listing: self.listed_posts(document),
-            help: if document.kind == PageKind::NotFound { self.main_pages() } else { String::new() },
+            help: if document.kind == PageKind::NotFound { self.main_pages(document) } else { String::new() },
+            translations: self.translations.of(document),
+            switcher: self.translations.switcher(document),
         }
     }
 
     fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
+        let all = &self.posts[document.language];
         let posts: &[&Document] = match &document.kind {
-            PageKind::Blog => &self.posts,
-            PageKind::Home => &self.posts[..self.posts.len().min(3)],
-            PageKind::Tag(name) => self.posts_by_tag.get(name.as_str()).map_or(&[], Vec::as_slice),
+            PageKind::Blog => all,
+            PageKind::Home => &all[..all.len().min(3)],
+            PageKind::Tag(name) => {
+                self.posts_by_tag.get(&(document.language, name.as_str())).map_or(&[], Vec::as_slice)
+            }
             _ => &[],
         };
         posts.iter().map(|post| self.list_item(post)).collect()
@@ -211,13 +343,14 @@ impl<'a> PageIndex<'a> {
 
     fn list_item(&self, document: &Document) -> ListItem {
         let matter = &document.front_matter;
-        let tags = matter.tags.iter().filter_map(|name| self.shared.find_tag(name));
+        let tags = matter.tags.iter().filter_map(|name| self.shared.find_tag(name, document.language));
+        let words = &self.shared.language(document).language.words;
         ListItem {
             title: matter.title.clone(),
             path: encode(&document.path).into_owned(),
             description: matter.description.clone(),
             date: matter.date.map(|date| date.to_string()),
-            date_human: matter.date.map(format_date),
+            date_human: matter.date.map(|date| words.date(date)),
             author: matter.author.clone(),
             tags: tags.cloned().collect(),
             reading_minutes: document.reading_minutes(),
@@ -228,19 +361,26 @@ impl<'a> PageIndex<'a> {
         if matches!(document.kind, PageKind::Home | PageKind::NotFound) {
             return Vec::new();
         }
+        let LanguageData { language, home, .. } = self.shared.language(document);
+        let name = language.words.get("home");
+        let title = |page: &Document| {
+            if page.path == *home { name.to_owned() } else { page.nav_title_or_title().to_owned() }
+        };
         let ends = document.path.match_indices('/').map(|(at, _)| &document.path[..=at]);
-        ends.filter_map(|path| self.by_path.get(path))
-            .map(|page| NavLink::new(if page.path == "/" { "Home" } else { page.nav_title_or_title() }, page))
-            .collect()
+        // The home page of another language is not above this page.
+        let below = ends.filter(|path| *path != "/" && *path != home);
+        let above = std::iter::once(home.as_str()).chain(below).filter_map(|path| self.by_path.get(path));
+        above.map(|page| NavLink::new(&title(page), page)).collect()
     }
 
-    /// A list of the main pages in Markdown, for the 404 page.
-    fn main_pages(&self) -> String {
+    /// The 404 page's list of main pages, as Markdown.
+    fn main_pages(&self, document: &Document) -> String {
         let base = &self.shared.data.options.base_url;
-        let mut text = String::from("These are the main pages:\n\n");
-        let mut navigation = navigation_pages(self.documents);
-        navigation.retain(|document| document.path != "/");
-        for page in self.by_path.get("/").into_iter().chain(&navigation) {
+        let LanguageData { language, home, .. } = self.shared.language(document);
+        let mut text = format!("{}\n\n", language.words.get("main_pages"));
+        let mut navigation = navigation_pages(self.documents, document.language);
+        navigation.retain(|document| document.path != *home);
+        for page in self.by_path.get(home.as_str()).into_iter().chain(&navigation) {
             let description = page.front_matter.description.as_deref().unwrap_or_default();
             let (title, path) = (page.nav_title_or_title(), encode(&page.path));
             text.push_str(&format!("- [{title}]({base}{path}): {description}\n"));
@@ -268,8 +408,11 @@ impl TemplateContext<'_> {
         let Self { shared, document, view } = *self;
         let matter = &document.front_matter;
         let url = shared.absolute_url(&document.path);
-        let tag = if let PageKind::Tag(name) = &document.kind { shared.find_tag(name) } else { None };
-        let tags: Vec<&Tag> = matter.tags.iter().filter_map(|name| shared.find_tag(name)).collect();
+        let find_tag = |name: &String| shared.find_tag(name, document.language);
+        let tag = if let PageKind::Tag(name) = &document.kind { find_tag(name) } else { None };
+        let tags: Vec<&Tag> = matter.tags.iter().filter_map(find_tag).collect();
+        let Language { tag: language, words, .. } = &shared.language(document).language;
+        let values = &shared.languages[document.language];
         // The 404 page has neither a URL nor a date.
         let is_page = document.kind != PageKind::NotFound;
         let headings = &document.content.facts.headings;
@@ -289,9 +432,9 @@ impl TemplateContext<'_> {
             html => Value::from_safe_string((*document.content.html).to_owned()),
             toc => to_template_value(matter.toc.then_some(toc)),
             date => matter.date.map(|date| date.to_string()),
-            date_human => matter.date.map(format_date),
+            date_human => matter.date.map(|date| words.date(date)),
             updated => is_page.then(|| document.updated.to_string()),
-            updated_human => is_page.then(|| format_date(document.updated)),
+            updated_human => is_page.then(|| words.date(document.updated)),
             author => matter.author.as_deref(),
             tags => to_template_value(tags),
             image_url => document.image.as_deref(),
@@ -308,32 +451,43 @@ impl TemplateContext<'_> {
             breadcrumbs => to_template_value(&view.breadcrumbs),
             previous => to_template_value(&view.previous),
             next => to_template_value(&view.next),
+            language => language.as_str(),
+            locale => shared.language(document).language.open_graph_locale(),
+            translations => to_template_value(&view.translations),
+            default_url => default_url(&view.translations, &shared.data.options.language),
         };
         context! {
             site => self.site_values(),
             page => page,
             posts => to_template_value(&view.listing),
-            tags => &shared.tags,
+            tags => &values.tags,
             tag => to_template_value(tag),
-            forms => &shared.forms,
+            forms => &values.forms,
+            words => &values.words,
+            form_words => values.form_words.as_deref().map(|json| Value::from_safe_string(json.to_owned())),
         }
     }
 
     fn site_values(&self) -> Value {
-        let SiteContext { data, operator, footer, brand, .. } = self.shared;
+        let SiteContext { data, operator, brand, .. } = self.shared;
         let options = &data.options;
         let path = encode(&self.document.path);
-        let nav = data.navigation.iter().map(|page| {
+        let LanguageData { language, navigation, home, .. } = self.shared.language(self.document);
+        let footer = &self.shared.languages[self.document.language].footer;
+        let nav = navigation.iter().map(|page| {
             context! {
                 title => page.title.as_str(),
                 path => page.path.as_str(),
-                current => path == page.path || (page.path != "/" && path.starts_with(&page.path)),
+                current => path == page.path || (page.path != *home && path.starts_with(&page.path)),
             }
         });
         context! {
-            title => options.title.as_str(),
-            tagline => options.tagline.as_str(),
-            description => options.description.as_str(),
+            title => language.title.as_str(),
+            tagline => language.tagline.as_str(),
+            description => language.description.as_str(),
+            home => home.as_str(),
+            prefix => language.prefix.as_str(),
+            languages => to_template_value(&self.view.switcher),
             language => options.language.as_str(),
             base_url => options.base_url.as_str(),
             operator,
@@ -346,12 +500,13 @@ impl TemplateContext<'_> {
     }
 
     fn html_title(&self) -> String {
-        let (document, options) = (self.document, &self.shared.data.options);
-        let (title, site) = (&document.front_matter.title, &options.title);
+        let document = self.document;
+        let Language { title: site, tagline, .. } = &self.shared.language(document).language;
+        let title = &document.front_matter.title;
         if site.is_empty() || title == site {
             title.clone()
-        } else if document.kind == PageKind::Home && !options.tagline.is_empty() {
-            format!("{site}: {}", options.tagline)
+        } else if document.kind == PageKind::Home && !tagline.is_empty() {
+            format!("{site}: {tagline}")
         } else {
             format!("{title} · {site}")
         }
@@ -361,6 +516,7 @@ impl TemplateContext<'_> {
     fn json_ld(&self, url: &str) -> String {
         let Self { shared, document, view } = *self;
         let (options, crumbs) = (&shared.data.options, &view.breadcrumbs);
+        let LanguageData { language, home, .. } = shared.language(document);
         let matter = &document.front_matter;
         let publisher = json!({ "@type": "Organization", "name": options.operator.name, "url": shared.absolute_url("/") });
         let mut page = json!({
@@ -368,7 +524,7 @@ impl TemplateContext<'_> {
             "@id": url,
             "url": url,
             "name": matter.title,
-            "inLanguage": options.language,
+            "inLanguage": language.tag,
             "dateModified": document.updated.to_string(),
             "publisher": publisher,
         });
@@ -397,7 +553,7 @@ impl TemplateContext<'_> {
             graph.push(json!({ "@type": "BreadcrumbList", "itemListElement": items }));
         }
         if document.kind == PageKind::Home {
-            graph.push(json!({ "@type": "WebSite", "name": options.title, "url": shared.absolute_url("/"), "description": options.description }));
+            graph.push(json!({ "@type": "WebSite", "name": language.title, "url": shared.absolute_url(home), "description": language.description }));
         }
         json!({ "@context": "https://schema.org", "@graph": graph })
             .to_string()
@@ -406,11 +562,11 @@ impl TemplateContext<'_> {
     }
 }
 
-fn to_template_value(value: impl Serialize) -> Value {
-    Value::from(Serde(value))
+/// The URL for visitors whose language is not among the translations: the page in the default language.
+fn default_url<'a>(translations: &'a [LanguageLink], default: &str) -> Option<&'a str> {
+    translations.iter().find(|link| link.language == default).map(|link| link.url.as_str())
 }
 
-/// Formats a date as `20 November 2026`.
-fn format_date(date: Date) -> String {
-    date.strftime("%-d %B %Y").to_string()
+fn to_template_value(value: impl Serialize) -> Value {
+    Value::from(Serde(value))
 }

@@ -19,6 +19,7 @@ use super::file::{Blob, Cache, File, media_type};
 use super::highlight::Highlighter;
 use super::html::{id_attributes, rewrite_links};
 use super::images::catalog_images;
+use super::language::{Language, LanguageLink, report_repeated_translations};
 use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateContext};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
 use super::live_reload::add_reload_script;
@@ -31,8 +32,8 @@ use super::prebuilt::{self, BuildCache};
 use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{Asset, FileCache, FileChanged, SiteFiles, SourceFile, name_assets};
 use super::theme::{CompiledTheme, Theme};
-use super::twin;
 use super::variants::insert_variants;
+use super::{twin, words};
 use crate::fault::{Fault, Severity, closest};
 
 #[derive(Debug)]
@@ -61,6 +62,8 @@ pub struct LoadCache {
     build: BuildCache,
     files: FileCache,
     brand: BrandCache,
+    /// The language tags with which `parsed` was computed.
+    languages: Vec<String>,
     parsed: HashMap<String, Arc<ParsedSource>>,
     templates: Option<Arc<CompiledTheme>>,
     catalog: LinkCatalog,
@@ -120,14 +123,20 @@ impl LoadCache {
         if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
             let site = sort_faults(&mut faults).then(|| {
                 let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
-                let mut site = Site::new(&options.base_url, not_found);
+                let mut site = Site::new(options, not_found);
                 build.insert_into(&mut site);
                 site
             });
             return Ok(LoadResult { site, faults, options: options.clone() });
         }
         let tree = SiteFiles::read(folder, &mut self.files, &mut faults);
+        let tags = options.language_tags();
+        let languages = Language::list(options, words::load(&tags, &tree.theme, &options.words, &mut faults));
         let theme = Theme::new(tree.theme);
+        if self.languages != tags {
+            self.languages = tags.iter().map(|tag| (*tag).to_owned()).collect();
+            self.parsed.clear();
+        }
         let SourcePages { mut documents, left_out_folders, scheduled } =
             read_documents(&tree.sources, options, &mut self.parsed, &mut faults)?;
         let left_out: HashSet<String> =
@@ -136,10 +145,14 @@ impl LoadCache {
         let published = tree.assets.iter().filter(|(path, _)| !is_left_out(path));
         let (mut assets, mut asset_urls) = name_assets(published, &theme);
         let brand = self.brand.apply(&options.brand, &mut assets, &mut asset_urls, &mut faults);
-        add_blog_pages(&mut documents, options, &mut faults);
+        add_blog_pages(&mut documents, &languages, &mut faults);
+        report_repeated_translations(&documents, &mut faults);
         check_documents(&mut documents, &theme, options, forms, &mut faults);
         let mut names = PathRegistry::default();
         options.reserved.iter().for_each(|path| names.reserve(path));
+        for language in languages.iter().skip(1) {
+            TRANSLATED_RESOURCES.iter().for_each(|path| names.reserve(&format!("{}{path}", language.prefix)));
+        }
         if let Some(build) = &build {
             build.register(&mut names, &mut faults);
         }
@@ -160,8 +173,8 @@ impl LoadCache {
             allowed: options.allowed.clone(),
         };
         self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
-        let mut missing = take_not_found_page(&mut documents);
-        let all = documents.iter_mut().chain([&mut missing]);
+        let mut missing = take_not_found_pages(&mut documents, &languages);
+        let all = documents.iter_mut().chain(&mut missing);
         let links_of_matter: Vec<_> =
             all.map(|document| resolve_front_matter(document, &self.catalog)).collect();
         if let Some(image) = &brand.image {
@@ -174,7 +187,7 @@ impl LoadCache {
         let links = options.footer.iter().flat_map(|group| &group.links);
         let links_of_footer: Vec<_> =
             links.filter_map(|link| self.catalog.resolve(place, &link.href).target).collect();
-        let all = documents.iter().chain([&missing]);
+        let all = documents.iter().chain(&missing);
         let links = collect_links(all, &links_of_matter, &links_of_footer);
 
         let custom_css = asset_urls.get("custom.css").cloned();
@@ -184,9 +197,10 @@ impl LoadCache {
         let pages = if templates.faults.is_empty() {
             self.templates = Some(templates.clone());
             let before = self.shared.as_ref();
-            let shared = SiteContext::new(&documents, options, forms, templates, (custom_css, brand), before);
+            let extras = (custom_css, brand);
+            let shared = SiteContext::new(&documents, options, &languages, forms, templates, extras, before);
             self.shared = Some(shared.clone());
-            self.lay_out_pages(&documents, &missing, &shared, &mut faults)
+            self.lay_out_pages(&documents, &missing, &languages, &shared, &mut faults)
         } else {
             None
         };
@@ -195,8 +209,10 @@ impl LoadCache {
             Some((document.path.as_str(), &*laid_out.anchors))
         });
         faults.extend(check_links(&links, &names, &anchors.collect()));
-        let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, not_found)| {
-            let mut site = Site::new(&options.base_url, not_found);
+        let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, mut not_found)| {
+            let translated_not_found = not_found.split_off(1);
+            let mut site = Site::new(options, not_found.swap_remove(0));
+            site.translated_not_found = translated_not_found;
             site.scheduled = scheduled;
             site.entries.reserve(8 * pages.len() + tree.verbatim.len() + 2 * assets.len());
             insert_variants(
@@ -206,14 +222,20 @@ impl LoadCache {
                 }),
             );
             insert_files(&mut site, tree.verbatim, assets);
-            let mut posts = 0;
+            let mut posts = vec![0; languages.len()];
             for (document, page) in documents.iter().zip(pages) {
-                let summary = summarize(document, options, &mut posts);
+                let translations = self.pages.get(&document.path).map(|page| &*page.view.translations);
+                let summary = summarize(document, options, &mut posts[document.language]);
+                let summary = summary.map(|summary| PageSummary {
+                    translations: translation_paths(translations.unwrap_or_default(), &languages),
+                    ..summary
+                });
                 site.insert_page(&document.path, page, summary);
             }
             insert_aliases(&mut site, &documents);
+            site.languages = languages;
             if let Some(build) = build {
-                let not_found = build.not_found.clone().filter(|_| missing.file.is_empty());
+                let not_found = build.not_found.clone().filter(|_| missing[0].file.is_empty());
                 site.not_found = not_found.unwrap_or(site.not_found);
                 build.insert_into(&mut site);
             }
@@ -273,16 +295,17 @@ impl LoadCache {
         Ok(())
     }
 
-    /// Lays out all pages and the 404 page. `None` if any of them fails.
+    /// Lays out all pages and the 404 page of each language. `None` if any of them fails.
     fn lay_out_pages(
         &mut self,
         documents: &[Document],
-        missing: &Document,
+        missing: &[Document],
+        languages: &[Language],
         shared: &Arc<SiteContext>,
         faults: &mut Vec<Fault>,
-    ) -> Option<(Vec<Page>, Page)> {
-        let layout = PageIndex::new(documents, shared);
-        let all: Vec<&Document> = documents.iter().chain([missing]).collect();
+    ) -> Option<(Vec<Page>, Vec<Page>)> {
+        let layout = PageIndex::new(documents, languages, shared);
+        let all: Vec<&Document> = documents.iter().chain(missing).collect();
         // `None` means that the cached page is unchanged.
         let new = in_parallel(&all, |document| {
             let view = layout.related_pages(document);
@@ -313,9 +336,10 @@ impl LoadCache {
             laid_out.insert(document.path.clone(), page);
         }
         self.pages = laid_out;
-        let is_whole = pages.len() == all.len();
-        let not_found = pages.pop()?;
-        is_whole.then_some((pages, not_found))
+        (pages.len() == all.len()).then(|| {
+            let not_found = pages.split_off(documents.len());
+            (pages, not_found)
+        })
     }
 }
 
@@ -323,6 +347,7 @@ impl LoadCache {
 fn has_same_context(document: &Document, other: &Document) -> bool {
     document.content == other.content
         && document.path == other.path
+        && document.language == other.language
         && document.kind == other.kind
         && document.front_matter == other.front_matter
         && document.updated == other.updated
@@ -348,6 +373,7 @@ fn check_documents(
             _ => 3,
         };
         let matter = &document.front_matter;
+        let rank = (document.language, rank);
         (rank, matter.nav.unwrap_or(i64::MAX), std::cmp::Reverse(matter.date), document.path.clone())
     });
     for document in documents {
@@ -485,14 +511,28 @@ fn insert_aliases(site: &mut Site, documents: &[Document]) {
     }
 }
 
-/// Removes the operator's `pages/404.md` from the documents and returns it, or generates a 404 page.
-fn take_not_found_page(documents: &mut Vec<Document>) -> Document {
-    let Some(at) = documents.iter().position(|document| document.path == "/404/") else {
-        let title = "There is nothing here";
-        let description = "The page may have moved, or the address may have been mistyped.";
-        return Document::new_generated("/404/", PageKind::NotFound, title, description, Date::default());
+/// Removes the operator's `pages/404.md` and its translations from the documents and returns them. Generates
+/// the 404 pages of other languages.
+fn take_not_found_pages(documents: &mut Vec<Document>, languages: &[Language]) -> Vec<Document> {
+    let mut take = |(index, language): (usize, &Language)| {
+        let path = format!("{}/404/", language.prefix);
+        let Some(at) = documents.iter().position(|document| document.path == path) else {
+            let word = |name| language.words.get(name);
+            let (title, description) = (word("not_found_title"), word("not_found_description"));
+            let kind = PageKind::NotFound;
+            return Document::new_generated(index, &path, kind, title, description, Date::default());
+        };
+        Document { kind: PageKind::NotFound, language: index, ..documents.remove(at) }
     };
-    Document { kind: PageKind::NotFound, ..documents.remove(at) }
+    languages.iter().enumerate().map(&mut take).collect()
+}
+
+/// The resources that each language has in its own folder.
+const TRANSLATED_RESOURCES: [&str; 3] = ["/llms.txt", "/llms-full.txt", "/blog/rss.xml"];
+
+fn translation_paths(links: &[LanguageLink], languages: &[Language]) -> Vec<(usize, String)> {
+    let index = |link: &LanguageLink| languages.iter().position(|language| language.tag == link.language);
+    links.iter().filter_map(|link| Some((index(link)?, link.path.clone()))).collect()
 }
 
 /// Resolves the links in a document's front matter. Returns their targets with line numbers.
@@ -540,13 +580,15 @@ fn lay_out_page(
         let title = format!("{} ({})", tag.name, tag.count);
         ListItem { title, path: tag.path.clone(), ..ListItem::default() }
     };
-    let tags: Vec<ListItem> = shared.data.tags.iter().filter(|_| is_list_of_tags).map(item).collect();
+    let tags: Vec<ListItem> =
+        shared.language(document).tags.iter().filter(|_| is_list_of_tags).map(item).collect();
     let markdown = twin::compose(&template, &url, if is_list_of_tags { &tags } else { &view.listing });
     let mut link = format!("<{twin_path}>; rel=\"alternate\"; type=\"text/markdown\"");
     if document.kind == PageKind::Home {
+        let guide = format!("<{}/llms.txt>", shared.language(document).language.prefix);
         for more in &options.home_links {
             link.push_str(", ");
-            link.push_str(more);
+            link.push_str(&more.replace("</llms.txt>", &guide));
         }
     }
     let anchors = id_attributes(&html).map(Into::into).collect();
@@ -585,6 +627,8 @@ fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> 
         tags: matter.tags.clone(),
         is_post,
         is_generated: document.file.is_empty(),
+        language: document.language,
+        translations: Vec::new(),
         feed_html: if is_fed { rewrite_links(&document.content.html, absolute) } else { String::new() },
     })
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::allowed_hosts::AllowedHosts;
 use super::brand::BrandOptions;
 use super::rules::RulesDialect;
+use super::words::WordOverride;
 use crate::forms::Field;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,6 +21,10 @@ pub struct PagesOptions {
     pub description: String,
     /// A language tag (BCP 47), `en` by default.
     pub language: String,
+    /// The tags of all languages, beginning with `language`. Empty if `language` is the only one.
+    pub languages: Vec<String>,
+    /// The words that the configuration replaces.
+    pub words: Vec<WordOverride>,
     /// Scheme and authority of the site's public address, without a trailing slash.
     pub base_url: String,
     pub operator: Operator,
@@ -42,6 +47,14 @@ pub struct PagesOptions {
     pub reserved: Vec<&'static str>,
     /// The site generator's output to publish, if any.
     pub build: Option<BuildOptions>,
+}
+
+impl PagesOptions {
+    /// The tags of all languages, the default language first.
+    pub(super) fn language_tags(&self) -> Vec<&str> {
+        let others = self.languages.iter().map(String::as_str).filter(|tag| *tag != self.language);
+        std::iter::once(self.language.as_str()).chain(others).collect()
+    }
 }
 
 /// The location of a build, and how it is published.
@@ -71,6 +84,9 @@ pub struct Operator {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FooterGroup {
     pub title: String,
+    /// The tag of the language whose pages show the group; `None` for all pages.
+    #[serde(skip)]
+    pub language: Option<String>,
     pub links: Vec<FooterLink>,
 }
 

@@ -10,6 +10,8 @@ use jiff::civil::Date;
 use super::encodings::{self, Encodings};
 use super::file::{Encoded, File};
 use super::images::LargeImage;
+use super::language::Language;
+use super::options::PagesOptions;
 use super::parallel::in_parallel;
 use super::path;
 use super::rules::RedirectRule;
@@ -76,6 +78,10 @@ pub struct PageSummary {
     pub author: Option<String>,
     pub tags: Vec<String>,
     pub is_post: bool,
+    /// The index of the page's language in [`Site::languages`].
+    pub language: usize,
+    /// The languages and percent-encoded paths of the page and its translations. Empty if there are none.
+    pub translations: Vec<(usize, String)>,
     /// Whether the page has no source file, but is generated to list posts or tags.
     pub is_generated: bool,
     /// The body as HTML with absolute links. Empty unless the page is one of the first [`FEED_LENGTH`] listed
@@ -89,7 +95,11 @@ pub struct Site {
     pub(super) entries: HashMap<Box<str>, SiteEntry>,
     /// The listed pages in reading order.
     pub pages: Vec<PageSummary>,
+    /// The languages, the default language first.
+    pub languages: Vec<Language>,
     pub not_found: Page,
+    /// The same for paths in the folders of the other languages, in the order of the languages.
+    pub(super) translated_not_found: Vec<Page>,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
     /// The number of pages, including unlisted ones.
@@ -104,12 +114,14 @@ pub struct Site {
 }
 
 impl Site {
-    pub(crate) fn new(base_url: &str, not_found: Page) -> Self {
+    pub(crate) fn new(options: &PagesOptions, not_found: Page) -> Self {
         Self {
             entries: HashMap::new(),
             pages: Vec::new(),
+            languages: vec![Language::only(options)],
             not_found,
-            base_url: base_url.to_owned(),
+            translated_not_found: Vec::new(),
+            base_url: options.base_url.clone(),
             page_count: 0,
             scheduled: Vec::new(),
             rules: Vec::new(),
@@ -121,6 +133,16 @@ impl Site {
     /// The entry at a decoded path.
     pub fn get(&self, path: &str) -> Option<&SiteEntry> {
         self.entries.get(path)
+    }
+
+    /// The page that is sent for a decoded path without an entry, in the language of the path.
+    pub fn not_found_at(&self, path: &str) -> &Page {
+        let is_in = |language: &Language| {
+            path.strip_prefix(language.prefix.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let mut translated = self.languages.iter().skip(1).zip(&self.translated_not_found);
+        translated.find(|(language, _)| is_in(language)).map_or(&self.not_found, |(_, page)| page)
     }
 
     /// Applies the rules of a build. Rules without placeholders become entries. Rules with placeholders apply
@@ -230,6 +252,9 @@ impl Site {
             take(&mut new.markdown, &old.markdown);
         };
         take_both(&mut self.not_found, &earlier.not_found);
+        for (new, old) in self.translated_not_found.iter_mut().zip(&earlier.translated_not_found) {
+            take_both(new, old);
+        }
         for (path, new) in &mut self.entries {
             match (new, earlier.entries.get(path)) {
                 (SiteEntry::Page(new), Some(SiteEntry::Page(old))) => take_both(new, old),
@@ -258,6 +283,7 @@ impl Site {
                 })
                 .collect();
             lines.push(format!("{:?} {:?}", page(&self.not_found), self.rules));
+            lines.extend(self.translated_not_found.iter().map(|missing| format!("{:?}", page(missing))));
             lines.sort_unstable();
             blake3::hash(lines.join("\n").as_bytes()).to_hex()[..16].to_owned()
         })
@@ -326,6 +352,9 @@ impl Site {
             .collect();
         let mut site = self.clone();
         let mut files = vec![&mut site.not_found.html, &mut site.not_found.markdown];
+        for page in &mut site.translated_not_found {
+            files.extend([&mut page.html, &mut page.markdown]);
+        }
         for entry in site.entries.values_mut() {
             match entry {
                 SiteEntry::Page(page) => files.extend([&mut page.html, &mut page.markdown]),
@@ -343,7 +372,8 @@ impl Site {
 
     /// All files of the site. A file with several paths is returned once.
     pub fn files(&self) -> Vec<&Arc<File>> {
-        let mut files = vec![&self.not_found.html, &self.not_found.markdown];
+        let missing = std::iter::once(&self.not_found).chain(&self.translated_not_found);
+        let mut files: Vec<&Arc<File>> = missing.flat_map(|page| [&page.html, &page.markdown]).collect();
         for entry in self.entries.values() {
             match entry {
                 SiteEntry::Page(page) => files.extend([&page.html, &page.markdown]),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 use super::file::Blob;
+use super::words;
 use crate::fault::Fault;
 use crate::forms::text::escape_html;
 
@@ -41,6 +42,11 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("tag.html", include_str!("../../theme/tag.html")),
     ("tags.html", include_str!("../../theme/tags.html")),
     ("theme.js", include_str!("../../theme/theme.js")),
+    ("words/de.toml", include_str!("../../theme/words/de.toml")),
+    ("words/en.toml", include_str!("../../theme/words/en.toml")),
+    ("words/es.toml", include_str!("../../theme/words/es.toml")),
+    ("words/fr.toml", include_str!("../../theme/words/fr.toml")),
+    ("words/ja.toml", include_str!("../../theme/words/ja.toml")),
 ];
 
 #[derive(Debug)]
@@ -67,7 +73,8 @@ impl Theme {
     }
 
     pub fn asset_files(&self) -> impl Iterator<Item = (&str, &Blob)> {
-        self.files.iter().filter(|(name, _)| !is_template(name)).map(|(name, blob)| (name.as_str(), blob))
+        let is_asset = |name: &str| !is_template(name) && !name.starts_with(words::FOLDER);
+        self.files.iter().filter(move |(name, _)| is_asset(name)).map(|(name, blob)| (name.as_str(), blob))
     }
 
     fn template_files(&self) -> impl Iterator<Item = (&String, &Blob)> {
@@ -110,6 +117,7 @@ impl Theme {
                 Error::new(ErrorKind::InvalidOperation, message)
             })
         });
+        words::add_filters(&mut environment);
         for (name, blob) in self.template_files() {
             let Ok(text) = std::str::from_utf8(&blob.bytes) else {
                 faults.push(Fault::error(format!("theme/{name}"), None, "the template is not valid UTF-8"));

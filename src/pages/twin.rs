@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::document::{Document, PageKind};
 use super::file::fingerprint;
 use super::layout::{ListItem, TemplateContext};
+use super::words::Words;
 
 /// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL.
 /// `listing` contains the pages or tags that the page lists.
@@ -15,10 +16,15 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     let mut text = String::with_capacity(body.len() + 1024);
     // A JSON string is also a valid YAML string.
     let quoted = |value: &str| serde_json::Value::from(value).to_string();
-    let guide = guide_url(&page.shared.data.options.base_url);
+    let data = &page.shared.data;
+    let language = &page.shared.language(document).language;
+    let guide = guide_url(&format!("{}{}", data.options.base_url, language.prefix));
     let version = document_version(&body);
     let title = quoted(&matter.title);
     let _ = writeln!(text, "---\ntitle: {title}\nllms_txt: {guide}\ndoc_version: \"{version}\"");
+    if data.languages.len() > 1 {
+        let _ = writeln!(text, "language: {}", language.tag);
+    }
     if let Some(description) = &matter.description {
         let _ = writeln!(text, "description: {}", quoted(description));
     }
@@ -53,6 +59,7 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
     let TemplateContext { shared, document, view } = *page;
     let options = &shared.data.options;
     let base = &options.base_url;
+    let words = &shared.language(document).language.words;
     let matter = &document.front_matter;
     let mut text = format!("# {}\n", matter.title);
     if let Some(description) = &matter.description {
@@ -74,23 +81,31 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
         let _ = write!(text, "\n{}", view.help);
     }
     if !listing.is_empty() {
-        text.push_str(if document.kind == PageKind::Home { "\n## Latest writing\n\n" } else { "\n" });
-        text.extend(listing.iter().map(|item| list_entry(item, base)));
+        text.push('\n');
+        if document.kind == PageKind::Home {
+            let _ = write!(text, "## {}\n\n", words.get("latest_writing"));
+        }
+        text.extend(listing.iter().map(|item| list_entry(item, base, words)));
     }
     let form = matter.form.as_ref();
     if let Some(form) = form.and_then(|name| shared.data.forms.iter().find(|form| form.name == name)) {
         let _ = write!(text, "\n{}\n", form.markdown.trim());
         if !options.operator.email.is_empty() {
-            let _ = write!(text, "\nOr write to <{}>.\n", options.operator.email);
+            let mail = format!("<{}>", options.operator.email);
+            let _ = write!(text, "\n{}\n", words.fill("or_write", &[("mail", &mail)]));
         }
     }
-    let _ = write!(text, "\n## Sitemap\n\n[All pages of this site]({base}/sitemap.md)\n");
+    let (title, link) = (words.get("sitemap"), words.get("all_pages"));
+    let _ = write!(text, "\n## {title}\n\n[{link}]({base}/sitemap.md)\n");
     text
 }
 
 /// A line of a list: the title, the date, the author, the tags and the description.
-fn list_entry(item: &ListItem, base: &str) -> String {
-    let tags = (!item.tags.is_empty()).then(|| format!("tags: {}", join(&item.tags, |tag| tag.name.clone())));
+fn list_entry(item: &ListItem, base: &str, words: &Words) -> String {
+    let tags = (!item.tags.is_empty()).then(|| {
+        let names = join(&item.tags, |tag| tag.name.clone());
+        words.fill("listed_tags", &[("tags", &names)])
+    });
     let facts: Vec<&str> =
         [&item.date, &item.author, &tags].into_iter().flatten().map(String::as_str).collect();
     let mut line = format!("- [{}]({base}{})", escape_brackets(&item.title), item.path);

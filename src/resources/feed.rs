@@ -3,22 +3,26 @@
 use std::fmt::Write as _;
 
 use super::text::{escape_xml, has_page};
-use crate::pages::{FEED_LENGTH, PageSummary, PagesOptions};
+use crate::pages::{FEED_LENGTH, Language, PageSummary};
 
-pub(super) fn build_rss(pages: &[PageSummary], options: &PagesOptions) -> String {
-    let base = &options.base_url;
-    let posts: Vec<&PageSummary> = pages.iter().filter(|page| page.is_post).take(FEED_LENGTH).collect();
+/// Builds the RSS feed in a language, newest post first. `index` is the language's index.
+pub(super) fn build_rss(pages: &[PageSummary], base: &str, index: usize, language: &Language) -> String {
+    let is_post = |page: &&PageSummary| page.is_post && page.language == index;
+    let posts: Vec<&PageSummary> = pages.iter().filter(is_post).take(FEED_LENGTH).collect();
+    let Language { prefix, .. } = language;
+    let blog = format!("{prefix}/blog/");
+    let home = if has_page(pages, &blog) { blog } else { language.home() };
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <rss version=\"2.0\" xmlns:atom=\"http://www.w3.org/2005/Atom\" xmlns:content=\"http://purl.org/rss/1.0/modules/content/\" \
          xmlns:dc=\"http://purl.org/dc/elements/1.1/\">\n<channel>\n<title>{}</title>\n<link>{}</link>\n\
          <description>{}</description>\n<language>{}</language>\n\
          <atom:link href=\"{}\" rel=\"self\" type=\"application/rss+xml\"/>\n",
-        escape_xml(&options.title),
-        escape_xml(&format!("{base}{}", if has_page(pages, "/blog/") { "/blog/" } else { "/" })),
-        escape_xml(&options.description),
-        escape_xml(&options.language),
-        escape_xml(&format!("{base}/blog/rss.xml")),
+        escape_xml(&language.title),
+        escape_xml(&format!("{base}{home}")),
+        escape_xml(&language.description),
+        escape_xml(&language.tag),
+        escape_xml(&format!("{base}{prefix}/blog/rss.xml")),
     );
     if let Some(latest) = posts.iter().map(|post| post.updated).max() {
         let _ = writeln!(text, "<lastBuildDate>{}</lastBuildDate>", format_rfc_822(latest));

@@ -4,44 +4,75 @@
 use std::collections::BTreeMap;
 
 use super::text::list_item;
-use crate::pages::{PageSummary, PagesOptions, Site, escape_brackets};
+use crate::pages::{Language, PageSummary, Site, escape_brackets};
 
 /// Maximum length of the lists in a guide, in characters. With its introduction and links, a guide has fewer
 /// than 50,000 characters, so that it fits into a model's context.
 const MAX_LISTED: usize = 40_000;
 
-/// Builds `llms.txt` and the further guides of a large site. Returns the percent-encoded path and the text of
-/// each, `llms.txt` first.
-pub(super) fn build_guides(pages: &[PageSummary], options: &PagesOptions) -> Vec<(String, String)> {
-    let base = &options.base_url;
-    let introduction = format!(
-        "# {}\n\n> {}\n\n\
-         Every page is available as Markdown: at its own address with `Accept: text/markdown`, or at the address \
-         with `.md`, as linked here. The two forms (waitlist and contact) are described in \
-         [agents.md]({base}/agents.md) and, for programs, at {base}/openapi.json. Obtain the user's explicit \
-         confirmation of the content before you submit either form.\n",
-        options.title, options.description
-    );
-    let pages: Vec<&PageSummary> = pages.iter().filter(|page| !page.is_generated).collect();
+/// Builds `llms.txt` in a language: a heading, a summary, and lists of links to the Markdown of each page.
+/// Returns the percent-encoded path and the text of `llms.txt`, followed by those of each further guide. The
+/// guide in the default language links to those in other languages.
+pub(super) fn build_guides(site: &GuideContext<'_>, language: usize) -> Vec<(String, String)> {
+    let Language { title, description, words, .. } = &site.languages[language];
+    let base = site.base_url;
+    let introduction =
+        format!("# {title}\n\n> {description}\n\n{}\n", words.fill("guide_introduction", &[("base", base)]));
+    let is_listed = |page: &&PageSummary| page.language == language && !page.is_generated;
+    let pages: Vec<&PageSummary> = site.pages.iter().filter(is_listed).collect();
     let mut guides = Vec::new();
-    add_guides(&mut guides, options, "/", introduction, &pages);
+    let context = Guide { base, language: &site.languages[language] };
+    add_guides(&mut guides, context, &site.languages[language].home(), introduction, &pages);
     let (_, text) = &mut guides[0];
+    if language == 0 && site.languages.len() > 1 {
+        text.push_str(&format!("\n## {}\n\n", words.get("languages")));
+        for other in &site.languages[1..] {
+            let name = other.words.get("language_name");
+            text.push_str(&format!("- [{name}]({base}{}/llms.txt): {}\n", other.prefix, other.description));
+        }
+    }
+    let word = |name| words.get(name);
     text.push_str(&format!(
-        "\n## Optional\n\n- [Agent guide]({base}/agents.md): how to read this site and send its forms\n- [Sitemap]({base}/sitemap.md): every page with the date of its last change\n"
+        "\n## Optional\n\n- [{}]({base}/agents.md): {}\n- [{}]({base}/sitemap.md): {}\n",
+        word("guide_agents"),
+        word("guide_agents_description"),
+        word("sitemap"),
+        word("sitemap_description")
     ));
     guides
+}
+
+/// The parts of a site that guides show.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GuideContext<'a> {
+    pub pages: &'a [PageSummary],
+    pub languages: &'a [Language],
+    pub base_url: &'a str,
+}
+
+impl<'a> GuideContext<'a> {
+    pub fn of(site: &'a Site) -> Self {
+        Self { pages: &site.pages, languages: &site.languages, base_url: &site.base_url }
+    }
+}
+
+/// The guides in one language.
+#[derive(Clone, Copy)]
+struct Guide<'a> {
+    base: &'a str,
+    language: &'a Language,
 }
 
 /// Adds the guide to a folder, beginning with `introduction`. If the list of pages is too long for one guide,
 /// also adds guides to subfolders.
 fn add_guides(
     guides: &mut Vec<(String, String)>,
-    options: &PagesOptions,
+    context: Guide<'_>,
     folder: &str,
     introduction: String,
     pages: &[&PageSummary],
 ) {
-    let base = &options.base_url;
+    let Guide { base, language: Language { words, title: site, prefix, .. } } = context;
     let line = |page: &PageSummary| list_item(base, &page.twin, page);
     let length: usize = pages.iter().map(|page| line(page).chars().count()).sum();
     // The length of the part of the page's path that names the subfolder; 0 if there is none.
@@ -62,12 +93,12 @@ fn add_guides(
     let sections = folders.iter().map(|(path, pages)| {
         let index = pages.iter().find(|page| page.path == *path);
         let title = index.map_or_else(|| (*path).to_owned(), |page| escape_brackets(&page.title));
-        format!("- [{title}]({base}{path}llms.txt): {} pages\n", pages.len())
+        format!("- [{title}]({base}{path}llms.txt): {}\n", words.plural("pages", pages.len()))
     });
     let lists = [
-        ("Sections", sections.collect::<Vec<_>>()),
-        ("Pages", of_kind(false).collect()),
-        ("Posts", of_kind(true).collect()),
+        (words.get("guide_sections"), sections.collect::<Vec<_>>()),
+        (words.get("guide_pages"), of_kind(false).collect()),
+        (words.get("guide_posts"), of_kind(true).collect()),
     ];
     let mut parts = vec![introduction];
     let mut room = MAX_LISTED;
@@ -77,7 +108,8 @@ fn add_guides(
             let length = line.chars().count();
             if length > room {
                 room = MAX_LISTED;
-                parts.push(format!("# {}: part {}\n", options.title, parts.len() + 1));
+                let number = (parts.len() + 1).to_string();
+                parts.push(format!("# {site}: {}\n", words.fill("guide_continued", &[("n", &number)])));
                 is_first = true;
             }
             room = room.saturating_sub(length);
@@ -92,23 +124,28 @@ fn add_guides(
         if part == 1 { format!("{folder}llms.txt") } else { format!("{folder}llms-{part}.txt") }
     };
     if parts.len() > 1 {
-        let more = (2..=parts.len()).map(|part| format!("- [Part {part}]({base}{})\n", path(part)));
+        let more = (2..=parts.len()).map(|part| {
+            format!("- [{}]({base}{})\n", words.fill("guide_part", &[("n", &part.to_string())]), path(part))
+        });
         let more: String = more.collect();
-        parts[0].push_str(&format!("\n## More pages\n\n{more}"));
+        parts[0].push_str(&format!("\n## {}\n\n{more}", words.get("guide_more_pages")));
     }
     guides.extend(parts.into_iter().enumerate().map(|(index, text)| (path(index + 1), text)));
     for (path, pages) in &folders {
+        let url = format!("{base}{prefix}/llms.txt");
         let introduction =
-            format!("# {}: {path}\n\n> Part of the [guide to this site]({base}/llms.txt).\n", options.title);
-        add_guides(guides, options, path, introduction, pages);
+            format!("# {site}: {path}\n\n> {}\n", words.fill("guide_of_folder", &[("url", &url)]));
+        add_guides(guides, context, path, introduction, pages);
     }
 }
 
-pub(super) fn build_llms_full_txt(site: &Site, options: &PagesOptions) -> String {
-    let pages = site.pages.iter().filter(|page| !page.is_generated);
+/// All pages in a language.
+pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> String {
+    let Language { title, description, .. } = &site.languages[language];
+    let pages = site.pages.iter().filter(|page| page.language == language && !page.is_generated);
     let bodies: Vec<&[u8]> =
         pages.filter_map(|page| Some(&site.markdown(&page.path)?.unencoded().bytes[..])).collect();
-    let mut text = format!("# {}\n\n> {}\n", options.title, options.description);
+    let mut text = format!("# {title}\n\n> {description}\n");
     text.reserve(bodies.iter().map(|body| body.len() + 2).sum());
     for body in bodies {
         text.push_str("\n\n");
@@ -123,6 +160,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::pages::Words;
 
     /// The guides to a site with pages at these paths.
     fn guides_of(paths: impl Iterator<Item = String>) -> Vec<(String, String)> {
@@ -131,17 +169,49 @@ mod tests {
             title: format!("Page {path}"),
             path,
             description: Some("What it is about, told in a sentence or two.".into()),
-            date: None,
             updated: jiff::civil::date(2026, 1, 2),
-            author: None,
-            tags: Vec::new(),
             is_post: number % 2 == 1,
-            is_generated: false,
-            feed_html: String::new(),
+            ..PageSummary::default()
         };
         let pages: Vec<PageSummary> = paths.enumerate().map(page).collect();
-        let base_url = "https://www.example.com".to_owned();
-        build_guides(&pages, &PagesOptions { base_url, ..PagesOptions::default() })
+        let languages = [language("en", "")];
+        build_guides(
+            &GuideContext { pages: &pages, languages: &languages, base_url: "https://www.example.com" },
+            0,
+        )
+    }
+
+    fn language(tag: &str, prefix: &str) -> Language {
+        let [title, tagline, description] = [(); 3].map(|()| String::new());
+        let words = std::sync::Arc::new(Words::english());
+        Language { tag: tag.into(), prefix: prefix.into(), words, title, tagline, description }
+    }
+
+    #[test]
+    fn each_language_has_a_guide_to_its_pages() {
+        let page = |path: &str, language| PageSummary {
+            path: path.into(),
+            twin: format!("{}.md", path.trim_end_matches('/')),
+            title: path.into(),
+            language,
+            ..PageSummary::default()
+        };
+        let pages = [page("/a/", 0), page("/de/a/", 1)];
+        let languages = [language("en", ""), language("de", "/de")];
+        let site = GuideContext { pages: &pages, languages: &languages, base_url: "https://www.example.com" };
+        let [english, german] = [0, 1].map(|index| build_guides(&site, index).swap_remove(0));
+        assert_eq!((&*english.0, &*german.0), ("/llms.txt", "/de/llms.txt"));
+        assert!(
+            english.1.contains("(https://www.example.com/a.md)") && !english.1.contains("/de/a.md"),
+            "{}",
+            english.1
+        );
+        assert!(english.1.contains("](https://www.example.com/de/llms.txt)"), "{}", english.1);
+        assert!(
+            german.1.contains("(https://www.example.com/de/a.md)") && !german.1.contains("com/a.md"),
+            "{}",
+            german.1
+        );
     }
 
     /// Checks that the guides are short and list each page once, and that each guide is linked from another

@@ -5,10 +5,12 @@ use std::fmt::{Display, Write as _};
 use jiff::civil::Date;
 
 use super::text::{escape_xml, list_item};
-use crate::pages::{PageSummary, PagesOptions};
+use crate::pages::{Language, PageSummary, PagesOptions};
 
 type Section = fn(&PageSummary) -> bool;
 
+/// The namespace of links to translations.
+const XHTML: &str = "http://www.w3.org/1999/xhtml";
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
 /// Maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
@@ -31,47 +33,71 @@ pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
 pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> String {
     let sitemaps = divide(pages)
         .into_iter()
-        .map(|(path, pages)| (path, pages.iter().map(|page| page.updated).max().unwrap_or(options.today)));
+        .map(|(path, pages)| (path, pages.iter().map(|page| page.updated).max().unwrap_or(options.today)))
+        .map(|(path, updated)| (path, updated, String::new()));
     list_as_xml("sitemapindex", "sitemap", &options.base_url, sitemaps)
 }
 
-pub(super) fn to_xml(pages: &[PageSummary], options: &PagesOptions) -> String {
-    let pages = pages.iter().map(|page| (&page.path, page.updated));
-    list_as_xml("urlset", "url", &options.base_url, pages)
+/// Formats a sitemap as XML. `pages` is one of the lists that [`divide`] returns. Each page with translations
+/// links to all of them and, as `x-default`, to the one in the default language.
+pub(super) fn to_xml(pages: &[PageSummary], languages: &[Language], base_url: &str) -> String {
+    let has_translations = pages.iter().any(|page| !page.translations.is_empty());
+    let root = if has_translations { format!("urlset xmlns:xhtml=\"{XHTML}\"") } else { "urlset".to_owned() };
+    let pages = pages.iter().map(|page| {
+        let link = |language: &str, path: &str| {
+            let url = escape_xml(&format!("{base_url}{path}"));
+            format!("    <xhtml:link rel=\"alternate\" hreflang=\"{language}\" href=\"{url}\"/>\n")
+        };
+        let translations = &page.translations;
+        let of_languages = translations.iter().map(|(index, path)| link(&languages[*index].tag, path));
+        let default = translations.iter().find(|(index, _)| *index == 0);
+        let links = of_languages.chain(default.map(|(_, path)| link("x-default", path)));
+        (&page.path, page.updated, links.collect::<String>())
+    });
+    list_as_xml(&root, "url", base_url, pages)
 }
 
+/// Formats paths, the dates of their last change and further elements as `entry` elements in a `root` element.
+/// `root` may have attributes.
 fn list_as_xml(
     root: &str,
     entry: &str,
     base_url: &str,
-    paths: impl Iterator<Item = (impl Display, Date)>,
+    paths: impl Iterator<Item = (impl Display, Date, String)>,
 ) -> String {
     let mut text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{root} xmlns=\"{NAMESPACE}\">\n");
-    for (path, changed) in paths {
+    for (path, changed, more) in paths {
         let location = escape_xml(&format!("{base_url}{path}"));
         text.push_str(&format!(
-            "  <{entry}>\n    <loc>{location}</loc>\n    <lastmod>{changed}</lastmod>\n  </{entry}>\n"
+            "  <{entry}>\n    <loc>{location}</loc>\n    <lastmod>{changed}</lastmod>\n{more}  </{entry}>\n"
         ));
     }
-    text + &format!("</{root}>\n")
+    text + &format!("</{}>\n", root.split(' ').next().unwrap_or(root))
 }
 
-pub(super) fn sitemap_markdown(pages: &[PageSummary], options: &PagesOptions) -> String {
-    let mut text = format!("# Sitemap of {}\n", options.title);
+/// The sitemap in Markdown, which links to the Markdown of each page.
+pub(super) fn sitemap_markdown(pages: &[PageSummary], language: &Language, base_url: &str) -> String {
+    let words = &language.words;
+    let mut text = format!("# {}\n", words.fill("sitemap_of", &[("site", &language.title)]));
     let sections: [(&str, Section); 3] = [
-        ("Pages", |page| !page.is_post && !page.is_generated),
-        ("Posts", |page| page.is_post),
-        ("Lists", |page| page.is_generated),
+        ("guide_pages", |page| !page.is_post && !page.is_generated),
+        ("guide_posts", |page| page.is_post),
+        ("guide_lists", |page| page.is_generated),
     ];
     for (title, wanted) in sections {
         let mut listed = pages.iter().filter(|page| wanted(page)).peekable();
         if listed.peek().is_none() {
             continue;
         }
-        let _ = write!(text, "\n## {title}\n\n");
+        let _ = write!(text, "\n## {}\n\n", words.get(title));
         for page in listed {
-            let item = list_item(&options.base_url, &page.twin, page);
-            let _ = writeln!(text, "{} (last changed {})", item.trim_end(), page.updated);
+            let item = list_item(base_url, &page.twin, page);
+            let _ = writeln!(
+                text,
+                "{} ({})",
+                item.trim_end(),
+                words.fill("last_changed", &[("date", &page.updated.to_string())])
+            );
         }
     }
     text
@@ -87,14 +113,8 @@ mod tests {
             path: "/x/".into(),
             twin: "/x.md".into(),
             title: "X".into(),
-            description: None,
-            date: None,
             updated: jiff::civil::date(2026, 1, 2),
-            author: None,
-            tags: Vec::new(),
-            is_post: false,
-            is_generated: false,
-            feed_html: String::new(),
+            ..PageSummary::default()
         };
         let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
         for (pages, expected) in

@@ -11,9 +11,14 @@ use crate::pages::{PageSummary, PagesOptions};
 pub(super) fn security_txt(pages: &[PageSummary], options: &PagesOptions, contact: &str) -> String {
     let expires = options.today.saturating_add(180.days());
     let base = &options.base_url;
+    let languages = if options.languages.is_empty() {
+        std::slice::from_ref(&options.language)
+    } else {
+        &options.languages
+    };
     let mut text = format!(
         "Contact: mailto:{contact}\nExpires: {expires}T00:00:00Z\nPreferred-Languages: {}\n",
-        options.language
+        languages.join(", ")
     );
     if has_page(pages, "/security/") {
         text.push_str(&format!("Policy: {base}/security/\n"));

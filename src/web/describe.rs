@@ -118,7 +118,10 @@ impl Recorder<'_> {
             Some(SiteEntry::Page(page)) => negotiated(&page.html, &page.markdown),
             Some(SiteEntry::File(file, _)) => UrlResponses::Single(encoded(None, file)),
             Some(SiteEntry::Redirect(_)) => UrlResponses::Moved(neither()),
-            None => negotiated(&self.site.not_found.html, &self.site.not_found.markdown),
+            None => {
+                let missing = self.site.not_found_at(path);
+                negotiated(&missing.html, &missing.markdown)
+            }
         }
     }
 
@@ -160,8 +163,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::pages::Page;
     use crate::pages::file::Cache;
+    use crate::pages::{Page, PagesOptions};
 
     fn file(media_type: &'static str) -> Arc<File> {
         let file = File::new(media_type, Cache::Revalidate, "A line that repeats itself.\n".repeat(50));
@@ -177,7 +180,8 @@ mod tests {
             path: "/".into(),
             twin: "/index.md".into(),
         };
-        let mut site = Site::new("https://www.example.com", page.clone());
+        let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
+        let mut site = Site::new(&options, page.clone());
         site.insert_page("/", page, None);
         let description = describe(&site, &HeaderValue::from_static("default-src 'none'"));
         let paths: Vec<&str> = description.urls.iter().map(|(path, _)| path.as_str()).collect();

@@ -76,7 +76,7 @@ pub(super) fn choose<'a>(
         None => {
             let media = preferences.media();
             representation = media.into();
-            representation_of(&site.not_found, media).map_or(Choice::NotFound, |file| {
+            representation_of(site.not_found_at(path), media).map_or(Choice::NotFound, |file| {
                 Choice::Send(Selection::new(file, ResponseKind::NotFound, true, || preferences.codings()))
             })
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 
 use super::*;
-use crate::pages::{AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, Placed};
+use crate::pages::{AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, Placed, WordOverride};
 
 /// An operator's change to a site.
 #[derive(Debug, Clone)]
@@ -38,12 +38,12 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (asset.clone(), any::<u8>()).prop_map(|(asset, byte)| Edit::Asset(asset, byte % 3)),
         1 => (0..STATICS.len(), any::<u8>()).prop_map(|(file, byte)| Edit::Static(file, byte % 3)),
         2 => (0..THEMES.len(), 0..THEMES.len()).prop_map(|(file, text)| Edit::Theme(file, text)),
-        1 => (0_usize..10).prop_map(Edit::Options),
+        1 => (0_usize..12).prop_map(Edit::Options),
         3 => Just(Edit::Age),
     ]
 }
 
-const FILES: [&str; 12] = [
+const FILES: [&str; 15] = [
     "pages/index.md",
     "pages/about.md",
     "pages/about/team.md",
@@ -56,6 +56,9 @@ const FILES: [&str; 12] = [
     "posts/2026-01-03-four.markdown",
     "posts/_index.md",
     "pages/blog/tags/rust.md",
+    "pages/de/index.md",
+    "pages/de/about.md",
+    "posts/de/2026-01-01-one.md",
 ];
 
 const ASSETS: [&str; 5] =
@@ -75,7 +78,7 @@ const BODIES: [&str; 9] = [
     "",
 ];
 
-const MATTERS: [&str; 16] = [
+const MATTERS: [&str; 18] = [
     "",
     "nav: 1\nnav_title: Short\n",
     "nav: 2\n",
@@ -90,11 +93,13 @@ const MATTERS: [&str; 16] = [
     "image: /assets/a.svg\ntoc: true\n",
     "template: own\n",
     "form: contact\n",
+    "lang: de\n",
+    "translation: same\n",
     "highlights:\n  - { title: A, text: B, href: ../about.md }\n",
     "title: [\n",
 ];
 
-const THEMES: [(&str, &str); 6] = [
+const THEMES: [(&str, &str); 8] = [
     (
         "theme/page.html",
         "{% extends \"base.html\" %}{% block main %}<i>{{ page.html }}</i>{{ tags|length }}{% endblock %}",
@@ -106,6 +111,8 @@ const THEMES: [(&str, &str); 6] = [
         "<p id=\"own\">{{ page.title }} {{ page.next.title }}{% for p in site.nav %}{{ p.title }}{% endfor %}</p>{{ page.html }}",
     ),
     ("theme/style.css", "p { color: red }"),
+    ("theme/words/de.toml", "home = \"Anfang\"\n"),
+    ("theme/words/en.toml", "blog = \"Writing\"\nhoem = \"x\"\n"),
     ("theme/404.html", "{{ page.html }}{{ nothing.at.all }}"),
 ];
 
@@ -204,10 +211,12 @@ impl Bench {
                 let origin = AllowedOrigin::parse("https://img.example.org").expect("an origin");
                 self.options.allowed.image = vec![origin];
             }
+            Edit::Options(10) => self.options.languages = vec!["en".into(), "de".into()],
+            Edit::Options(11) => self.options.words = vec![word("copied", "Done")],
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
                 let links = vec![link("/about/"), link("/nowhere/")];
-                self.options.footer = vec![FooterGroup { title: "More".into(), links }];
+                self.options.footer = vec![FooterGroup { title: "More".into(), language: None, links }];
             }
             Edit::Age => {}
         }
@@ -241,6 +250,11 @@ impl Bench {
     }
 }
 
+fn word(name: &str, text: &str) -> WordOverride {
+    let text = Placed { value: text.into(), place: "frontdesk.toml".into(), line: Some(3) };
+    WordOverride { language: None, name: name.into(), text }
+}
+
 /// All responses and page summaries of a site, in a comparable form.
 fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
     let file = |file: &File| {
@@ -257,8 +271,13 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
         };
         (&**path, entry)
     });
-    let rest = format!("{} {:?} {:?}", page(&site.not_found), &site.pages, &site.scheduled);
-    (entries.collect(), rest, site.hash().to_owned())
+    let missing: String =
+        std::iter::once(&site.not_found).chain(&site.translated_not_found).map(page).collect();
+    (
+        entries.collect(),
+        format!("{missing} {:?} {:?} {:?}", &site.pages, &site.languages, &site.scheduled),
+        site.hash().to_owned(),
+    )
 }
 
 fn form() -> PageForm {

@@ -1,0 +1,375 @@
+//! Words: the texts of the theme and of generated pages, by language.
+//!
+//! `theme/words/en.toml` has every word; a word that is missing in another language is English. The words of
+//! `de-CH` are, from weakest to strongest: `en.toml`, the built-in and the site's own `de.toml`, `de-CH.toml`,
+//! `[words]` and then `[words.de]` and `[words.de-CH]` in `frontdesk.toml`.
+//!
+//! The names of months are words too. The crate `pure-rust-locales`, which knows them in every language, adds
+//! 131 KB to the binary (measured), and a language that an operator adds needs a file of words in any case.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use jiff::civil::Date;
+use minijinja::value::{Kwargs, Serde, Value};
+use minijinja::{Environment, Error, ErrorKind};
+use toml::de::{DeTable, DeValue};
+
+use super::brand::Placed;
+use super::file::Blob;
+use super::theme::BUILT_IN;
+use crate::fault::{Fault, closest};
+use crate::forms::text::escape_html;
+
+/// The folder in the theme.
+pub(super) const FOLDER: &str = "words/";
+/// The language of the words that other languages lack.
+const ENGLISH: &str = "en";
+/// Prefix of the words that the forms' script uses.
+const OF_SCRIPT: &str = "form_";
+/// Maximum length of a word, in characters.
+const MAX_CHARS: usize = 2_000;
+/// A placeholder that only the word `date` may contain in addition to those in English.
+const MONTH_NUMBER: &str = "month_number";
+
+/// A word in `frontdesk.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordOverride {
+    /// The language of `[words.de]`; `None` for `[words]`, which applies to all languages.
+    pub language: Option<String>,
+    pub name: String,
+    pub text: Placed<String>,
+}
+
+/// All words in one language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words {
+    /// Every word by its name.
+    texts: BTreeMap<String, String>,
+    /// The language of the texts: `en` if there are no words for the language of the pages.
+    language: String,
+}
+
+impl Words {
+    /// The built-in words in English.
+    pub fn english() -> Self {
+        let texts = built_in(ENGLISH).map(|text| parse(text).0).unwrap_or_default();
+        let texts = texts.into_iter().map(|entry| (entry.name, entry.text)).collect();
+        Self { texts, language: ENGLISH.to_owned() }
+    }
+
+    /// The word called `name`, which must exist.
+    pub fn get(&self, name: &str) -> &str {
+        debug_assert!(self.texts.contains_key(name), "there is no word `{name}`");
+        self.texts.get(name).map_or("", String::as_str)
+    }
+
+    /// The word called `name`, if it exists.
+    pub(super) fn find(&self, name: &str) -> Option<&str> {
+        self.texts.get(name).map(String::as_str)
+    }
+
+    /// The word with values in place of its placeholders.
+    pub fn fill(&self, name: &str, values: &[(&str, &str)]) -> String {
+        let value = |wanted: &str| values.iter().find(|(name, _)| *name == wanted);
+        fill(self.get(name), |name| value(name).map(|(_, value)| (*value).into()))
+    }
+
+    /// The word for `n` things: `NAME_one` or `NAME_other` with `n` in place of `{n}`.
+    pub fn plural(&self, name: &str, n: usize) -> String {
+        let number = n.to_string();
+        self.fill(&plural_name(name, self.get("singular"), &number), &[("n", &number)])
+    }
+
+    /// A date for readers, such as `20 November 2026`.
+    pub fn date(&self, date: Date) -> String {
+        let month = usize::try_from(date.month()).unwrap_or_default();
+        let name = self.get("months").split(',').nth(month - 1).unwrap_or_default().trim();
+        let [day, month, year] = [date.day().to_string(), month.to_string(), date.year().to_string()];
+        self.fill("date", &[("day", &day), ("month", name), (MONTH_NUMBER, &month), ("year", &year)])
+    }
+
+    /// The words of the forms' script as JSON for a script element. `None` if they are the script's own texts.
+    pub(super) fn of_script(&self, english: &Self) -> Option<String> {
+        let select = |words: &Self| -> BTreeMap<String, String> {
+            let texts = words.texts.iter().filter(|(name, _)| name.starts_with(OF_SCRIPT));
+            texts.map(|(name, text)| (name[OF_SCRIPT.len()..].to_owned(), text.clone())).collect()
+        };
+        let mut texts = select(self);
+        if texts == select(english) {
+            return None;
+        }
+        texts.insert("language".into(), self.language.clone());
+        texts.insert("singular".into(), self.get("singular").to_owned());
+        let json = serde_json::to_string(&texts).unwrap_or_default();
+        Some(json.replace("</", "<\\/").replace("<!--", "<\\u0021--"))
+    }
+
+    /// The words as a value for templates.
+    pub(super) fn to_template_value(&self) -> Value {
+        Value::from(Serde(&self.texts))
+    }
+}
+
+/// Adds the filters for words: `words.or_write|fill(mail=…)` and `words|plural("posts", n)`.
+pub(super) fn add_filters(environment: &mut Environment<'static>) {
+    environment.add_filter("fill", |text: String, values: Kwargs| -> Result<Value, Error> {
+        let mut given = BTreeMap::new();
+        for name in values.args() {
+            let value: Value = values.get(name)?;
+            let text = value.to_string();
+            given.insert(name, if value.is_safe() { text } else { escape_html(&text) });
+        }
+        let filled = fill(&escape_html(&text), |name| given.get(name).map(|value| value.as_str().into()));
+        Ok(Value::from_safe_string(filled))
+    });
+    environment.add_filter("plural", |words: Value, name: String, n: usize| -> Result<Value, Error> {
+        let text = |name: &str| words.get_attr(name).map(|text| text.to_string());
+        let number = n.to_string();
+        let name = plural_name(&name, &text("singular")?, &number);
+        if words.get_attr(&name)?.is_undefined() {
+            return Err(Error::new(ErrorKind::InvalidOperation, format!("there is no word `{name}`")));
+        }
+        Ok(Value::from(fill(&text(&name)?, |name| (name == "n").then(|| number.as_str().into()))))
+    });
+}
+
+/// Loads the words of each language from the built-in files, the site's own files in `theme/words/` (named
+/// relative to `theme/`) and the configuration. Reports unknown words and placeholders, and languages without
+/// words.
+pub(super) fn load(
+    languages: &[&str],
+    own_files: &[(String, Blob)],
+    overrides: &[WordOverride],
+    faults: &mut Vec<Fault>,
+) -> Vec<Words> {
+    let english = Words::english();
+    let mut files: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
+    for (name, blob) in own_files {
+        let Some(language) = language_of_file(name) else { continue };
+        files.insert(language, read_file(&format!("theme/{name}"), blob, &english, faults));
+    }
+    report_overrides(languages, overrides, &english, faults);
+    let load = |tag: &&str| {
+        let mut words = english.clone();
+        for tag in ancestors(tag) {
+            let built_in = built_in(&tag).map(|text| parse(text).0);
+            for entry in built_in.iter().chain(files.get(&*tag)).flatten() {
+                words.texts.insert(entry.name.clone(), entry.text.clone());
+                words.language.clone_from(&tag);
+            }
+        }
+        if is_english(&words.language) && !is_english(tag) && !tag.is_empty() {
+            let fault = Fault::warning(
+                "frontdesk.toml",
+                None,
+                format!("there are no words for the language `{tag}`"),
+            );
+            let hint = format!(
+                "translate the theme's `words/en.toml` as theme/words/{tag}.toml; until then, the texts are English"
+            );
+            faults.push(fault.hint(hint));
+        }
+        let general = overrides.iter().filter(|word| word.language.is_none());
+        let tags = ancestors(tag);
+        let special = tags.iter().flat_map(|tag| {
+            overrides.iter().filter(move |word| word.language.as_ref().is_some_and(|of| is_same_tag(of, tag)))
+        });
+        for word in general.chain(special) {
+            if let Some(text) = words.texts.get_mut(&word.name) {
+                text.clone_from(&word.text.value);
+            }
+        }
+        words
+    };
+    languages.iter().map(load).collect()
+}
+
+fn report_overrides(
+    languages: &[&str],
+    overrides: &[WordOverride],
+    english: &Words,
+    faults: &mut Vec<Fault>,
+) {
+    for WordOverride { language, name, text } in overrides {
+        let fault = |message| Fault::error(&text.place, text.line, message);
+        if let Err((message, hint)) = check(name, &text.value, english) {
+            let fault = fault(message);
+            faults.push(if let Some(hint) = hint { fault.hint(hint) } else { fault });
+        }
+        let Some(language) = language else { continue };
+        let is_used = languages.iter().any(|tag| ancestors(tag).iter().any(|tag| is_same_tag(tag, language)));
+        if !is_used {
+            let message =
+                format!("`[words.{language}]` has no effect: the site has no pages in this language");
+            faults.push(
+                Fault::warning(&text.place, text.line, message).hint("`site.languages` lists the languages"),
+            );
+        }
+    }
+}
+
+/// A word in a file.
+#[derive(Debug)]
+struct Entry {
+    name: String,
+    text: String,
+    /// The line in the file, counted from 1.
+    line: usize,
+}
+
+/// Reads one of the site's own files. Reports its faults, and words that it lacks although no built-in file
+/// has them in its language.
+fn read_file(place: &str, blob: &Blob, english: &Words, faults: &mut Vec<Fault>) -> Vec<Entry> {
+    let Ok(text) = std::str::from_utf8(&blob.bytes) else {
+        faults.push(Fault::error(place, None, "the file is not valid UTF-8"));
+        return Vec::new();
+    };
+    let (mut entries, errors) = parse(text);
+    faults.extend(errors.into_iter().map(|(line, message)| Fault::error(place, line, message)));
+    entries.retain(|entry| {
+        let checked = check(&entry.name, &entry.text, english);
+        if let Err((message, hint)) = &checked {
+            let fault = Fault::error(place, Some(entry.line), message);
+            faults.push(if let Some(hint) = hint { fault.hint(hint) } else { fault });
+        }
+        checked.is_ok()
+    });
+    let language = language_of_file(place.trim_start_matches("theme/")).unwrap_or_default();
+    if ancestors(language).iter().all(|tag| built_in(tag).is_none()) {
+        let is_missing = |name: &&String| !entries.iter().any(|entry| entry.name == **name);
+        let missing: Vec<&str> = english.texts.keys().filter(is_missing).map(String::as_str).collect();
+        if let [first, others @ ..] = &*missing {
+            let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+            let message = format!("`{first}`{more} missing: the English text is used");
+            faults.push(
+                Fault::warning(place, None, message)
+                    .hint("`frontdesk theme DIR words/en.toml` copies all words"),
+            );
+        }
+    }
+    entries
+}
+
+/// Parses a file of words. Returns its words, and the faults of other entries with their lines.
+fn parse(text: &str) -> (Vec<Entry>, Vec<(Option<usize>, String)>) {
+    let line = |span: Range<usize>| 1 + text[..span.start.min(text.len())].matches('\n').count();
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut faults: Vec<(Option<usize>, String)> = errors
+        .into_iter()
+        .map(|error| (error.span().map(line), error.message().trim().replace('\n', ", ")))
+        .collect();
+    let mut entries = Vec::new();
+    for (key, value) in table.get_ref() {
+        let (name, line) = (key.get_ref().to_string(), line(key.span()));
+        match value.get_ref() {
+            DeValue::String(text) => entries.push(Entry { name, text: text.to_string(), line }),
+            _ => faults.push((Some(line), format!("the word `{name}` must be text in quotes"))),
+        }
+    }
+    (entries, faults)
+}
+
+/// Checks the name and the text of a word. Returns what is wrong, and a hint.
+fn check(name: &str, text: &str, english: &Words) -> Result<(), (String, Option<String>)> {
+    let Some(original) = english.texts.get(name) else {
+        let known = closest(name, english.texts.keys().map(String::as_str));
+        let hint = known.map(|known| format!("did you mean `{known}`?"));
+        let hint = hint.unwrap_or_else(|| "`frontdesk theme DIR words/en.toml` copies all words".to_owned());
+        return Err((format!("unknown word `{name}`"), Some(hint)));
+    };
+    if text.chars().count() > MAX_CHARS {
+        return Err((format!("the word `{name}` has more than {MAX_CHARS} characters"), None));
+    }
+    if name == "months" && text.split(',').count() != 12 {
+        return Err(("the word `months` must be twelve names with commas between them".to_owned(), None));
+    }
+    let mut permitted = placeholders(original);
+    if name == "date" {
+        permitted.push(MONTH_NUMBER);
+    }
+    match placeholders(text).into_iter().find(|found| !permitted.contains(found)) {
+        None => Ok(()),
+        Some(found) => {
+            let message = format!("the word `{name}` has no value for `{{{found}}}`");
+            let listed: Vec<String> = permitted.iter().map(|name| format!("`{{{name}}}`")).collect();
+            let hint = match closest(found, permitted.iter().copied()) {
+                Some(known) => format!("did you mean `{{{known}}}`?"),
+                None if listed.is_empty() => "it has no placeholders".to_owned(),
+                None => format!("its placeholders are {}", listed.join(", ")),
+            };
+            Err((message, Some(hint)))
+        }
+    }
+}
+
+/// The language of a file in the theme: `de` for `words/de.toml`.
+fn language_of_file(name: &str) -> Option<&str> {
+    name.strip_prefix(FOLDER)?.strip_suffix(".toml").filter(|tag| !tag.contains('/'))
+}
+
+fn built_in(language: &str) -> Option<&'static str> {
+    let file = BUILT_IN.iter().find(|(name, _)| language_of_file(name) == Some(language));
+    file.map(|(_, text)| *text)
+}
+
+/// A language tag after the more general ones: `zh`, `zh-Hant` and `zh-Hant-TW` for `zh-Hant-TW`.
+fn ancestors(tag: &str) -> Vec<String> {
+    let ends = tag.match_indices('-').map(|(at, _)| at).chain([tag.len()]);
+    ends.map(|end| tag[..end].to_owned()).collect()
+}
+
+fn is_same_tag(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+fn is_english(tag: &str) -> bool {
+    ancestors(tag).first().is_some_and(|language| is_same_tag(language, ENGLISH))
+}
+
+/// The name of the word for a number of things. `singular` lists the numbers that take the singular.
+fn plural_name(name: &str, singular: &str, number: &str) -> String {
+    let is_singular = singular.split(',').any(|one| one.trim() == number);
+    format!("{name}_{}", if is_singular { "one" } else { "other" })
+}
+
+/// Replaces each placeholder `{name}` for which `value` has a value. Leaves other braces unchanged.
+fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<Cow<'a, str>>) -> String {
+    let mut filled = String::with_capacity(text.len() + 32);
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let (before, after) = rest.split_at(at);
+        filled.push_str(before);
+        let name = placeholder(after);
+        match name.and_then(&value) {
+            Some(value) => {
+                filled.push_str(&value);
+                rest = &after[name.map_or(0, str::len) + 2..];
+            }
+            None => {
+                filled.push('{');
+                rest = &after[1..];
+            }
+        }
+    }
+    filled + rest
+}
+
+/// The name of the placeholder with which a text begins.
+fn placeholder(text: &str) -> Option<&str> {
+    let (name, _) = text.strip_prefix('{')?.split_once('}')?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_name.then_some(name)
+}
+
+fn placeholders(text: &str) -> Vec<&str> {
+    let mut names: Vec<&str> =
+        text.match_indices('{').filter_map(|(at, _)| placeholder(&text[at..])).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests;
