@@ -485,11 +485,14 @@ mod tests {
             "headless: true",
             "build: {render: never}",
             "_build: {render: false}",
-            "draft: true",
         ] {
-            assert!(accept(&format!("---\ntitle: T\n{matter}\n---\n")).draft, "{matter}");
+            let page = accept(&format!("---\ntitle: T\n{matter}\n---\n"));
+            assert_eq!((page.is_unrendered, page.draft), (true, false), "{matter}");
         }
-        assert!(!accept("---\ntitle: T\nrender: true\nbuild: {render: always}\n---\n").draft);
+        let draft = accept("---\ntitle: T\ndraft: true\n---\n");
+        assert_eq!((draft.is_unrendered, draft.draft), (false, true));
+        let page = accept("---\ntitle: T\nrender: true\nbuild: {render: always}\n---\n");
+        assert_eq!((page.is_unrendered, page.draft), (false, false));
         assert_eq!(
             accept("+++\ntitle = \"T\"\npath = \"about/us\"\n+++\n").path.as_deref(),
             Some("/about/us/")

@@ -852,9 +852,9 @@ mod tests {
         check("![a](//img.example.org/a.png)", true, false);
         check("![a](http://img.example.org/a.png)", true, true);
         check("![a](https://stats.example.org/a.png)", true, true);
-        check("<img src=\"https://img.example.org/a.png\">", true, false);
+        check("<img alt=\"\" src=\"https://img.example.org/a.png\">", true, false);
         check("<img alt=\"\" src='https://x.example.org/a.png'>", true, true);
-        check("<img src=\"/assets/i.svg\">", false, false);
+        check("<img alt=\"\" src=\"/assets/i.svg\">", false, false);
         check("<iframe src=\"https://video.example.org/1\"></iframe>", true, false);
         check("<iframe title=\"a\"\nsrc=https://video.example.org/1></iframe>", true, false);
         check("<iframe src=\"https://example.org/1\"></iframe>", true, true);
