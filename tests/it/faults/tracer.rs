@@ -140,7 +140,7 @@ impl Drop for Tracer {
     }
 }
 
-/// The strace command with nothing but `PATH` in its environment: servers are started with an empty one.
+/// The strace command, with only `PATH` in its environment.
 pub fn strace() -> Command {
     let mut command = Command::new("strace");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
