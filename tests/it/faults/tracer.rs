@@ -1,7 +1,7 @@
 //! Uses strace to kill the server at a system call, or to make the call fail.
 //!
 //! strace counts calls per thread: the n-th call is that of the first thread that reaches it. strace's faster
-//! mode (`--seccomp-bpf`) does not deliver signals at a call, so this uses the slow one.
+//! mode (`--seccomp-bpf`) does not deliver signals at a call, so this module uses the slower default mode.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
