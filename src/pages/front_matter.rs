@@ -97,8 +97,8 @@ const KEYS: &[&str] = &[
     "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted",
 ];
 
-/// Splits a file into front matter and body, and parses the front matter. `place` is the file's name for
-/// faults.
+/// Splits a file into front matter and body, and parses the front matter. `place` is the file name
+/// that faults report.
 pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (source, body, table) = split(place, text).map_err(|fault| faults.push(fault)).ok()?;

@@ -159,7 +159,7 @@ impl Site {
         }
         let entry = |path: &str| self.get(&path::decode(path).ok()?);
         Some(Cow::Borrowed(match entry(to.split(['?', '#']).next()?)? {
-            // `/index.html` redirects to `/`.
+            // Follow the redirect, for example from `/index.html` to `/`.
             SiteEntry::Redirect(redirect) => entry(&redirect.to)?,
             entry => entry,
         }))
@@ -286,8 +286,8 @@ impl Site {
         self.reencoded(|file| cache.read(file.hash))
     }
 
-    /// A copy of the site with strong encodings of every file. Creates the encodings that are missing from
-    /// the cache on all cores, which takes minutes for a large site.
+    /// A copy of the site with strong encodings of every file. Uses all cores to create the encodings that
+    /// the cache does not contain, which takes minutes for a large site.
     #[must_use]
     pub fn strengthened_now(&self, cache: &Encodings) -> Self {
         self.reencoded(|file| Some(cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file))))

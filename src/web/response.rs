@@ -15,7 +15,8 @@ use crate::store::disk::SMALL_BODY_BYTES;
 /// A response whose body is in memory.
 pub(super) type HttpResponse = Response<Full<Bytes>>;
 
-/// Headers of every response. The policy allows no inline scripts or styles and no other sites' content.
+/// Headers of every response. The content security policy allows no inline scripts or styles, and no content
+/// from other sites.
 pub(super) const SECURITY: [(HeaderName, &str); 6] = [
     (
         HeaderName::from_static("content-security-policy"),

@@ -21,7 +21,7 @@ pub(super) fn write(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
-    // These columns are also members of the JSON object.
+    // The values in these columns are the members of the same name in the JSON object.
     let columns = [
         &["id", "form", "received_at", "status"][..],
         &all_field_names(),

@@ -85,7 +85,8 @@ fn write_security_headers(buffer: &mut Vec<u8>, is_needed: impl Fn(&HeaderName) 
     }
 }
 
-/// The status line and representation headers (RFC 9112 §4, §5); security headers if the file has its own.
+/// The status line and the representation headers (RFC 9112 §4, §5). If the file has headers of its own, also
+/// the security headers that they do not replace.
 fn serialise(selection: &Selection<'_>) -> Box<[u8]> {
     // A status is formatted as its number and reason phrase.
     let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();
