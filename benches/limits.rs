@@ -1,6 +1,6 @@
 //! Measures the cost and accuracy of the limiter with many sources: `cargo bench --bench limits`.
 //!
-//! Each source sends about one request in a simulated hour, in random order. One request in eleven comes from
+//! Most sources send about one request in a simulated hour, in random order. One request in eleven comes from
 //! a few sources that send a thousand an hour. An exact table with an entry for each source decides the same
 //! requests, and the benchmark counts the decisions that differ. Then an attacker exhausts the quotas of many
 //! sources, each in a separate network, and the benchmark counts the requests of other sources that are

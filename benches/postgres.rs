@@ -3,8 +3,8 @@
 //! `FRONTDESK_TEST_POSTGRES=URL cargo bench --bench postgres`, or `scripts/bench postgres`.
 //!
 //! The two take turns writing to separate schemas on one server. `pgbench` sends one transaction after
-//! another over one connection. Each transaction inserts a batch of submissions and their deliveries, which
-//! the server generates. Unlike `pgbench`, frontdesk also reads before it writes.
+//! another over one connection. In each transaction, the server generates and inserts a batch of submissions
+//! and their deliveries. Unlike `pgbench`, frontdesk also reads before it writes.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]

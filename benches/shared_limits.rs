@@ -89,7 +89,7 @@ fn main() {
     failover(&runtime, &redis, &limits);
 }
 
-/// Compares the cost of a check by a rate limiter without shared limits with that by the local limiter.
+/// Compares the cost of a check in the local limiter and in a rate limiter without shared limits.
 fn alone(runtime: &Runtime, limits: &LimitOptions) {
     const CHECKS: u32 = 1_000_000;
     let (limiter, gate) = (LocalLimiter::new(limits), RateLimiter::new(limits, None));

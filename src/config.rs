@@ -384,7 +384,7 @@ impl Config {
     }
 
     /// Returns faults in the certificate, its key and the base URL. Call [`Config::with_base_url`] first.
-    /// Separate from loading, because most commands need no permission to read the key.
+    /// Separate from loading, so that most commands need no permission to read the key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
         tls::certificate_faults(&self.web.tls, &self.pages.base_url, &self.settings)
     }

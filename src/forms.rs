@@ -93,7 +93,8 @@ impl Field {
 /// The part of a submission that is compared to detect repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DedupKey {
-    /// The e-mail address, ignoring case and without a time limit, because the list has each address once.
+    /// The e-mail address, ignoring case and without a time limit, because the waitlist contains each
+    /// address only once.
     Address,
     /// The exact values of all fields, within the duplicate window.
     Content,

@@ -110,8 +110,8 @@ pub struct RequestSignals<'a> {
     /// Number of other sources that sent the same content within a day; see [`Repeats::observe`].
     pub repeats: u32,
     pub origin: Origin,
-    /// The agent whose signature was verified (Web Bot Auth), if any. Signals that only browsers send do not
-    /// apply to agents.
+    /// The agent whose signature was verified (Web Bot Auth), if any. Signals based on data that only
+    /// browsers send do not apply to agents.
     pub agent: Option<&'a str>,
 }
 

@@ -144,8 +144,8 @@ impl Store {
             if let Some(accepted) = self.change(move |tx| tx.find_outcome(id)).await? {
                 return Ok(accepted);
             }
-            // The processor wakes this loop whenever it has checked the intake: another replica may have
-            // processed the submission.
+            // The processor wakes this loop each time it has checked the intake, because another replica may
+            // have processed the submission.
             processed.changed().await.map_err(|_| StoreError::Closed)?;
         }
     }

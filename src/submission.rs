@@ -86,7 +86,7 @@ impl Submission {
         Value::Object(members.collect()).to_string()
     }
 
-    /// Decrypts `sealed` into `fields`, if the submission is sealed. An error leaves it unchanged.
+    /// Decrypts `sealed` into `fields`, if the submission is sealed. On error, changes nothing.
     pub fn decrypt(&mut self, identity: &AgeIdentity) -> Result<(), EncryptionError> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         let plain = identity.decrypt(sealed)?;
@@ -139,7 +139,7 @@ pub struct Screening {
     pub score: u32,
     /// The reasons, most points first. Sealing removes their details.
     pub reasons: Vec<ScreeningReason>,
-    /// Whether screening held the submission, not only the operator.
+    /// Whether screening held the submission. False if only the operator did.
     pub withheld: bool,
     pub suspicious: bool,
 }

@@ -231,7 +231,8 @@ impl Content {
     }
 }
 
-/// Retries for about five seconds, because frontdesk keeps compressing pages after it has started.
+/// Fetches `path` in `encoding`. Retries for about five seconds, because frontdesk keeps compressing pages
+/// after it has started.
 fn fetch_encoded(address: SocketAddr, path: &str, encoding: &str) -> Result<Response> {
     for _ in 0..100 {
         let response = send(address, &get(BROWSER, path, encoding, None))?;

@@ -26,7 +26,7 @@ pub struct Section {
     pub tables: Vec<Table>,
     pub curves: Vec<Curve>,
     pub targets: Vec<Target>,
-    /// Cases and servers whose measurements other programs disturbed. They are stored with the conditions.
+    /// Cases and servers whose measurements were disturbed by other programs. Stored with the conditions.
     #[serde(skip)]
     pub disturbed: Vec<String>,
     /// The results of all rounds, which go to a separate file in the output folder.
@@ -170,7 +170,7 @@ impl Curve {
 }
 
 impl Unit {
-    /// Formats a figure with three significant digits and its unit.
+    /// Formats a figure with its unit. Small times and sizes get up to two decimal places.
     pub fn format(self, value: f64) -> String {
         match self {
             Self::Count => format_with_commas(value),
@@ -226,7 +226,7 @@ fn format_three_digits(value: f64) -> String {
     }
 }
 
-/// Formats a whole number with commas between thousands. Numbers below 10 keep two decimal places.
+/// Formats a number without decimals and with commas between thousands. Fractions below 10 keep two decimals.
 fn format_with_commas(value: f64) -> String {
     if value.abs() < 10.0 && value.fract() != 0.0 {
         return format!("{value:.2}");

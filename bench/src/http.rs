@@ -9,7 +9,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// The headers of a current Chrome: ten, including `Host` and `Accept-Encoding`, which [`get`] adds.
+/// Eight of the ten headers that a current version of Chrome sends. [`get`] adds the others: `Host` and
+/// `Accept-Encoding`.
 pub const BROWSER: Headers<'_> = &[
     ("Connection", "keep-alive"),
     ("sec-ch-ua", "\"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\""),
@@ -58,9 +59,9 @@ impl Response {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Checks the status and body of the response at the beginning of `bytes`, without parsing it if its
-    /// header has the expected length and the rest matches. Returns its length; `None` while it is
-    /// incomplete.
+    /// Checks the status and body of the response at the beginning of `bytes`. Parses the response only if
+    /// its status, header length or framed body differs from the expected one. Returns the length of the
+    /// response; `None` while the response is incomplete.
     pub fn check(&self, bytes: &[u8]) -> Result<Option<usize>> {
         let whole = self.head_length + self.framed.len();
         if bytes.len() >= whole

@@ -125,7 +125,8 @@ impl Sample {
     }
 }
 
-/// `script` is called once per thread, with the index of its first connection and its number of connections.
+/// Measures `server` while all connections are busy. `script` is called once per thread, with the index of
+/// the thread's first connection and its number of connections.
 pub fn run<S: Script>(
     load: &Load,
     server: &Peer,

@@ -48,8 +48,8 @@ fn fill_in_tables(text: &str) -> Result<String> {
     replace_tables(text, &tables::all_tables(&pages, &calibration)?).context(DOCUMENT)
 }
 
-/// Replaces each table between `<!-- table: NAME -->` and the end marker. Document and `tables` must have the
-/// same.
+/// Replaces each table between `<!-- table: NAME -->` and the end marker. The document and `tables` must
+/// contain the same names.
 fn replace_tables(document: &str, tables: &BTreeMap<&str, String>) -> Result<String> {
     let mut text = String::with_capacity(document.len());
     let mut placed = Vec::new();

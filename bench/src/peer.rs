@@ -37,8 +37,8 @@ pub struct Peer {
 
 impl Peer {
     /// Starts `command` in a new process group on `cores`, and waits until it accepts connections at
-    /// `address`. Its output goes to a file in `folder`, and the end of it into the error if the server does
-    /// not start.
+    /// `address`. The server's output goes to a file in `folder`. If the server does not start, the error
+    /// contains the end of this output.
     pub fn start(
         bench: &Bench,
         name: &str,
@@ -107,8 +107,9 @@ impl Drop for Peer {
     }
 }
 
-/// Binds this thread to `cores` meanwhile, because a process inherits the cores of the thread that starts it.
-/// `setpriv` terminates the command if this process is killed; otherwise that would require unsafe code.
+/// Starts a process on `cores`. Binds this thread to them first, because a process inherits the cores of the
+/// thread that starts it. Runs the command through `setpriv`, so that it is terminated if this process is
+/// killed; without `setpriv`, this would require unsafe code.
 fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
     let mut with_end = Command::new("setpriv");
     with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());

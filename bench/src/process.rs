@@ -66,7 +66,8 @@ fn task_folders(process: u32) -> impl Iterator<Item = PathBuf> {
     entries.map(|entry| entry.path())
 }
 
-/// In nanoseconds. Exact if the kernel provides `schedstat`, otherwise in steps of 10 ms.
+/// The CPU time of a thread in nanoseconds: exact if the kernel provides `schedstat`, otherwise in steps of
+/// 10 ms.
 fn thread_cpu_time(task: &Path) -> Option<u64> {
     let read = |file| fs::read_to_string(task.join(file)).ok();
     let exact = read("schedstat").and_then(|text| text.split(' ').next()?.parse().ok());

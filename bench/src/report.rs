@@ -168,7 +168,8 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
     Ok(())
 }
 
-/// Writes a table: all of it if `is_complete`, otherwise without hidden columns and with fewer ranges.
+/// Writes a table. Unless `is_complete`, omits hidden columns, and all ranges except those of counts and
+/// ratios.
 fn write_table(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
     let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
     writeln!(text, "\n### {}\n", table.title)?;

@@ -36,7 +36,8 @@ impl Spread {
         Self { median: value, least: value, most: value }
     }
 
-    /// The spread of the ratios of each round, so that slow phases of the machine cancel out.
+    /// The spread of the per-round ratios. A slow phase of the machine affects both values of a round, and so
+    /// cancels out.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Self {
         Self::of(above.iter().zip(below).map(|(above, below)| above / below))
     }

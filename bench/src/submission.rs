@@ -7,8 +7,8 @@ use crate::http::Response;
 use crate::load::Script;
 use crate::random::Random;
 
-/// The headers of a browser's script: ten, including `X-Forwarded-For` and `Content-Length`, which are added
-/// later.
+/// Eight of the ten headers of a request from a script in a browser. The others, `X-Forwarded-For` and
+/// `Content-Length`, are added later.
 const HEAD: &str = "Host: www.example.com\r\n\
     Connection: keep-alive\r\n\
     User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) \

@@ -103,7 +103,7 @@ pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Sends a request on a new TLS connection from the loopback address number `source`.
+/// Sends a request on a new TLS connection from loopback address number `source`.
 pub fn send(
     config: &Arc<ClientConfig>,
     source: usize,
@@ -121,7 +121,8 @@ pub fn send(
     Ok(response)
 }
 
-/// Each of `load.connections` threads opens its next connection after the previous response.
+/// Measures new connections: each of `load.connections` threads opens the next one after the previous
+/// response.
 pub fn measure_handshakes(
     load: &Load,
     config: &Arc<ClientConfig>,

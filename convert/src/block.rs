@@ -1,4 +1,4 @@
-//! The blocks of a Markdown document: the form between the HTML tree and the Markdown text.
+//! The blocks of a Markdown document: an intermediate form between the HTML tree and the Markdown text.
 
 /// A block. Except in code, formulas and HTML, text is inline Markdown, in which `\n` is a hard line break.
 #[derive(Clone, Debug, PartialEq)]

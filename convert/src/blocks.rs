@@ -251,7 +251,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Appends HTML tags with Markdown blocks between them.
+    /// Appends a `<details>` element as HTML tags with Markdown blocks between them.
     fn append_details(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         let summary = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Summary);
@@ -431,7 +431,7 @@ fn is_block_element(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id).is_block() || matches!(dom.tag(id), Tag::Div | Tag::Code) && code::is_code_block(dom, id)
 }
 
-/// Whether such elements are dropped with their content: form controls, drawings and scripts.
+/// Whether elements with this tag are dropped with their content: form controls, drawings and scripts.
 #[rustfmt::skip]
 fn is_without_text(tag: Tag) -> bool {
     use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};

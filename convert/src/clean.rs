@@ -3,7 +3,7 @@
 use super::dom::{DOCUMENT, Dom, NodeId, Tag};
 use url::Url;
 
-/// The base URL for relative links: that in the page's `<base>`, or else the page's own URL.
+/// The base URL for relative links: the URL in the page's `<base>`, or else the page's own URL.
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
@@ -157,7 +157,7 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
                 ) && !(matches!(c, "hidden" | "d-none") && is_shown_on_wide_screens(value))
                     // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
                     || c.starts_with("not-") && c.ends_with(":hidden")
-                    // LaTeXML hides this part of a footnote mark, which has no note.
+                    // LaTeXML hides this part of a footnote mark; it contains no note.
                     || c == "ltx_note_outer"
                         && dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
             }),

@@ -11,7 +11,8 @@ pub(super) const NONE: NodeId = NodeId::MAX;
 
 pub(super) const DOCUMENT: NodeId = 0;
 
-/// Defines [`Tag`] with the element name of each variant. Browsers lay out the first elements as blocks.
+/// Defines [`Tag`] with the element name of each variant. Browsers lay out the elements before the `;` as
+/// blocks.
 macro_rules! tags {
     ($($block:ident $block_name:literal)* ; $($other:ident $name:literal)*) => {
         /// Element kinds that the converter distinguishes; all others are `Other`.
@@ -200,7 +201,7 @@ impl Dom {
             .find(|&n| self.element(n).is_some())
     }
 
-    /// The node after `id` in document order inside `root`. Passes over the descendants of `id` if `skip`.
+    /// The node after `id` in document order inside `root`. If `skip`, the descendants of `id` are skipped.
     pub(super) fn following(&self, id: NodeId, root: NodeId, skip: bool) -> Option<NodeId> {
         let node = self.node(id);
         if !skip && node.first != NONE {

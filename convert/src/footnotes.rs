@@ -107,8 +107,8 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
 }
 
 /// Adds footnotes without links, whose references are superscript numbers. The note is a block that begins
-/// with the same superscript number, a paragraph after the last rule that begins with the number, or an
-/// element with an id such as `fn1`.
+/// with the same superscript number, a paragraph that follows the last `<hr>` and begins with the number, or
+/// an element with an id such as `fn1`.
 fn add_unlinked_footnotes(
     dom: &Dom,
     root: NodeId,
@@ -169,7 +169,8 @@ fn is_side_note(dom: &Dom, id: NodeId) -> bool {
     dom.classes(id).any(|c| c == "sidenote" || c == "marginnote")
 }
 
-/// Maps ids to elements, and names to links. Also maps [`BACK`] and a fragment without `ref` to a link back.
+/// Maps ids to elements, and names to links. Also maps [`BACK`], followed by the fragment of a link back
+/// without its `ref`, to that link.
 fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
     let mut ids = HashMap::new();
     for id in dom.descendants(super::dom::DOCUMENT) {
@@ -205,8 +206,8 @@ const BACK: &str = "\u{1}";
 /// The fragment in the address of a link; `None` if it is empty or missing, or if the address is a script.
 fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
     let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
-    // Do not compare the address before the fragment: it may be the page's own, and another page's fragments
-    // normally match no id here.
+    // Ignore the address before the fragment: it may be the page's own, and the fragments of other pages
+    // normally match no id on this page.
     (!fragment.is_empty() && (page.is_empty() || !page.ends_with(".js"))).then_some(fragment)
 }
 
@@ -219,21 +220,22 @@ fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     (is_short && is_mark).then(|| text.to_owned())
 }
 
-/// The block with the note that contains `target`; `None` if there is none, or if it contains the reference
-/// `link`.
+/// The block of the note that contains `target`; `None` if there is no such block, or if the block also
+/// contains the reference `link`.
 fn note_around(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
     let is_note = |&a: &NodeId| {
         matches!(dom.tag(a), Tag::Li | Tag::P | Tag::Dt | Tag::Aside | Tag::Tr | Tag::Div)
             || dom.tag(a) == Tag::Span && is_side_note(dom, a)
     };
     let note = dom.ancestors(target).take(6).find(is_note)?;
-    // If this is the first paragraph of a list item, the whole item is the note.
+    // If the block is the first paragraph of a list item, the whole item is the note.
     let item = dom.parent(note).filter(|&p| dom.tag(note) == Tag::P && dom.tag(p) == Tag::Li);
     let note = item.filter(|&item| dom.child_elements(item).next() == Some(note)).unwrap_or(note);
     (!dom.ancestors(link).any(|a| a == note)).then_some(note)
 }
 
-/// Whether a link refers to the footnote `note`, judging by its number, position, names and links back.
+/// Whether a link refers to the footnote `note`, judging by the link's number and position, the names of the
+/// link and the note, and links back from the note.
 fn is_footnote_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
     let names = |id: NodeId| -> bool {
         let texts = ["id", "class", "role", "href", "rel", "epub:type", "data-type"]

@@ -62,8 +62,8 @@ pub(super) struct Inline {
     text: String,
     has_space: bool,
     stack: Vec<Open>,
-    /// Number of elements at the bottom of `stack` whose opening syntax has been written. That of the others
-    /// is written once they have content.
+    /// Number of elements at the bottom of `stack` whose opening syntax has been written. The opening syntax
+    /// of the others is written once they have content.
     written: usize,
     /// The start marks of open emphasis, as indexes in `marks`.
     starts: Vec<usize>,

@@ -75,7 +75,7 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|e| format!("not an absolute URL: {text}: {e}"))
 }
 
-/// The writer stops once the output is longer than this many times the input plus [`MIN_OUTPUT`] bytes.
+/// The writer stops once the output is longer than [`MIN_OUTPUT`] bytes plus this many times the input.
 const MAX_EXPANSION: usize = 4;
 const MIN_OUTPUT: usize = 64 * 1024;
 
@@ -165,8 +165,8 @@ fn block_hash(block: &Block) -> u64 {
     hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Keeps at most one first-level heading, and removes bylines, labels of page controls, rules at the start
-/// and the end, and headings at the end.
+/// Turns all first-level headings except the first into second-level headings. Removes bylines, labels of
+/// page controls, rules at the start and the end, headings at the end, and repeated rules.
 fn tidy_blocks(blocks: &mut Vec<Block>, author: Option<&str>) {
     let mut is_first = true;
     for block in blocks.iter_mut() {
@@ -189,7 +189,7 @@ fn tidy_blocks(blocks: &mut Vec<Block>, author: Option<&str>) {
     blocks.dedup_by(|b, a| matches!((a, b), (Block::Rule, Block::Rule)));
 }
 
-/// Removes bylines at the beginning, which repeat the front matter.
+/// Removes bylines at the beginning, because they repeat the front matter.
 fn remove_bylines(blocks: &mut Vec<Block>, author: Option<&str>) {
     let is_text = |b: &Block| {
         matches!(b, Block::Paragraph(text) if text.len() > 200) || matches!(b, Block::Code { .. })

@@ -133,8 +133,8 @@ fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId) {
     }
 }
 
-/// The content is narrowed from `<main>` or `<article>` to a child element only if less text than this is
-/// outside the child, in bytes, with prose counted four times. Longer text may be content, such as the
+/// The content is narrowed from `<main>` or `<article>` to a child element only if the text outside the child
+/// is shorter than this many bytes, with prose counted four times. Longer text may be content, such as the
 /// introduction to a list.
 const MAX_LOSS: usize = 2000;
 
@@ -344,7 +344,7 @@ fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
     false
 }
 
-/// Words for boilerplate, even with paragraphs of text.
+/// Words that mark an element as boilerplate, even if it contains paragraphs of text.
 #[rustfmt::skip]
 const SURROUNDING: &[&str] = &[
     "footer", "sidebar", "cookie", "cookies", "consent", "gdpr", "newsletter", "comments", "disqus",

@@ -65,7 +65,8 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         is_display |= is_delimited_display;
         clean_tex(tex)?
     } else if is_mathjax {
-        // Versions before MathJax 3 render only boxes, so the TeX stays empty. A script with it may follow.
+        // MathJax before version 3 renders only boxes, so the TeX stays empty. A `<script>` with the TeX may
+        // follow.
         let layout = dom.descendants(id).find(|&d| local_name(dom, d) == "mjx-math");
         layout.and_then(|layout| clean_tex(&mathml_to_tex(dom, layout))).unwrap_or_default()
     } else {
@@ -75,7 +76,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
 }
 
 /// Removes the delimiters `\(…\)`, `\[…\]`, `$…$` or `$$…$$`. The second value is whether they delimit a
-/// display formula. `None` if the text has neither delimiters nor TeX syntax, so that it is not a formula.
+/// display formula. `None` if the text has neither delimiters nor TeX syntax, and so is not a formula.
 fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
     for (start, end, is_display) in
         [("\\[", "\\]", true), ("$$", "$$", true), ("\\(", "\\)", false), ("$", "$", false)]

@@ -274,7 +274,7 @@ fn detach_deep_nodes(dom: &mut Dom) {
     }
 }
 
-/// Removes attributes beyond [`MAX_ATTRIBUTES`] in one tag. Copies the page only if there are any.
+/// Removes attributes beyond [`MAX_ATTRIBUTES`] in one tag. Copies the page only if a tag has too many.
 fn limit_attributes(html: &str) -> Cow<'_, str> {
     let bytes = html.as_bytes();
     let mut out = String::new();

@@ -226,8 +226,8 @@ impl PrecomputedHash for Name {
     }
 }
 
-/// Pseudo-classes such as `:hover`, and pseudo-elements. Has no variants, because pages are not displayed, so
-/// selectors that use one are invalid.
+/// Pseudo-classes such as `:hover`, and pseudo-elements. Selectors that contain them are invalid: there are
+/// no variants, because pages are not displayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pseudo {}
 

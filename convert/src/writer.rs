@@ -2,8 +2,8 @@
 
 use super::block::{Alignment, Block, List, MarkdownTable};
 
-/// Lists and quotes that are nested deeper are written at this depth, so that indentation cannot multiply the
-/// output.
+/// Lists and quotes nested deeper than this are written at this depth, so that indentation cannot multiply
+/// the output.
 const MAX_NESTING: usize = 24;
 
 /// Writes a document. Stops early once the output exceeds `limit` bytes.
@@ -126,7 +126,7 @@ impl MarkdownWriter {
         self.out.push_str(marker);
         self.has_marker = true;
         self.write_nested(prefix, blocks, is_tight);
-        // No block has followed the marker.
+        // No block was written after the marker, so end its line.
         if std::mem::take(&mut self.has_marker) {
             self.end_line();
         }

@@ -1,4 +1,5 @@
-//! `frontdesk backup` copies a SQLite inbox and verifies the copy; `frontdesk restore` restores one.
+//! `frontdesk backup` copies a SQLite inbox and verifies the copy; `frontdesk restore` restores the inbox
+//! from such a copy.
 
 #![expect(clippy::disallowed_methods, reason = "the name of a backup contains the time")]
 

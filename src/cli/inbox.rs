@@ -181,7 +181,7 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     console.inbox = selection::open_inbox(console.place)?.map(Rc::new);
     match &console.inbox {
-        // Listings include unprocessed submissions, but a repeat counts only once it is processed.
+        // Listings include unprocessed submissions, but do not count a repeat until it has been processed.
         Some(inbox) => {
             inbox.catch_up(CATCH_UP)?;
         }

@@ -101,8 +101,8 @@ fn serve(
         require_writable_inbox(&store, &config)?;
     }
     let intake = Intake::start(store.clone(), config.intake.clone())?;
-    // For SQLite, the store has created the data folder. A running server never creates it: if the folder
-    // disappears, its file system may have been unmounted.
+    // For SQLite, the store has already created the data folder. After startup, the server never creates the
+    // folder: if the folder disappears, its file system may have been unmounted.
     if config.store.url.file().is_none()
         && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir)
     {
@@ -428,7 +428,7 @@ fn install_signal_handlers(
                 let _ = sender.send(ShutdownPhase::Draining);
                 tracing::info!(
                     seconds = drain.as_secs_f64(),
-                    "draining: /readyz responds with 503, requests are still being served"
+                    "draining: /readyz responds with 503, but requests are still being served"
                 );
                 let _ = tokio::time::timeout(drain, end()).await;
             }

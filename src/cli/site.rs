@@ -131,8 +131,8 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Loads the site with its resources, and returns every fault; no site if one of them is an error. For
-/// unchanged files, reuses the results of earlier loads in `previous`.
+/// Loads the site with its resources, and returns the site and every fault. Returns no site if one of the
+/// faults is an error. For unchanged files, reuses the results of earlier loads in `previous`.
 pub(super) fn load_site(
     folder: &Path,
     config: &Config,

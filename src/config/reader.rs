@@ -104,7 +104,7 @@ pub enum ValueOrigin {
 }
 
 impl ValueOrigin {
-    /// The place of faults in the value, and the line if the file sets it.
+    /// The place that a fault in the value refers to, and the line if the file sets the value.
     fn location(&self) -> (String, Option<usize>) {
         match self {
             Self::File(line) => (FILE_NAME.to_owned(), Some(*line)),
@@ -169,7 +169,7 @@ pub(super) struct Reader<'a> {
     entries: BTreeMap<String, (Raw, usize)>,
     environment: BTreeMap<String, String>,
     flags: &'a [Flag],
-    /// The settings of the running server, which keys that need a restart keep.
+    /// The settings of the running server. Keys that need a restart keep these values.
     running: &'a [Setting],
     settings: Vec<Setting>,
     /// The table whose keys are being read, such as `channel.crm.`.

@@ -6,7 +6,7 @@ use super::reader::Setting;
 
 /// The maximum width of comments, in columns.
 const WIDTH: usize = 118;
-/// The width of channel keys and their values, beside which comments are aligned.
+/// The width to which a channel's keys and values are padded, so that the comments after them are aligned.
 const CHANNEL_COMMENTS: usize = 45;
 
 /// A word, and one channel of each kind, whose keys the starter file documents.

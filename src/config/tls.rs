@@ -118,7 +118,8 @@ pub(super) fn acme_base_url(options: &TlsOptions) -> Option<String> {
     acme.domains.first().map(|domain| format!("https://{domain}"))
 }
 
-/// Fills in the host of redirects, and the port: of the base URL if it is https, or else of the listener.
+/// Fills in the host and the port of redirects. The port is that of the base URL if its scheme is https, or
+/// else that of the listener.
 pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listening_on: SocketAddr) {
     let Some(redirect) = &mut options.redirect else { return };
     let own = host_of_url(base_url);
@@ -159,7 +160,7 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
     faults
 }
 
-/// Parses host names: no IP addresses, and no wildcards, which TLS-ALPN-01 cannot validate.
+/// Parses host names. Rejects IP addresses, and wildcards, which TLS-ALPN-01 cannot validate.
 fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

@@ -50,7 +50,7 @@ impl Raw {
         }
     }
 
-    /// The values of a table's members; `None` if it has other members, or is not a table.
+    /// The values of the members `names`. `None` unless this value is a table with exactly these members.
     pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> Option<[&Self; N]> {
         let Self::Table(members) = self else { return None };
         if members.len() != N {
@@ -179,7 +179,7 @@ pub(super) fn parse_line(raw: &Raw) -> ParseResult<String> {
     }
 }
 
-/// Parses the path of a build on the site. The result has a slash at both ends.
+/// Parses the URL path below which a build is served. The result has a slash at both ends.
 pub(super) fn parse_mount(raw: &Raw) -> ParseResult<String> {
     parse_text(raw, "a path such as \"/docs/\"", |text| {
         let mount = format!("{}/", text.trim_end_matches('/'));
@@ -371,7 +371,7 @@ pub(super) fn redis(raw: &Raw) -> ParseResult<rate_limiter::RedisOptions> {
     rate_limiter::RedisOptions::parse(raw.as_text().unwrap_or_default().trim())
 }
 
-/// Minimum length, in characters. Anyone who can read the hashed sources can test guesses of the secret.
+/// Minimum length of the secret, in characters. Anyone who can read the hashed sources can test guesses.
 const MIN_SECRET_CHARS: usize = 16;
 
 pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {

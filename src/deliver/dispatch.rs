@@ -4,7 +4,7 @@
 //! After [`TRIP_AFTER`] consecutive failures a channel is paused, and then probed until an attempt succeeds.
 //! The length of a pause depends on the [`Cause`], so that a sender whose content always makes the receiver
 //! fail cannot delay other senders' deliveries. Deliveries with the lowest rank are sent first, so the probes
-//! come from different networks. docs/pages/deliveries.md describes the pauses.
+//! carry submissions from different networks. docs/pages/deliveries.md describes the pauses.
 //!
 //! Times are durations since the worker started, measured by a monotonic clock.
 
@@ -38,7 +38,7 @@ const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
 /// all deliveries. The refused delivery itself waits for as long as the receiver asked.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 /// How long the channel ignores `Retry-After` in temporary refusals after the receiver has accepted a
-/// delivery earlier than it asked, because its delays then apply only to some content.
+/// delivery during a delay that it had asked for, which shows that its delays apply only to some content.
 const DISTRUST: Duration = Duration::from_hours(1);
 /// Like [`MAX_RETRY_AFTER`], but for the first in a series of temporary refusals. Long enough for a receiver
 /// that accepts two messages a minute.
@@ -51,7 +51,7 @@ pub enum HealthChange {
     None,
     Paused,
     Resumed {
-        /// Whether the pause counts as an outage, so that the deliveries that failed can be retried at once.
+        /// Whether the pause counts as an outage. If so, the deliveries that failed can be retried at once.
         /// A short pause may have been caused by a few deliveries, which would only fail again.
         after_outage: bool,
     },
@@ -415,7 +415,7 @@ mod tests {
         channel.note_stored_pause(true);
         channel.note_stored_pause(false);
         assert_eq!(channel.end(false, &delivered, START), HealthChange::None);
-        // If this process has also paused the channel, its own probes resume it.
+        // If this process has also paused the channel, the probes of this process end the pause.
         for _ in 0..TRIP_AFTER {
             fail(&mut channel, Cause::Channel, START);
         }

@@ -433,7 +433,7 @@ mod tests {
             runtime.block_on(maintenance.seal_settled()).unwrap()
         };
         assert_eq!(seal(options.channels.clone()), 0);
-        // After a release, the channel with the new name would deliver it.
+        // After a release, the channel with the new name would deliver the submission.
         assert_eq!(seal(vec![Route::new("renamed")]), 0);
         let other_form = Route { forms: vec!["waitlist".to_owned()], ..Route::new("other") };
         assert_eq!(seal(vec![other_form]), 1);

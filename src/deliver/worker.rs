@@ -118,7 +118,8 @@ impl DeliveryWorker {
         Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
     }
 
-    /// Applies new options for the same database. Treats attempts in progress like [`DeliveryWorker::stop`].
+    /// Applies new options for the same database. Handles attempts in progress as [`DeliveryWorker::stop`]
+    /// does.
     pub fn reconfigure(&self, options: WorkerOptions) {
         let _ = self.options.send(options);
     }
@@ -370,7 +371,7 @@ impl WorkerLoop {
             }
             Err(error) => {
                 if !self.store_fails {
-                    tracing::error!(%error, "could not claim deliveries from the inbox, so no attempts start; will retry");
+                    tracing::error!(%error, "could not claim deliveries from the inbox; delivery is suspended; will retry");
                 }
                 self.store_fails = true;
                 STORE_RETRY

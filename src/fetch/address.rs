@@ -47,7 +47,7 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// An error if any address is refused: a mixture of public and private addresses indicates an attack.
+/// Returns an error if any address is refused: a mixture of public and private addresses indicates an attack.
 pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<(), String> {
     if found.is_empty() {
         return Err("the name has no address".to_owned());
@@ -300,7 +300,7 @@ mod tests {
         ] {
             check_addresses("hooks.example.com", &[text], true, Some("credentials"));
         }
-        // Another private address, in the same forms.
+        // A private address that is not a metadata address, in the same forms.
         for text in
             ["64:ff9b::10.0.0.1", "64:ff9b:1::10.0.0.1", "2002:a00:1::1", "::10.0.0.1", "2001:0:a00:1::1"]
         {

@@ -171,7 +171,8 @@ impl FetchClient {
         with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
     }
 
-    /// Resolves the host and connects to a checked address. A second lookup could return an unchecked one.
+    /// Connects to a checked address. Resolves the host only once: a second lookup could return other
+    /// addresses.
     async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
@@ -212,7 +213,8 @@ impl FetchClient {
                 with_timeout(self.timeouts.answer, "waiting for the response", sender.send_request(request))
                     .await?;
             let (head, body) = answer.into_parts();
-            // An incomplete body is no error: webhooks need only the status; others check `is_whole`.
+            // An incomplete body is not an error: webhooks need only the status, and other callers check
+            // `is_whole`.
             let mut beginning = Vec::new();
             let is_whole =
                 timeout(self.timeouts.body, read_body(body, &mut beginning)).await.unwrap_or(false);

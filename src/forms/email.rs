@@ -312,7 +312,7 @@ mod tests {
                 "a@[2001:db8::1]",
                 "a@[IPv6:1:2:3:4:5:6:7]",
                 "a@[IPv6:1:2:3:4:5:6:7:8:9]",
-                // `::` may not replace a single group (RFC 5321).
+                // `::` must replace at least two groups (RFC 5321).
                 "a@[IPv6:1:2:3:4:5:6:7::]",
                 "a@[IPv6:1:2:3::5:6:7:8]",
                 "a@[IPv6:1::2::3]",

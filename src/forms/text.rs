@@ -1,5 +1,5 @@
-//! Escapes text for HTML, and makes invisible and control characters visible, which could mislead a terminal,
-//! a mail program or a reader.
+//! Escapes text for HTML, and shows invisible and control characters, which could mislead a terminal, a mail
+//! program or a reader, in a visible form.
 
 /// The text on one line. Replaces line breaks with `⏎` and unsafe characters with `\u{…}`.
 pub fn visible(text: &str) -> String {
@@ -43,7 +43,7 @@ pub fn escape_html(text: &str) -> String {
 }
 
 /// Whether a character is invisible, is a control character or line separator, or changes the text direction.
-/// Joiners and variation selectors count as safe, because scripts and emoji need them.
+/// Joiners and variation selectors count as safe, because some writing systems and emoji need them.
 pub fn is_unsafe(c: char) -> bool {
     let is_of_a_script = matches!(c,
         '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');

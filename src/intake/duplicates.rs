@@ -68,7 +68,8 @@ pub(crate) struct Eased {
     pub is_flood: bool,
     /// Whether the original is to be marked as suspicious.
     pub is_suspicious: bool,
-    /// The new rank of the original's deliveries. Those that were counted before keep a lower rank.
+    /// The new rank of the original's deliveries. If the original was already counted for its network, its
+    /// deliveries keep their old rank if that is lower.
     pub rank: i64,
     /// Whether the original was not counted for its network, because screening held it.
     pub was_uncounted: bool,
@@ -162,7 +163,7 @@ fn decide_one(
 fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
     if original.hold == HoldCause::None {
-        // A repeat by the same source, such as a double click, does not use up any allowance.
+        // A repeat from the same source, for example after a double click, does not use up any allowance.
         if candidate.source == original.source {
             return;
         }
@@ -203,7 +204,8 @@ fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
         && match original.hold {
             HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
             _ if candidate.is_held => candidate.source == original.source,
-            // Releases the original, unless the repeat is itself part of a flood; see `decide_one`.
+            // The repeat releases the original, unless the repeat is itself part of a flood; see
+            // `decide_one`.
             HoldCause::Flood | HoldCause::Screening => true,
             HoldCause::Operator => false,
         }

@@ -14,16 +14,17 @@ use crate::store::{FormRate, FormRates, HIGH_VOLUME_RANK, Hash, NetworkRates, SU
 
 const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
-/// How long a submission stays in its network's count. A network that sends at most [`A_FEW`] submissions per
-/// hour never builds up a count.
+/// The time in which a network's count decreases by one. Up to [`A_FEW`] submissions per hour therefore do
+/// not accumulate.
 const COUNTS_FOR: i64 = HOUR / A_FEW;
 /// A network's first submissions within an hour, up to this number, are never part of a flood.
 const A_FEW: i64 = 3;
 const COUNTS_AT_MOST: i64 = 24 * HOUR;
 
-/// A network that sends more submissions per day, to all forms combined, is a high-volume network.
+/// A network that sends more than this number of submissions per day, to all forms combined, is a
+/// high-volume network.
 const DAILY_ALLOWANCE: i64 = 2;
-/// How long one submission counts for the daily allowance.
+/// How long one submission counts against the daily allowance.
 const DAY: i64 = 24 * HOUR;
 /// The maximum of [`NetworkLoad::in_days`].
 const MAX_COUNTED: i64 = 8;
@@ -31,7 +32,8 @@ const MAX_COUNTED: i64 = 8;
 const ALLOWANCE: &str = "";
 const ALL_FORMS: &str = "*";
 
-/// Counts a submission against a form's quota. If none is left, records only the time, and returns false.
+/// Counts a submission against a form's quota. If the quota is used up, records only the time, and returns
+/// false.
 fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
     let windows = [(&mut rate.minute, MINUTE, quota.per_minute), (&mut rate.hour, HOUR, quota.per_hour)];
     let after = windows.map(|(restored, window, quota)| {
@@ -238,7 +240,8 @@ mod tests {
             [("contact", 0), ("waitlist", 0), ("contact", 1)].map(|(form, at)| is_high_volume(form, at)),
             [false, false, true]
         );
-        // The allowance recovers by one a day. Submissions beyond it postpone that by a day at most.
+        // The allowance recovers by one submission a day. Submissions beyond the allowance delay its
+        // recovery by at most a day.
         assert!(is_high_volume("contact", 20) && !is_high_volume("contact", 45));
     }
 

@@ -25,14 +25,14 @@ const BATCH: usize = 128;
 /// The longest pause while submissions are being accepted.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
-/// The delay before a submission is processed, so that the visitor's next one does not have to wait for that
-/// transaction. Shorter in unit tests, because they wait for each submission.
+/// The delay before a submission is processed, so that the visitor's next submission does not have to wait
+/// for the processing transaction. Shorter in unit tests, because they wait for each submission.
 const BATCH_DELAY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 10 });
 /// The delay before a retry after a database failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How often to look for submissions that other replicas have accepted but not processed.
 const REPLICA_CHECK_INTERVAL: Duration = Duration::from_secs(3);
-/// How often to check a SQLite file for submissions that the operator retries.
+/// How often to check an SQLite file for submissions that the operator has retried.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The delay before the next try while another replica is processing a batch.
 const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
@@ -105,7 +105,7 @@ struct ProcessorThread {
     store: Store,
     /// Whether submissions may still be held because of a flood.
     is_flooded: bool,
-    /// Submissions released after a flood. Logged once all of them are.
+    /// The number of submissions released after a flood. Logged once all of them have been released.
     released: usize,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
@@ -169,7 +169,8 @@ impl ProcessorThread {
             self.is_flooded = is_flooded || released > 0 || self.store.is_shared();
             self.released += released;
             if is_flooded {
-                // Signal this on every replica: the one that notifies the team may have held none of them.
+                // Every replica signals the flood, because the replica that notifies the team may not have
+                // held any of the submissions itself.
                 self.store.events().flooded.notify_one();
             }
             if released > 0 {
@@ -204,7 +205,7 @@ impl ProcessorThread {
             }
             outcome => outcome?,
         };
-        // Continue with the remaining rows. If another process has locked this one, return `None`, so that
+        // Continue with the remaining rows. If another process has locked this row, return `None`, so that
         // the caller waits first.
         Ok(processed
             .filter(|processed| processed.rows > 0)

@@ -1,7 +1,8 @@
 //! Byte budgets: daily limits on the bytes of accepted forms per source and network, in bounded memory.
 //!
 //! Without them, one network could fill the disk within its rate limits. Budgets refill steadily: in any
-//! period `t`, a source can send at most `budget + t · budget / day`: two budgets in its first 24 hours.
+//! period `t`, a source can send at most `budget + t · budget / day`, which is two budgets in its first 24
+//! hours.
 //!
 //! Debts are kept in count-min sketches with the guarantees of `sketch.rs`. A cell holds a byte count: once
 //! that many bytes have been refilled since the limiter's first request, its keys have no debt. The count has
@@ -123,7 +124,8 @@ impl ByteDebts {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Adds bytes that fit into the budget: raises each of the key's cells to at least the new debt.
+    /// Adds `bytes` to the key's debt by raising each of its cells to at least the new debt. The caller has
+    /// checked that the bytes fit into the budget.
     fn charge(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {
@@ -245,7 +247,7 @@ mod tests {
             // The last sources may already be refused, because they share cells with earlier ones.
             let _ = limiter.charge(source(n), 1_000, start);
         }
-        // Four of 20,000 are expected to be refused. The probability of 40 is below 10^-25.
+        // Four of 20,000 are expected to be refused. The probability of 40 or more is below 10^-25.
         let refused =
             (1_000..21_000).filter(|n| wait(limiter.charge(source(*n), 0, start)).is_some()).count();
         assert_eq!(refused, 0, "a form of zero bytes is always allowed");
@@ -259,7 +261,7 @@ mod tests {
             steps in prop::collection::vec((0_u32..6, 0_usize..700, 0_u64..40_000), 1..200)
         ) {
             const BUDGET: u64 = 1_000;
-            // Large enough that shared cells cause a refusal in only one of 10^13 runs of this test.
+            // The table is so large that shared cells cause a refusal in only one of 10^13 runs of this test.
             let options = ByteOptions { enabled: true, source: BUDGET, network: MAX_BYTES };
             let (limiter, start) = (ByteLimiter::with_table_bits(&options, 16, 4), Instant::now());
             // Send a first request to start the limiter's clock, so that the limiter and the table count from

@@ -20,7 +20,8 @@ pub(super) struct WindowQuota {
     name: &'static str,
     pub(super) quota: u32,
     window: Duration,
-    /// Ticks per request. A window has exactly `quota` times as many, so whole ticks do not change the rate.
+    /// Ticks per request, a whole number. A window has exactly `quota` times as many ticks, so rounding does
+    /// not change the rate.
     step: u32,
     /// Ticks per nanosecond, times 2⁶⁴.
     rate: u64,

@@ -45,8 +45,9 @@ impl LocalLimiter {
         LimitDecision { admission, statuses: Some(quota_statuses(&state, &entry, &network)) }
     }
 
-    /// Counts a decision that Redis made. Counts an allowed request against the local quotas of the source
-    /// and its network, unless they are exhausted, so that later local decisions take it into account.
+    /// Counts a decision that Redis made. If the request was allowed, also counts it against the local quotas
+    /// of its source and its network, so that later local decisions take it into account. Skips a source or
+    /// network that has exhausted a local quota.
     pub fn record_redis_decision(&self, source: Source, admission: Admission, now: Instant) {
         let Some(mut state) = self.layers.lock_at(now) else { return };
         state.counts.count(admission);

@@ -55,7 +55,8 @@ impl RateLimiter {
         self.local.check(source, now)
     }
 
-    /// Reads the quota status of `source`. `None` if limits are disabled. Waits like [`RateLimiter::check`].
+    /// Reads the quota status of `source`. `None` if limits are disabled. Waits for Redis as in
+    /// [`RateLimiter::check`].
     pub async fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         if let Some(shared) = &self.shared {
             let read = |rule: &LimitRule, reply: ScriptReply| rule.statuses(reply.debts);

@@ -89,7 +89,7 @@ mod tests {
             Admission::Refused { by, retry_after } => (by, retry_after.as_secs_f64().round()),
             Admission::Allowed => panic!("{debts:?}"),
         };
-        // A request costs a quarter of the source's quota per minute, and an eighth of the network's.
+        // A request costs a quarter of each of the source's quotas, and an eighth of each of the network's.
         assert_eq!(refused([WINDOW, 0, 0, 0]), (Layer::Source, 15.0));
         assert_eq!(refused([WINDOW, WINDOW, 0, 0]), (Layer::Source, 900.0));
         assert_eq!(refused([0, 0, WINDOW, 0]), (Layer::Network, 8.0));

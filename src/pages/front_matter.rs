@@ -109,8 +109,8 @@ const KEYS: &[&str] = &[
     "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted", "lang", "translation",
 ];
 
-/// Splits a file into front matter and body, and parses the front matter. `place` is the file's name for
-/// faults.
+/// Splits a file into front matter and body, and parses the front matter. `place` is the file name
+/// that faults report.
 pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (source, body, table) = split(place, text).map_err(|fault| faults.push(fault)).ok()?;
@@ -480,12 +480,8 @@ mod tests {
 
     #[test]
     fn pages_that_hugo_and_zola_would_not_publish_are_left_out() {
-        for matter in [
-            "render: false",
-            "headless: true",
-            "build: {render: never}",
-            "_build: {render: false}",
-        ] {
+        for matter in ["render: false", "headless: true", "build: {render: never}", "_build: {render: false}"]
+        {
             let page = accept(&format!("---\ntitle: T\n{matter}\n---\n"));
             assert_eq!((page.is_unrendered, page.draft), (true, false), "{matter}");
         }

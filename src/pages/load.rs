@@ -321,13 +321,13 @@ impl LoadCache {
         for (document, new) in all.iter().zip(new) {
             let page = new.and_then(|new| match new.or_else(|| self.pages.remove(&document.path)) {
                 Some(page) => Ok(page),
-                // Another document with the same path, which has already been reported, took the cached page.
+                // Another document with the same path took the cached page. The conflict has been reported.
                 None => lay_out_page(document, layout.related_pages(document), shared),
             });
             let Ok(mut page) = page.map_err(|fault| faults.push(fault)) else { continue };
             if let Some(kept) = self.contents.get_mut(&document.file) {
-                // Take the text from the page, whose text is a slice of its file. Take the facts from this
-                // load, because line numbers may have changed even if the text has not.
+                // Take the text from the page, where it is a slice of the page's files. Take the facts from
+                // this load, because line numbers may have changed even if the text has not.
                 let Content { html, markdown, .. } = page.document.content;
                 page.document.content = Content { html, markdown, ..document.content.clone() };
                 kept.content = page.document.content.clone();

@@ -1,4 +1,4 @@
-//! Options for the site as a whole, and the form data that pages need.
+//! Options for the site as a whole, and the descriptions of forms that pages show.
 
 use std::path::PathBuf;
 
@@ -110,7 +110,7 @@ pub struct PageForm {
     /// One or two sentences that explain what the form does.
     pub description: &'static str,
     pub fields: &'static [Field],
-    /// The section of the page's Markdown that explains how to send the form.
+    /// The section of the page's Markdown that explains how to submit the form.
     #[serde(skip)]
     pub markdown: String,
 }

@@ -8,8 +8,8 @@ use crate::fault::{Fault, closest};
 
 #[derive(Debug, Default)]
 pub(super) struct PathRegistry {
-    /// By decoded path: the owner's source file, or a description if it has none. `None` for a generated
-    /// resource, which a file in `static/` may replace.
+    /// Maps each decoded path to its owner: the name of a source file, or a description of an owner without a
+    /// file. `None` means a generated resource, which a file in `static/` may replace.
     owners: HashMap<String, Option<String>>,
     /// Valid link targets without an owner. Any owner may claim them.
     secondary: HashSet<String>,
@@ -58,8 +58,8 @@ pub(super) struct LinkUse<'a> {
     pub target: &'a LinkTarget,
 }
 
-/// Maximum number of missing paths for which similar paths are suggested. A suggestion takes a comparison
-/// with every path, and if more links than this are broken, typos are unlikely to be the cause.
+/// Maximum number of missing paths for which similar paths are suggested. Each suggestion requires a
+/// comparison with every path, and if more links than this are broken, typos are unlikely to be the cause.
 const MOST_SUGGESTIONS: usize = 100;
 
 /// Returns a warning for each link to a missing path or anchor. `anchors` maps the path of each page to the
@@ -124,8 +124,8 @@ fn check_link<'a>(
     if there.is_none() && !names.has_path(path) {
         return Some(BrokenLink::MissingPath);
     }
-    // Ignore a text directive, which begins with `:~:` (URL Fragment Text Directives). `#top` needs no id
-    // (HTML).
+    // Ignore a text directive, which begins with `:~:` (URL Fragment Text Directives). `#top` is valid
+    // without a matching id (HTML).
     let fragment = target.fragment.as_deref()?;
     let passage = fragment.find(':').and_then(|_| fragment.find(":~:"));
     let fragment = &fragment[..passage.unwrap_or(fragment.len())];

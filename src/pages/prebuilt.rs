@@ -450,7 +450,7 @@ fn compose_page(
     PrebuiltPage { name, path, page, summary, metadata, twins, redirects }
 }
 
-/// Adds `headers` to a file, and the headers of the rules that match `path`. The rules take precedence.
+/// Adds to a file the given `headers` and those of the rules that match `path`. The rules take precedence.
 fn with_headers(
     mut file: File,
     mut headers: Vec<(HeaderName, HeaderValue)>,

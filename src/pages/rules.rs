@@ -16,8 +16,8 @@ pub enum RulesDialect {
     Cloudflare,
 }
 
-/// Maximum number of rules in a file, the same as Cloudflare's limit. Bounds the work for a path without a
-/// file, which is matched against every redirect that has placeholders.
+/// Maximum number of rules in a file, the same as Cloudflare's limit. Bounds the work for a path that has no
+/// file: the server matches it against every redirect with placeholders.
 const MAX_RULES: usize = 2_100;
 
 /// Maximum length of a line in bytes.
@@ -88,7 +88,7 @@ pub(super) fn headers_for(rules: &[HeaderRule], path: &str) -> Vec<(HeaderName, 
 struct Pattern {
     /// The path before the `*`.
     start: String,
-    /// The path after the `*`; `None` if the pattern has none.
+    /// The path after the `*`; `None` if the pattern has no `*`.
     end: Option<String>,
     ignores_final_slash: bool,
 }

@@ -189,7 +189,7 @@ impl Site {
         }
         let entry = |path: &str| self.get(&path::decode(path).ok()?);
         Some(Cow::Borrowed(match entry(to.split(['?', '#']).next()?)? {
-            // `/index.html` redirects to `/`.
+            // Follow the redirect, for example from `/index.html` to `/`.
             SiteEntry::Redirect(redirect) => entry(&redirect.to)?,
             entry => entry,
         }))

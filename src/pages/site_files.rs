@@ -147,7 +147,7 @@ pub(super) struct SiteFiles {
 }
 
 struct FoundFile {
-    /// The name relative to its folder, which is one of [`SITE_FOLDERS`].
+    /// The name relative to the folder that was listed.
     name: String,
     at: PathBuf,
     metadata: Metadata,
@@ -414,8 +414,8 @@ mod tests {
 
     use super::*;
 
-    /// Makes `static/link` a symbolic link to `target`, and checks the files found in `static/` and the
-    /// expected fault.
+    /// Makes `static/link` a symbolic link to `target`, and checks that the site then has the files `found`
+    /// in `static/` and reports `fault`.
     fn check(target: &str, found: &[&str], fault: Option<&str>) {
         let outside = tempfile::tempdir().expect("a folder");
         std::fs::write(outside.path().join("secret"), "secret").expect("the file is written");

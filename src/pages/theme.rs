@@ -1,5 +1,5 @@
-//! The theme: templates, stylesheet and script. The binary includes a theme, and files in the site's `theme/`
-//! folder replace individual files in it.
+//! The theme: templates, stylesheet and script. The binary includes a theme, and a file in the site's
+//! `theme/` folder replaces the built-in file of the same name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Describes the forms for templates and in Markdown, using the same definitions as validation.
+//! Describes the forms, for templates and as Markdown. Validation uses the same definitions.
 
 use std::fmt::Write as _;
 

@@ -63,8 +63,8 @@ struct Guide<'a> {
     language: &'a Language,
 }
 
-/// Adds the guide to a folder, beginning with `introduction`. If the list of pages is too long for one guide,
-/// also adds guides to subfolders.
+/// Builds the guide to the pages in `folder`, which begins with `introduction`, and adds it to `guides`. If
+/// the list of pages is too long for one guide, also adds a guide for each subfolder.
 fn add_guides(
     guides: &mut Vec<(String, String)>,
     context: Guide<'_>,
@@ -149,7 +149,7 @@ pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> String {
     text.reserve(bodies.iter().map(|body| body.len() + 2).sum());
     for body in bodies {
         text.push_str("\n\n");
-        // Always valid UTF-8. This check is faster than `from_utf8_lossy`.
+        // The body is always valid UTF-8, and `from_utf8` is faster than `from_utf8_lossy`.
         text.push_str(std::str::from_utf8(body).unwrap_or_default());
     }
     text
@@ -214,8 +214,8 @@ mod tests {
         );
     }
 
-    /// Checks that the guides are short and list each page once, and that each guide is linked from another
-    /// one.
+    /// Checks that the guides are short and list each page once, and that every guide except `/llms.txt` is
+    /// linked from another guide.
     fn check(guides: &[(String, String)], pages: usize) {
         let listed: Vec<&str> = guides.iter().flat_map(|(_, text)| text.lines()).collect();
         let listed: Vec<_> = listed.iter().filter(|line| line.contains(".md): What it is about")).collect();

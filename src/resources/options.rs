@@ -5,9 +5,10 @@ pub struct ResourceOptions {
     /// The e-mail address for vulnerability reports. If empty, there is no `security.txt`.
     pub security_email: String,
     pub signals: ContentSignals,
-    /// Requests to the forms that one source may send per minute and per hour. `None` if limits are disabled.
+    /// How many requests one source may send to the forms per minute and per hour. `None` if limits are
+    /// disabled.
     pub quotas: Option<(u32, u32)>,
-    /// Messages with the same content count as one submission if they arrive within this time.
+    /// Messages with the same content count as one submission if they arrive within this time of each other.
     pub duplicate_window: std::time::Duration,
 }
 

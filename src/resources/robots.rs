@@ -15,8 +15,8 @@ const ASSISTANTS: [&str; 9] = [
     "Applebot",
 ];
 
-/// Crawlers that collect training data, and tokens that control whether other crawlers' pages may be used for
-/// training.
+/// Crawlers that collect training data, and tokens that control whether pages fetched by other crawlers may
+/// be used for training.
 const TRAINERS: [&str; 8] = [
     "GPTBot",
     "ClaudeBot",
@@ -28,8 +28,8 @@ const TRAINERS: [&str; 8] = [
     "Bytespider",
 ];
 
-/// Builds `robots.txt`. Crawlers may fetch everything except the forms' endpoints, unless the operator's
-/// signals exclude them.
+/// Builds `robots.txt`. Crawlers may fetch everything except the forms' endpoints, but AI crawlers that the
+/// operator's signals exclude may fetch nothing.
 pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> String {
     let said: Vec<String> =
         [("search", signals.search), ("ai-input", signals.ai_input), ("ai-train", signals.ai_train)]

@@ -102,8 +102,8 @@ fn link_strength(links: usize, words: usize) -> u32 {
         return 0;
     }
     let many = links.saturating_sub(FEW_LINKS) * 5;
-    // Links per hundred words, with four words added to the text. One link gives 6 in an enquiry of twelve
-    // words, which does not count, and 20 next to a single word.
+    // Links per hundred words, with four words added to the text. One link in an enquiry of twelve words
+    // gives 6, which adds nothing to the strength; one link next to a single word gives 20.
     let dense = (links * 100 / (words + 4)).saturating_sub(6) * 3;
     u32::try_from(many.min(50) + dense).unwrap_or(100)
 }

@@ -61,7 +61,8 @@ fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
 pub(super) fn sorted_lines_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
-    // If the name is listed, its line begins between `low` and `high`. A line begins at each of these.
+    // If the name is listed, its line begins between `low` and `high`, both of which are starts of lines or
+    // the end of the text.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = bytes[low..middle].iter().rposition(|b| *b == b'\n').map_or(low, |at| low + at + 1);

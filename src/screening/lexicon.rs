@@ -218,7 +218,7 @@ impl Words {
             }
         }
         if word.letters == 1 && word.digits == 0 {
-            // Find the letter with this hash, to extend the hash of the spelled word by it.
+            // Find the letter with this hash, and extend the hash of the spelled word with it.
             let letter = ('a'..='z').find(|c| extend_hash(0, *c) == word.hash);
             self.spelled = (self.spelled.0 + 1, letter.map_or(0, |c| extend_hash(self.spelled.1, c)));
         } else {

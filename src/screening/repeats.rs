@@ -1,9 +1,9 @@
 //! Counts the recent senders of near-identical messages, in a fixed amount of memory.
 //!
 //! Each run of [`RUN`] words in a message (ignoring case, digits, punctuation and the paths of links) is
-//! hashed, and the [`KEPT`] smallest hashes represent the message (MinHash). Another name or greeting changes
-//! only a few of them, and a message counts as repeated if [`AGREEING`] of them have been seen from other
-//! sources.
+//! hashed, and the [`KEPT`] smallest hashes represent the message (MinHash). A different name or greeting
+//! changes only a few of these hashes, and a message counts as repeated if [`AGREEING`] of them have been
+//! seen from other sources.
 //!
 //! The hash has a random key, so an attacker cannot choose messages that collide. Messages of fewer than
 //! [`MIN_WORDS`] words are ignored: many people send the same short message, such as a request to be called
@@ -139,7 +139,7 @@ fn multiply_fold(a: u64, b: u64) -> u64 {
     low ^ high
 }
 
-/// Inserts a hash into the sorted array in place of the largest, if it is smaller and not already there.
+/// Replaces the largest hash in the sorted array with `hash`, unless `hash` is larger or already present.
 fn insert_smallest(smallest: &mut [u64; KEPT], hash: u64) {
     if hash >= smallest[KEPT - 1] || smallest.contains(&hash) {
         return;

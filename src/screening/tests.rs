@@ -312,7 +312,8 @@ fn reasons_come_by_their_points_and_quote_nobody() {
 /// prints the counts for both thresholds (docs/pages/screening.md).
 #[test]
 fn hardly_any_enquiry_is_marked_and_most_spam_is() {
-    // Part, minimum texts, minimum percentage of spam marked, and maximum enquiries [marked or held, held].
+    // Part, minimum number of texts, minimum percentage of spam marked, and maximum number of enquiries that
+    // are [marked or held, held].
     let parts = [
         ("tuned", 190, 90, [0, 0]),
         ("held-out", 190, 80, [0, 0]),
@@ -343,7 +344,7 @@ fn hardly_any_enquiry_is_marked_and_most_spam_is() {
 
 type IsCaught = fn(&ScreeningVerdict) -> bool;
 
-/// The results of each threshold: a name, and whether a verdict has that result.
+/// For each threshold: the name of its result, and whether a verdict has that result.
 const CAUGHT: [(&str, IsCaught); 2] =
     [("marked or held", |verdict| verdict.suspicious || verdict.hold), ("held", |verdict| verdict.hold)];
 

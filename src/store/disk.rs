@@ -170,7 +170,7 @@ impl DiskMonitor {
     fn sample(&self) {
         match Space::sample(&self.folder) {
             Ok(space) => self.record_sample(space),
-            // The folder may have been removed. The writer then logs that and refuses submissions.
+            // If the folder has been removed, the writer logs the error and refuses submissions.
             Err(_) => self.lock_state().last = None,
         }
     }

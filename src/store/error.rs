@@ -69,7 +69,8 @@ impl StoreError {
         !matches!(self, StoreError::NotAnInbox(_) | StoreError::TooNew { .. } | StoreError::NotDurable { .. })
     }
 
-    /// Whether stored data caused the error, not the database or the machine, so a retry would not help.
+    /// Whether the error was caused by stored data rather than by the database or the machine. A retry cannot
+    /// fix such an error.
     pub fn is_caused_by_row(&self) -> bool {
         match self {
             StoreError::Damaged(_) | StoreError::Unprocessable(_) => true,

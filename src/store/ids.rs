@@ -1,7 +1,8 @@
 //! Generates the ids of submissions: version 7 UUIDs (RFC 9562 §5.7) in ascending order.
 //!
 //! The milliseconds are followed by a 42-bit counter, which starts at a random number in each millisecond,
-//! and by 32 random bits. The random numbers come from this process, because system calls would be slow.
+//! and by 32 random bits. The random numbers come from a generator in this process, because system calls
+//! would be slow.
 
 use jiff::Timestamp;
 use uuid::{ContextV7, Uuid};

@@ -1,8 +1,9 @@
 //! The lock that allows only one process to deliver from an inbox (SQLite) or to maintain it (PostgreSQL).
 //!
 //! With SQLite, this is an advisory lock (`flock`) on `inbox.sqlite-lock`, a file beside the database. The
-//! database itself cannot be used: SQLite constantly takes and releases its own locks on it, and a lock on a
-//! replaced file would have no effect. The lock file is never removed; the lock ends with the process.
+//! database file itself cannot serve as the lock file: SQLite constantly takes and releases its own locks on
+//! it, and a lock on a replaced file would have no effect. The lock file is never removed; the lock ends with
+//! the process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

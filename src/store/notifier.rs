@@ -144,7 +144,7 @@ impl FileListener {
         Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec()))
     }
 
-    /// Watches the file that is now at the path. It may have replaced the one that was watched before.
+    /// Watches the file that is now at the path, which may have replaced the file that was watched before.
     fn watch_file(&mut self) {
         let Some(inotify) = &self.inotify else { return };
         let flags =

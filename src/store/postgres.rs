@@ -131,8 +131,8 @@ fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     }
 }
 
-/// Fails unless commits are durable. Sets `synchronous_commit` for this session, so that changes to the
-/// server's configuration do not affect it.
+/// Fails unless commits are durable. Sets `synchronous_commit` for this session, so that later changes to the
+/// server's configuration have no effect on the session.
 fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
     for setting in ["fsync", "synchronous_commit"] {
         let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;

@@ -103,8 +103,9 @@ impl dyn Sql + '_ {
         Ok(found)
     }
 
-    /// Executes a statement on the rows where a column equals one of `keys`, and returns their number.
-    /// `statement` must end with the column's name. `values` are its other parameters, numbered from 1.
+    /// Executes a statement on the rows where a column equals one of `keys`, and returns the number of
+    /// affected rows. `statement` must end with the column's name. `values` are its other parameters,
+    /// numbered from 1.
     pub(super) fn execute_in(
         &self,
         statement: &str,

@@ -137,7 +137,7 @@ impl SqliteWriter {
 }
 
 /// Copies the log into the database and truncates it; returns false if a reader prevents that. Sets the lock
-/// timeout to zero, because SQLite would wait for readers while it blocks all other writers.
+/// timeout to zero, because SQLite would otherwise wait for readers while it blocks all other writers.
 pub(super) fn truncate_wal(sql: &dyn Sql) -> Result<bool, StoreError> {
     set_lock_timeout(sql, Duration::ZERO)?;
     let row = sql.one("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
@@ -267,7 +267,7 @@ pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
 /// Opens an existing database, and returns its layout. `patience` is the lock timeout.
 fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<(Connection, i64), StoreError> {
     let missing = || StoreError::Missing(DatabaseUrl::from(path));
-    // Distinguish a folder without permission from a missing file.
+    // Distinguish a folder that this user may not access from a missing file.
     if !path.try_exists().map_err(|error| StoreError::io(path, error))? {
         return Err(missing());
     }

@@ -589,7 +589,7 @@ impl Fixture {
         Editor::open(&self.options.url).unwrap()
     }
 
-    /// Whether any file of the database contains this text or, on a server, any row.
+    /// Whether this text is in any file of the database or, with PostgreSQL, in any row.
     fn files_hold(&self, text: &str) -> bool {
         if self.options.url.file().is_none() {
             let sql = self.fresh.sql();
@@ -608,7 +608,7 @@ impl Fixture {
         self.options.url.file().expect("the inbox is in a file").to_owned()
     }
 
-    /// Another program's connection.
+    /// A separate connection, as another program would have.
     fn connection(&self) -> Connection {
         Connection::open(self.file()).unwrap()
     }

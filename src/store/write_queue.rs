@@ -131,7 +131,8 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Commits a change with the next batch. Changes need no limit: the one on delivery attempts is enough.
+    /// Commits a change with the next batch. Changes need no limit of their own, because the number of
+    /// delivery attempts at a time is limited.
     pub fn change<T: Send + 'static>(
         &self,
         apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,

@@ -184,7 +184,8 @@ impl WriterThread {
                 && !batch.jobs.is_empty()
                 && !batch.changes.is_empty()
             {
-                // Retry without the changes: one may be the cause, for instance if the disk has no room.
+                // Retry without the changes: one of them may have caused the error, for instance because it
+                // needs more space than the disk has.
                 for change in batch.changes.drain(..) {
                     change.answer(Err(error.clone()));
                 }

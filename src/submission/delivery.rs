@@ -11,8 +11,8 @@ pub struct Route {
     pub name: String,
     /// The forms that the channel accepts; empty for all forms.
     pub forms: Vec<String>,
-    /// Set if the receiver limits messages per day, as mail providers do. First attempts for networks that
-    /// exceed their daily allowance are then rate-limited.
+    /// Set if the receiver limits messages per day, as mail providers do. First attempts to deliver
+    /// submissions from networks that exceed their daily allowance are then rate-limited.
     pub quota: Option<DailyQuota>,
 }
 
@@ -81,15 +81,15 @@ pub struct AttemptEnd {
 /// The reason why a channel does not deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Whether the channel is switched off because the receiver is gone, not only paused and probed.
+    /// Whether the channel is switched off because the receiver is gone. Otherwise, it is paused and probed.
     pub off: bool,
     pub since: Timestamp,
     /// The receiver's reply or the error.
     pub answer: String,
 }
 
-/// Identifies an attempt. Its number is the token of the lease: a failure changes the delivery only if it is
-/// the latest attempt's, because the leases of earlier ones have expired.
+/// Identifies an attempt. The attempt's number is the token of its lease: only the latest attempt's failure
+/// changes the delivery, because the leases of earlier attempts have expired.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     pub submission: Uuid,

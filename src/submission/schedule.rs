@@ -29,7 +29,7 @@ pub fn longest_wait(failures: u32) -> Duration {
     Duration::from_millis(seconds * 1100)
 }
 
-/// After this many consecutive interruptions, the delivery becomes a dead letter, because it may cause them.
+/// A delivery becomes a dead letter after this many consecutive interruptions, because it may cause them.
 const MOST_INTERRUPTIONS: u32 = 20;
 
 /// Binary logarithm of the maximum backoff after interruptions, in seconds (2^8 s).
@@ -57,8 +57,9 @@ pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, now: Timestamp) -> 
     NextStep::RetryAt(add_delay(now, delay.max(asked)))
 }
 
-/// Decides what follows an interrupted attempt, the `interrupted`-th in a row. The first one is retried at
-/// once: the process was probably only restarted. Later ones back off: the delivery may crash the process.
+/// Decides what follows an interrupted attempt, the `interrupted`-th in a row. After the first one, the
+/// delivery is retried at once, because the process was probably only restarted. After later ones, the delay
+/// grows, because the delivery may be crashing the process.
 pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextStep {
     match interrupted {
         0 | 1 => NextStep::RetryAt(now),

@@ -10,7 +10,8 @@ named_enum! {
     pub enum Signal {
         /// The source has used more than half of its quota.
         Rate = "rate",
-        /// Part of a flood, and held until it ends. Processing adds this signal, not screening.
+        /// The submission is part of a flood, and is held until the flood ends. Added by processing, not
+        /// screening.
         FormRate = "form-rate",
         /// Other sources have recently sent the same content.
         Repeated = "repeated",
@@ -32,7 +33,8 @@ named_enum! {
         Origin = "origin",
         /// The text contains phrases that are typical of mass-mailed offers.
         Offer = "offer",
-        /// The text makes such an offer or promises money, and asks the reader to continue in a messenger.
+        /// The text contains a mass-mailed offer or promises money, and asks the reader to continue in a
+        /// messenger app.
         Lure = "lure",
         /// Words are disguised with invisible characters, letters of other scripts, or digits.
         Disguise = "disguise",

@@ -152,7 +152,7 @@ fn parse_address(text: &[u8]) -> Option<IpAddr> {
     (port.is_empty() || is_port(port.strip_prefix(':')?)).then(|| address.to_canonical())
 }
 
-/// Whether this is a port number or an obfuscated port (RFC 7239 §6).
+/// Whether `port` is a port number or an obfuscated port (RFC 7239 §6).
 fn is_port(port: &str) -> bool {
     match port.strip_prefix('_') {
         Some(name) => {

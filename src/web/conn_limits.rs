@@ -33,7 +33,7 @@ struct OpenConns {
 const RESERVE: usize = 16;
 /// While only the reserve is left, networks that have this many connections cannot open further ones.
 const MAX_IN_RESERVE: usize = 4;
-/// The minimum time between two evictions, because evicted connections take a moment to close.
+/// The minimum time between two evictions. Evicted connections take a moment to close.
 const EVICT_EVERY: Duration = Duration::from_millis(50);
 
 impl OpenConns {
@@ -105,7 +105,8 @@ pub(super) struct Holding {
 }
 
 impl Connections {
-    /// Admits a connection below all limits. Those from trusted proxies count only towards the total.
+    /// Admits a connection if no limit has been reached. Connections from trusted proxies count only towards
+    /// the total.
     pub(super) fn admit(
         self: &Arc<Self>,
         peer: Peer,
@@ -140,7 +141,7 @@ impl Connections {
         self.lock().by_source.values().flatten().map(|slot| slot.cost()).sum()
     }
 
-    /// Closes these connections at once, and refuses new connections from their sources until `until`.
+    /// Closes the connections in `holdings` at once, and refuses new ones from their sources until `until`.
     pub(super) fn close_and_block(&self, holdings: &[Holding], until: Instant) {
         let mut open = self.lock();
         open.blocked.extend(holdings.iter().map(|holding| (holding.source, until)));

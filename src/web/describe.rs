@@ -1,6 +1,6 @@
 //! Describes a site's responses for each URL, so that `frontdesk export` can publish them on other servers.
 //!
-//! Records the responses of `get_page::choose`, so it defines no headers of its own.
+//! This module records the responses of `get_page::choose`, so it defines no headers of its own.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
@@ -55,9 +55,9 @@ pub enum UrlResponses {
 pub struct Description {
     /// The responses by decoded path, sorted.
     pub urls: Vec<(String, UrlResponses)>,
-    /// The responses at all other paths, except below `/api/`.
+    /// The responses for all other paths, except below `/api/`.
     pub missing: UrlResponses,
-    /// The response at other paths below `/api/`, for every method and `Accept`.
+    /// The response for other paths below `/api/`, with any method and `Accept`.
     pub unknown_endpoint: RecordedResponse,
     /// The response to methods other than GET and HEAD, except at endpoints.
     pub read_only: RecordedResponse,

@@ -1,9 +1,9 @@
 //! The fast path: serves plain HTTP/1.1 requests without the HTTP library.
 //!
 //! A request is plain if it is a GET or HEAD for a representation in memory, arrives in one piece, and has no
-//! header that needs special handling (`fast_path/plain_request.rs`). At any other request, the connection
-//! falls back to hyper, which gets the unserved bytes and serves all further requests. Both use
-//! `get_page::choose` and `Selection::head`, and a fuzz target compares their responses.
+//! header that needs special handling (`fast_path/plain_request.rs`). On any other request, the connection
+//! falls back to hyper, which gets the unserved bytes and serves all further requests. On both paths,
+//! responses come from `get_page::choose` and `Selection::head`, and a fuzz target compares them.
 //!
 //! The connections of a worker can share one set of buffers, because each request that has arrived is served
 //! before another connection is polled. Idle connections therefore need no buffers.
@@ -96,7 +96,8 @@ enum PollOutcome {
     TurnEnded,
 }
 
-/// How many responses a connection sends per turn, so that pipelining clients do not make others wait.
+/// The maximum number of responses that a connection sends per turn, so that pipelining clients do not make
+/// others wait.
 const RESPONSES_PER_TURN: u32 = 8;
 
 impl FastPathConn<'_> {
@@ -198,8 +199,8 @@ impl FastPathConn<'_> {
         PollOutcome::Exit(Exit::Fallback(Bytes::copy_from_slice(unserved)))
     }
 
-    /// Writes the header into `response`, and a short body as well. Returns a long body (otherwise, no bytes)
-    /// and the current time, or `None` if hyper must serve the request.
+    /// Writes the header into `response`, followed by the body if it is short. Returns the body if it is long
+    /// (otherwise, no bytes) and the current time, or `None` if hyper must serve the request.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,

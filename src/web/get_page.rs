@@ -1,4 +1,5 @@
-//! GET and HEAD: looks up the path, negotiates representation and encoding, and evaluates preconditions.
+//! Handles GET and HEAD: looks up the path, negotiates the representation and the encoding, and evaluates
+//! preconditions.
 
 use std::borrow::Cow;
 
@@ -152,7 +153,7 @@ impl RequestPreferences for HeaderMap {
     }
 }
 
-/// Responds to a request for any decoded path but a form endpoint's. Also returns its metrics labels.
+/// Responds to a request for any decoded path other than a form endpoint. Also returns the metrics labels.
 pub(super) fn respond(site: &Site, path: &str, head: &Parts) -> (HttpResponse, RequestLabels) {
     let is_read = head.method == Method::GET || head.method == Method::HEAD;
     let (choice, labels) = choose(site, path, is_read, &head.headers);

@@ -69,7 +69,7 @@ pub(super) async fn serve(
     let conn = ConnContext { worker, timeouts, scheme, peer, phase, slot };
     match scheme {
         Scheme::Http => conn.serve_cleartext(stream).await,
-        // Boxed, like rare cases below: a future takes the memory of its largest state even while idle.
+        // Boxed, as for HTTP/2 below: a future takes the memory of its largest state even while idle.
         Scheme::Https => Box::pin(conn.serve_tls(stream)).await,
     }
 }

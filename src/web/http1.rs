@@ -45,7 +45,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Box::pin(serve_hyper(conn, stream, timer)).await;
 }
 
-/// Serves plain requests on the fast path. Returns [`Exit::Fallback`] at any other request or at shutdown,
+/// Serves plain requests on the fast path. Returns [`Exit::Fallback`] on any other request or at shutdown,
 /// and [`Exit::Closed`] when the connection ends or misses a deadline.
 async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut ConnContext<'_>,

@@ -96,8 +96,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     if is_over {
         return;
     }
-    // This sends GOAWAY. Requests that the client sends before it receives the frame are still served, so the
-    // client knows which requests it may retry (RFC 9113 §6.8).
+    // This sends GOAWAY. Requests that the client sends before it receives the frame are still served. A
+    // final GOAWAY names the last of them, so the client knows which requests it may retry (RFC 9113 §6.8).
     connection.as_mut().graceful_shutdown();
     conn.deadlines.borrow_mut().stopping_since = Some(Instant::now());
     let _ = run_until_deadline(|| conn.next_deadline(), connection).await;
@@ -127,7 +127,7 @@ async fn respond(
     Ok(Response::from_parts(head, ChunkedBody { bytes, active_request }))
 }
 
-/// Shared by the stream, the requests and the deadline check, which all run on one thread.
+/// The state that the stream, the requests and the deadline check share. They all run on one thread.
 struct Http2Conn {
     /// The deadline for the first byte; `None` after it has arrived.
     first_byte: Cell<Option<Instant>>,
@@ -203,7 +203,7 @@ impl Observer for Rc<Http2Conn> {
     }
 }
 
-/// Dropped when hyper has taken the response, or when the client cancels the request.
+/// A request in progress. Dropped when hyper has taken the response, or when the client cancels the request.
 struct ActiveRequest {
     conn: Rc<Http2Conn>,
     number: u64,

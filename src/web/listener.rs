@@ -18,7 +18,8 @@ use super::socket::{Listener, Scheme, Socket};
 use super::state::ShutdownPhase;
 use super::worker::WorkerState;
 
-/// The number of tasks that run between polls for events: high, because a poll costs a third of a response.
+/// The number of tasks that run between polls for events: high, because a poll costs a third as much as a
+/// response.
 const EVENT_INTERVAL: u32 = 256;
 
 /// Maximum number of queued connections that are accepted at shutdown: the length of the queue. The maximum

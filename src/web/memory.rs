@@ -3,7 +3,8 @@
 //! Connections charge their memory to their slots (`slot.rs`); plain HTTP/1.1 requests charge nothing. When
 //! resident memory nears the limit, a thread closes connections: first those of the network that holds the
 //! most and, within it, of the source that holds the most. The site, the limiter's tables and a reload also
-//! count. Closing connections does not free those, so connections may always hold an eighth of the limit.
+//! use memory. Closing connections does not free that memory, so connections may always hold an eighth of the
+//! limit.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fs;
@@ -17,17 +18,20 @@ use super::slot::{Closing, Slot};
 use super::state::AppState;
 use crate::limits::{Source, SourceNetwork};
 
-/// Bytes, besides the site and connections: 40 MB for the program and the database, 40 MiB for the limiter.
+/// The bytes that the server needs besides the site and connections: 40 MB for the program and the database,
+/// 40 MiB for the limiter.
 pub const NEEDED: u64 = 80 << 20;
 
-/// The time between two measurements while less than half of the limit is used, and otherwise.
+/// The time between two measurements while less than half of the limit is used.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// The time between two measurements while half of the limit or more is used.
 const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An eighth of the limit is kept free: memory grows between measurements, and closing takes a moment.
 const RESERVE: u64 = 8;
 
-/// At least this many bytes are kept free, or a quarter of the limit: memory grows as fast under a low limit.
+/// At least this many bytes or a quarter of the limit, whichever is less, are kept free: memory grows just as
+/// fast under a low limit.
 const LEAST_RESERVE: u64 = 32 << 20;
 
 /// Connections may always hold an eighth of the limit.
@@ -153,7 +157,8 @@ fn total_bytes(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
 /// Logs each memory event once, and again every ten minutes while it lasts.
 #[derive(Debug, Default)]
 struct Log {
-    /// How many connections were closed since the last report of recovery, and when the last one was closed.
+    /// How many connections have been closed since the last report of recovery, and when the last one was
+    /// closed.
     closed: Option<(usize, Instant)>,
     closing_warned_at: Option<Instant>,
     /// The time at which memory rose above the limit for a reason other than connections.
@@ -162,7 +167,8 @@ struct Log {
 }
 
 impl Log {
-    /// Counts closed connections. Warns at the first, and again every [`WARN_EVERY`] while this continues.
+    /// Counts closed connections. Logs a warning on the first closure, and again every [`WARN_EVERY`] while
+    /// closures continue.
     fn record_closed(&mut self, count: usize, held: u64, limit: u64, now: Instant) {
         if self.closed.is_none() || may_warn_again(self.closing_warned_at, now) {
             self.closing_warned_at = Some(now);
@@ -215,8 +221,8 @@ pub fn default_limit() -> Option<u64> {
     machine.into_iter().chain(group).min().map(default_share)
 }
 
-/// Half of the memory: reloads, kernel buffers and other programs need the rest. A small site may need more
-/// than half, but at least an eighth of the memory stays free.
+/// Half of the memory: reloads, kernel buffers and other programs need the rest. On a small machine, half may
+/// not be enough even for a small site. The share is larger there, but at least an eighth stays free.
 fn default_share(memory: u64) -> u64 {
     (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
 }

@@ -156,7 +156,7 @@ const BOUNDS: [u64; 16] = [
 #[repr(align(128))]
 struct Shard {
     requests: [[[AtomicU64; STATUSES.len() + 1]; Representation::ALL.len()]; Class::ALL.len()],
-    /// By bucket; the last bucket counts durations above all bounds.
+    /// The number of durations in each bucket. The last bucket counts durations above all bounds.
     durations: [[AtomicU64; BOUNDS.len() + 1]; Class::ALL.len()],
     /// The sum of all durations in nanoseconds.
     took: [AtomicU64; Class::ALL.len()],

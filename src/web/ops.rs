@@ -30,7 +30,8 @@ const MAX_CONNECTIONS: usize = 64;
 
 const HEADER_LIMIT: usize = 8 * 1024;
 
-/// Serves until `stopped`. `/readyz` returns 503 from [`ShutdownPhase::Draining`] on, for load balancers.
+/// Serves requests until `stopped` is true. From [`ShutdownPhase::Draining`] on, `/readyz` returns 503, so
+/// that load balancers choose other servers.
 pub(super) fn run(
     app: Arc<AppState>,
     socket: Socket,

@@ -47,7 +47,8 @@ pub struct WebOptions {
     /// The header in which trusted proxies name the client.
     pub forwarded_header: ForwardedHeader,
     pub timeouts: Timeouts,
-    /// How long the server still accepts connections when asked to stop, while `/readyz` returns 503.
+    /// How long the server continues to accept connections after it is asked to stop. During this time,
+    /// `/readyz` returns 503.
     pub drain: Duration,
     /// How long requests in progress have to finish after [`WebOptions::drain`].
     pub shutdown_grace: Duration,
@@ -55,7 +56,7 @@ pub struct WebOptions {
     pub confirmed_forms: Vec<&'static str>,
     /// Time limit for a confirmation. After this time, the response is 500, but delivery continues.
     pub confirm_timeout: Duration,
-    /// Whether the fast path serves plain HTTP/1.1 requests instead of hyper. Responses are the same.
+    /// Whether the fast path, rather than hyper, serves plain HTTP/1.1 requests. Responses are the same.
     pub fast_path: bool,
     pub log_requests: bool,
     /// The inbox database, whose submissions and deliveries `/metrics` counts.

@@ -112,7 +112,8 @@ impl FormRequest<'_> {
         Ok(())
     }
 
-    /// Waits for a channel's confirmation. After the timeout, delivery continues, and a repeat waits as well.
+    /// Waits for a channel's confirmation. Delivery continues after the timeout. If the client repeats the
+    /// submission, the repeat waits as well.
     async fn wait_for_confirmation(&self, id: uuid::Uuid) -> Result<(), Refusal> {
         let Self { app, snapshot, form, .. } = *self;
         let confirmed = snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await;
@@ -139,7 +140,8 @@ fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// The larger used share of the source's own two quotas. Other sources share the network's quotas.
+/// The larger of the used shares of the source's own two quotas. The network's quotas are left out, because
+/// other sources share them.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     let own = statuses.into_iter().flatten().take(2);
     Rate::most_used(own.map(|standing| (standing.remaining, standing.quota)))
@@ -151,10 +153,11 @@ fn origin(head: &Parts, base_url: &str) -> Origin {
     Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }
 
-/// How a request's origin relates to this site, according to the browser (Fetch Metadata, W3C).
+/// The header in which browsers report how a request's origin relates to this site (Fetch Metadata, W3C).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Counts a refused request. The first one schedules storing the counts; a failure to store is ignored.
+/// Counts a refused request. The first one since the counts were last stored schedules a task that stores
+/// them. A failure to store them is ignored.
 fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
     if app.refusals.record(source, form.name) {
         let app = app.clone();

@@ -13,8 +13,8 @@ const MAX_V1: usize = 107;
 /// The maximum length of a version 2 header in bytes, including additional fields (TLVs).
 const MAX_V2: usize = 2048;
 
-/// Reads the header and nothing after it. Returns the client's address, or `None` if it names none: `UNKNOWN`
-/// in version 1, `LOCAL` (a health check) and other address families in version 2.
+/// Reads the header and nothing after it. Returns the client's address, or `None` if the header contains no
+/// IP address: `UNKNOWN` in version 1, `LOCAL` (a health check) and other address families in version 2.
 pub(super) async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
     // Read as many bytes as the version 2 signature has. Every version 1 header is longer.
     let mut header = vec![0; PROTOCOL_PREFIX.len()];

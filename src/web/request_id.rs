@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::socket::Peer;
 use super::trusted_proxies::{self, Network, is_trusted};
 
-/// Carries the id in requests from trusted proxies, and in responses with status 500.
+/// The header that carries the id in requests from trusted proxies and in responses with status 500.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static(trusted_proxies::X_REQUEST_ID);
 
 const MAX_LENGTH: usize = 64;

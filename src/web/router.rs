@@ -118,8 +118,9 @@ pub(super) fn form_at(path: &str) -> Option<&'static Form> {
     }
 }
 
-/// Whether the request names exactly one host; otherwise, a proxy could route it by another one. HTTP/1.1
-/// requires one Host (RFC 9112 §3.2); in HTTP/2, Host must not differ from `:authority` (RFC 9113 §8.3.1).
+/// Whether the request names exactly one host. If a request names several, a proxy and this server may choose
+/// different ones. HTTP/1.1 requires one Host (RFC 9112 §3.2); in HTTP/2, Host must not differ from
+/// `:authority` (RFC 9113 §8.3.1).
 fn has_one_host(head: &Parts) -> bool {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (host, is_single) = (hosts.next(), hosts.next().is_none());

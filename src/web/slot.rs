@@ -1,6 +1,7 @@
 //! A connection's slot: how much memory the connection holds, and whether the server wants to close it.
 //!
-//! Code charges memory that it holds for a client ([`Slot::charge`]), and drops charge and memory together.
+//! Code that holds memory for a client charges it to the slot ([`Slot::charge`]), and drops the charge and
+//! the memory together.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -12,7 +13,8 @@ use http::HeaderMap;
 pub(super) mod cost {
     /// Any connection: its task, its socket and its slot.
     pub(in crate::web) const CONNECTION: usize = 6 * 1024;
-    /// A TLS handshake: 64 KiB (the longest message that rustls accepts) may arrive before it is complete.
+    /// A TLS handshake: 64 KiB (the longest message that rustls accepts) may arrive before the handshake is
+    /// complete.
     pub(in crate::web) const HANDSHAKE: usize = 64 * 1024;
     /// A TLS session, excluding bytes that are waiting to be sent.
     pub(in crate::web) const TLS: usize = 16 * 1024;

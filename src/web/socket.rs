@@ -102,7 +102,8 @@ impl Socket {
     )]
     pub(super) fn into_listener(self) -> io::Result<Listener> {
         self.0.set_nonblocking(true)?;
-        // Accepted connections inherit this option. Unix sockets lack it: slow readers are noticed later.
+        // Accepted connections inherit this option. Unix sockets do not support it, so the server notices
+        // slow readers later on them.
         let _ = self.0.set_tcp_notsent_lowat(UNSENT);
         AsyncFd::with_interest(self.0, Interest::READABLE).map(Listener)
     }

@@ -122,7 +122,8 @@ impl Tls {
         Ok(Arc::new(Self { config, current, files, challenge }))
     }
 
-    /// Rereads the certificate files, if any. If they are unusable, keeps the certificate and logs why once.
+    /// Rereads the certificate files, if any. If they are unusable, keeps the current certificate and logs
+    /// the reason once.
     pub fn reload(&self) {
         if let Some(watched) = &self.files {
             watched.reload(&self.current);

@@ -18,7 +18,7 @@ pub const FORWARDED: &str = "forwarded";
 /// The scheme of the client's request: `https` or `http`.
 pub const X_FORWARDED_PROTO: &str = "x-forwarded-proto";
 
-/// Correlates a request with log entries of the proxy and the server. Also sent in 500 responses.
+/// An id that correlates a request with log entries of the proxy and the server. Also sent in 500 responses.
 pub const X_REQUEST_ID: &str = "x-request-id";
 
 /// All trusted headers, in lower case. The server reads only one of [`X_FORWARDED_FOR`] and [`FORWARDED`]

@@ -108,7 +108,7 @@ fn generate(folder: &Path, name: &str) -> (PathBuf, String) {
     (file, public.trim().to_owned())
 }
 
-/// Runs a command that must be installed and succeed. Returns its standard output.
+/// Runs a command, which must be installed and must succeed. Returns its standard output.
 fn run(program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let output = output(program, arguments, input);
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

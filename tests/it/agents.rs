@@ -68,7 +68,7 @@ async fn a_request_that_was_caught_cannot_be_sent_again() {
         assert_eq!(agents.verify(&head, at(now)).await, Err(SignatureError::Replayed));
     }
     assert_eq!(agents.verify(&head, at(3600)).await, Err(SignatureError::Expired));
-    // The agent's next signature has another time.
+    // The agent's next signature has a different creation time.
     let next = request_at(CREATED + 1, &peer.url(""), KEY_ID, None);
     assert!(agents.verify(&next, at(2)).await.is_ok_and(|agent| agent.is_some()));
     // A forged signature uses up no nonce.

@@ -194,8 +194,8 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
         succeeds(restore(&old, &data, &["--force"]), &["Restored 10 submissions"]);
         forget_kept(&data);
         let mut child = command("restore", &new, &data, &["--force"]).spawn().expect("it runs");
-        // Each round kills the restore at another moment, the last one around the time when it should be
-        // finished.
+        // Each round kills the restore at a later moment, the last one around the time when the restore
+        // should be finished.
         std::thread::sleep(whole * round / ROUNDS);
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
@@ -215,7 +215,7 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
     server.expect(200);
 }
 
-/// A continuous stream of submissions on several connections, each with another address.
+/// A continuous stream of submissions on several connections. Each submission has a different address.
 struct Burst {
     acknowledged: Arc<Mutex<Vec<String>>>,
     /// Limit on the number of submissions sent so far, which keeps the inbox small. `usize::MAX` stops the
@@ -266,7 +266,7 @@ impl Burst {
         self.acknowledged.lock().expect("no thread panicked").len()
     }
 
-    /// Allows [`Self::EACH`] more submissions, and returns once a tenth of them were acknowledged.
+    /// Allows [`Self::EACH`] more submissions, and returns once a tenth of them have been acknowledged.
     fn send_more(&self) {
         let before = self.allowed.fetch_add(Self::EACH, Ordering::Relaxed);
         let deadline = Instant::now() + PATIENCE;

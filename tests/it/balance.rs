@@ -32,8 +32,8 @@ fn a_rolling_restart_behind_haproxy_fails_no_request() {
     roll(Kind::Haproxy);
 }
 
-/// Deploys a new version of the site to one replica after another and restarts it, while visitors read pages
-/// and send forms.
+/// Deploys a new version of the site to one replica after another and restarts each replica, while visitors
+/// read pages and send forms.
 fn roll(kind: Kind) {
     let mut replicas = Replicas::start(&[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let balancer = Balancer::start(kind, &replicas, &Authority::new());
@@ -120,7 +120,7 @@ fn behind_haproxy_each_client_has_limits_of_its_own() {
     clients(Kind::Haproxy);
 }
 
-/// With in-memory limits each replica counts separately, so one replica is enough.
+/// Limits in memory are separate for each replica, so all requests go to one replica.
 fn clients(kind: Kind) {
     let replicas = Replicas::start(&[("FRONTDESK_LIMITS__PER_MINUTE", "3")]);
     let balancer = Balancer::before(kind, &[&replicas.desks[0]; COUNT], &Authority::new());
@@ -169,7 +169,7 @@ fn outage(kind: Kind) {
     };
     assert_eq!((page(&balancer), send("before").status), (200, 200));
     replicas.stop_database();
-    // Either server may respond: the response is an error in the API's documented form.
+    // The balancer or a replica may respond: either response is an error in the API's documented form.
     let is_told = until(|| {
         assert_eq!(page(&balancer), 200);
         let answer = send("meanwhile");
@@ -180,7 +180,7 @@ fn outage(kind: Kind) {
             "{error}"
         );
         if kind == Kind::Nginx {
-            // nginx makes request IDs of 32 digits; frontdesk's own IDs are longer.
+            // nginx generates request IDs of 32 digits; frontdesk's own IDs are longer.
             assert_eq!(answer.header("x-request-id").map(str::len), Some(32));
         }
         // HAProxy's health checks detect the outage, so HAProxy responds itself. nginx has no health checks.
@@ -188,7 +188,8 @@ fn outage(kind: Kind) {
         is_settled.then_some(())
     });
     assert!(is_told.is_some(), "{}", balancer.log());
-    // Health checks of pages would notice an outage within this time.
+    // If the health checks for pages failed during the outage, pages would become unavailable within this
+    // time.
     let began = Instant::now();
     while began.elapsed() < BACK {
         assert_eq!(page(&balancer), 200);
@@ -212,8 +213,8 @@ fn haproxy_passes_responses_on_unchanged() {
     untouched(Kind::Haproxy);
 }
 
-/// Requests a page from a replica and through the balancer, and validates the copy. Returns the first
-/// difference.
+/// Requests a page directly from a replica and through the balancer, and compares the responses. Then checks
+/// that the balancer answers a conditional request with 304. Returns the first difference.
 fn compare_through(
     balancer: &Balancer,
     replicas: &Replicas,
@@ -251,7 +252,7 @@ fn untouched(kind: Kind) {
     let balancer = Balancer::start(kind, &replicas, &authority);
     for accept in ["text/html", "text/markdown"] {
         for coding in ["identity", "gzip", "br", "zstd"] {
-            // The replicas replace their encodings by stronger ones at different times after the start.
+            // The replicas replace their encodings with stronger ones at different times after the start.
             let mut last = String::new();
             let passed = until(|| match compare_through(&balancer, &replicas, accept, coding) {
                 Ok(()) => Some(()),

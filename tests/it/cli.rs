@@ -331,7 +331,7 @@ fn an_unreadable_inbox_is_not_reported_as_empty() {
     let (code, stdout, stderr) = run(&["inbox", "list"], folder.path());
     assert_eq!((code, stdout.as_str()), (Some(0), ""));
     assert!(stderr.contains("Nothing has been received yet"), "{stderr}");
-    // A file instead of the folder cannot be read, even by root.
+    // Put a file in place of the folder: not even root can open an inbox there.
     std::fs::write(folder.path().join("data"), "no folder").expect("a file");
     let (code, _, stderr) = run(&["inbox", "list"], folder.path());
     assert!(code == Some(1) && stderr.contains("cannot use"), "{stderr}");

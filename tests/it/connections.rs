@@ -239,7 +239,7 @@ fn a_stopping_server_finishes_its_requests() {
     assert_eq!(busy.answer(false).expect("it waits for the body").status, 100);
     let ops = server.ops;
     let finisher = std::thread::spawn(move || {
-        // Meanwhile new connections are refused, and the operations address reports the reason.
+        // Meanwhile, new connections are refused, and `/readyz` on the operations address returns 503.
         let connect = || std::net::TcpStream::connect(address).err();
         let is_refused = |error: &std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
         until(|| connect().filter(is_refused)).expect("the socket is closed");
@@ -306,8 +306,8 @@ fn a_draining_server_accepts_connections_and_announces_their_close() {
     assert_eq!(["/readyz?exclude=store", "/livez"].map(|path| server.ops(path).status), [503, 200]);
     assert_eq!(ask(&mut kept), last);
     assert_eq!(kept.rest().expect("it is closed"), b"");
-    // Until the sockets close, an idle connection stays open for longer than the second that it has
-    // afterwards.
+    // While the server is draining, an idle connection stays open for longer than the second that it would
+    // have after the sockets close.
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(ask(&mut idle), last);
     assert_eq!(ask(&mut server.connect()), last);

@@ -10,7 +10,7 @@ const MAX_CRATES: usize = 290;
 
 #[test]
 fn the_server_is_built_from_few_crates() {
-    // Other systems need other crates; the server runs on this one.
+    // Count only the crates for the platform on which the server runs.
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--offline", "--package", "frontdesk", "--edges", "normal,build"])
         .args(["--target", "x86_64-unknown-linux-gnu", "--prefix", "none", "--no-dedupe", "--format", "{p}"])

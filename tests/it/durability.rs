@@ -30,7 +30,7 @@ fn every_submission_that_got_its_200_survives_kill_9() {
     let mut acknowledged: Vec<String> = Vec::new();
     let mut sent = 0;
     for round in 0..kills() {
-        // Each round kills the server at another moment.
+        // Each round kills the server at a different moment.
         let moment = Duration::from_millis(20 + 23 * (round as u64 % 20));
         let (pid, address) = (server.pid(), server.address);
         // At least one round must have a submission to lose, even on a slow machine.
@@ -56,8 +56,8 @@ fn every_submission_that_got_its_200_survives_kill_9() {
 }
 
 /// Sends [`CONCURRENT`] submissions at once, each on a separate connection, and kills the server after
-/// `moment` or, if `wait_for_one` is set, not before one of them was acknowledged. Returns the acknowledged
-/// addresses.
+/// `moment`. If `wait_for_one` is set, also waits until one of them has been acknowledged. Returns the
+/// acknowledged addresses.
 fn storm(address: SocketAddr, round: usize, moment: Duration, pid: u32, wait_for_one: bool) -> Vec<String> {
     const THREADS: usize = 50;
     let begin = Arc::new(Barrier::new(THREADS + 1));
@@ -112,7 +112,7 @@ fn a_full_disk_gives_500_and_pages_go_on_until_there_is_room_again() {
         server.post("/api/contact", &body).status
     };
     assert_eq!(submit(0), 200);
-    // Limits the file size of the process, which has the same effect as a full disk.
+    // Limit the size of files that the server can write, which has the same effect as a full disk.
     let pid = Pid::from_raw(i32::try_from(server.pid()).expect("a pid")).expect("a pid");
     let full = Rlimit { current: Some(256 * 1024), maximum: None };
     prlimit(Some(pid), Resource::Fsize, full).expect("it can be limited");

@@ -121,7 +121,7 @@ fn awkward_site() -> tempfile::TempDir {
 fn build(parent: &Path) -> PathBuf {
     let folder = parent.join("dist");
     write_build(&folder, "A state.");
-    // Rules with placeholders are not exported.
+    // Replace the rules of `write_build`: rules with placeholders are not exported.
     let rules = "/moved https://www.example.org/ 302\n/late /about/ 200\n";
     std::fs::write(folder.join("_redirects"), rules).expect("it can be written");
     folder

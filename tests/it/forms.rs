@@ -284,7 +284,7 @@ fn an_unknown_endpoint_is_404_in_json() {
             }
         }
     }
-    // Known endpoints and pages answer as before.
+    // Known endpoints, and paths that are not below `/api/`, do not get this error.
     assert_eq!(connection.request("GET", "/api/contact", &[], b"").expect("an answer").status, 405);
     let page = connection.request("GET", "/api", &[("Accept", "text/html")], b"").expect("an answer");
     assert_eq!((page.status, page.header("content-type")), (404, Some("text/html; charset=utf-8")));
@@ -367,7 +367,8 @@ fn past_a_forms_quota_only_the_networks_of_the_flood_are_held() {
     assert_eq!(post("192.0.2.99", "{}").status, 429, "a neighbour of the first");
     let inbox = server.inbox();
     let held: Vec<&Value> = inbox.iter().filter(|kept| kept["status"] == "held").collect();
-    // Two submissions are within the form's limit, and the third is not yet a flood from its network.
+    // Of the eight submissions from 203.0.113.1, two are within the form's limit, and the third is not yet a
+    // flood from its network.
     assert_eq!(held.len(), 5, "{held:#?}");
     assert!(
         held.iter().all(|held| held["message"].as_str().is_some_and(|text| text.ends_with("203.0.113.1")))

@@ -86,7 +86,7 @@ fn both_versions_give_the_same_answers() {
         assert_eq!(told(&answer), told(&expected), "{method} {target} {headers:?}");
         assert!(answer.header("date").is_some());
     }
-    // The two are the same submission.
+    // The submissions over HTTP/1.1 and HTTP/2 are the same, so only one is stored.
     server.expect(1);
 }
 
@@ -251,7 +251,7 @@ fn a_stopping_server_finishes_its_http2_requests() {
     let mut busy = Frames::open(server.address, &[]);
     let post = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
     busy.send(&frame(HEADERS, END_HEADERS, 1, &post)).expect("sent");
-    // A reply to the PING shows that the server has read the header before it.
+    // A reply to the PING shows that the server has read the header, which was sent before the PING.
     busy.send(&frame(PING, 0, 0, &[7; 8])).expect("sent");
     assert_eq!(busy.next_of(PING).expect("an answer").payload, [7; 8]);
     let finisher = std::thread::spawn(move || {
@@ -345,7 +345,8 @@ fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
     in_ten_attempts(|| {
         let mut frames = Frames::open(server.address, &[]);
         assert!(frames.next_of(GOAWAY).is_some(), "it was idle for too long");
-        // The server treats frames that arrive within a second as sent before its GOAWAY arrived.
+        // For a second after its GOAWAY, the server still accepts requests, which the client may have sent
+        // before the GOAWAY reached it.
         frames.send(&request(0, END_STREAM)).ok()?;
         assert_eq!(frames.next_of(HEADERS)?.payload[0], OK);
         Some(())
@@ -564,7 +565,7 @@ fn a_fast_download_with_many_window_updates_is_not_a_flood() {
         if received.flags & END_STREAM != 0 {
             break;
         }
-        // One update for each frame, for the stream and for the connection, as simple clients send them.
+        // Enlarges both windows, the stream's and the connection's, after each frame, as simple clients do.
         let increment = u32::try_from(received.payload.len()).expect("it is short").to_be_bytes();
         let updates =
             [frame(WINDOW_UPDATE, 0, 0, &increment), frame(WINDOW_UPDATE, 0, 1, &increment)].concat();

@@ -155,7 +155,7 @@ fn erased_submissions_are_in_no_database_file() {
     }
     let (code, out, err) = inbox(&server, &["erase", "--email", "ada.erasmus@example.com", "--yes"]);
     assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "nothing\n", ""));
-    // The server keeps running, and the address can submit again.
+    // The server keeps running, and accepts a new submission with the erased address.
     join(&server, "ada.erasmus@example.com");
     server.expect(2);
 }

@@ -1,5 +1,5 @@
-//! Injection attempts pass through the real binary to every output. The tests check byte by byte that they
-//! stay in their field.
+//! Injection attempts pass through the real binary to every output. The tests check byte by byte that each
+//! payload stays in its field.
 //!
 //! The readers in this file follow the output formats and share no code with the writers: they split a mail
 //! at its empty lines and boundaries, CSV at its quotes, and a terminal's output at its line ends.
@@ -185,7 +185,7 @@ fn by_id(requests: Vec<Request>) -> HashMap<String, Request> {
 }
 
 /// Whether a character is a control character, changes the writing direction, or ends a line or paragraph. No
-/// output may contain one as text.
+/// output may contain such a character as text.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

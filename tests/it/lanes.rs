@@ -104,7 +104,7 @@ fn preconditions_have_the_precedence_of_rfc_9110_in_both_lanes() {
             ("If-Unmodified-Since:".to_owned(), 200),
             (format!("If-Modified-Since: {FUTURE}"), 200),
             ("If-Modified-Since: tomorrow".to_owned(), 200),
-            // Dates are ignored if there is a validator.
+            // Dates are also ignored next to a condition on the validator.
             (format!("If-Match: {own}\r\nIf-Unmodified-Since: {PAST}"), 200),
             (format!("If-Match: \"a\"\r\nIf-Unmodified-Since: {FUTURE}"), 412),
             (format!("If-Unmodified-Since: {PAST}\r\nIf-None-Match: {own}"), 304),

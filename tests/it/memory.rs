@@ -44,7 +44,7 @@ fn memory_holds_the_site_once_after_reloads_connections_and_submissions() {
     }
     settles(&server, "reloads");
 
-    // All of them stay open, and one more connection receives the large file.
+    // All of these connections stay open, and another one receives the large file.
     let mut connections: Vec<Connection> = (0..CONNECTIONS).map(|_| server.connect()).collect();
     for connection in &mut connections {
         assert_eq!(connection.request("GET", "/", &[], b"").expect("an answer").status, 200);

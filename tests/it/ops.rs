@@ -282,7 +282,7 @@ fn the_access_log_names_requests_and_no_clients() {
         &small_site(),
         &[("FRONTDESK_LOG__REQUESTS", "true"), ("FRONTDESK_LOG__LEVEL", "error")],
     );
-    // The values have no hexadecimal digits, which could appear in request IDs.
+    // `tom` has no hexadecimal digits, so no request ID can contain it by chance.
     server.get("/developers/?name=tom", &[("Accept", "text/markdown"), ("User-Agent", "tom")]);
     server.request("HEAD", "/llms.txt", &[], b"");
     server.get("/tom@example.com", &[]);
@@ -525,12 +525,12 @@ impl Figures {
         assert!(!last.is_empty());
     }
 
-    /// The value of a counter or of a gauge that counts. Panics if it is missing.
+    /// The value of a series of integers, such as a counter. Panics if the series is missing.
     pub fn get(&self, series: &str) -> u64 {
         self.text(series).parse().unwrap_or_else(|error| panic!("{series}: {error}"))
     }
 
-    /// The value of a counter or of a gauge that counts, or `None` if it is missing.
+    /// The value of a series of integers, or `None` if the series is missing.
     pub fn find(&self, series: &str) -> Option<u64> {
         self.0.get(series)?.parse().ok()
     }

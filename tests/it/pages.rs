@@ -6,7 +6,7 @@ use crate::support::{Answer, TestServer, example_site};
 
 const CHROME: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7";
 
-/// Every path of the sitemap.
+/// All paths in the sitemap.
 fn paths(server: &TestServer) -> Vec<String> {
     let sitemap = server.get("/sitemap.xml", &[]);
     let base = format!("http://{}", server.address);
@@ -106,8 +106,8 @@ fn if_match_is_compared_with_the_selected_representation() {
             etags.push(answer.header("etag").expect("a validator").to_owned());
         }
     }
-    // Uses the identity encoding: stronger encodings, with other validators, may replace the first ones
-    // meanwhile.
+    // Requests the identity encoding, because stronger Brotli encodings with other validators may replace the
+    // first ones during the test.
     let selection = [("Accept", "text/markdown"), ("Accept-Encoding", "identity")];
     for (at, etag) in etags.iter().enumerate() {
         for method in ["GET", "HEAD"] {

@@ -28,7 +28,7 @@ const NO_LIMITS: [(&str, &str); 1] = [("FRONTDESK_LIMITS__ENABLED", "false")];
 /// The number of clients that send concurrently.
 const CLIENTS: usize = 12;
 
-/// Each client's pause between submissions, so that some cuts come in idle moments.
+/// Each client's pause between submissions, so that some cuts happen while the server is idle.
 const PAUSE: Duration = Duration::from_millis(15);
 
 /// The minimum number of submissions with a 200 before a power cut.
@@ -52,7 +52,7 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
     server.expect_anything();
 
     let (mut acknowledged, mut late, mut refused) = (Vec::new(), Vec::new(), 0);
-    // The cuts that left accepted but unprocessed submissions, and the number of those submissions.
+    // The number of cuts that left accepted but unprocessed submissions, and the number of those submissions.
     let (mut between, mut unprocessed) = (0, 0);
     for round in 0..cuts() {
         let storm = storm(server.address, round, || drive.cut());
@@ -81,7 +81,8 @@ fn every_submission_that_got_its_200_survives_a_power_cut() {
     assert!(refused > 0, "the server never noticed that its disk was gone");
     assert!(between > 0 || cuts() < 10, "no cut came between acceptance and processing");
 
-    // Deliveries arrive at least once, in a Maildir exactly once: it recognises messages that it already has.
+    // Deliveries arrive at least once. In a Maildir they arrive exactly once, because the server finds
+    // messages that are already there.
     let delivered = || {
         let channels =
             InboxReader::open(&database).and_then(|reader| reader.channels()).expect("it can be read");
@@ -181,7 +182,7 @@ fn storm(address: SocketAddr, round: usize, cut: impl FnOnce()) -> Burst {
                 })
             })
             .collect();
-        // Each round cuts the power at another moment.
+        // Each round cuts the power at a different moment.
         thread::sleep(Duration::from_millis(20 + 37 * (round as u64 % 11)));
         until(|| (count.load(Ordering::Relaxed) >= AT_LEAST).then_some(())).expect("submissions are taken");
         is_cut.store(true, Ordering::SeqCst);

@@ -73,7 +73,7 @@ fn a_marker_is_found_in_every_encoding() {
         "717a6e616d653178",
         "717A6E616D653178",
         "[113, 122, 110, 97, 109, 101, 49, 120]",
-        // `to qzname1x.`, `xqzname1x` and `xxqzname1x!` in base 64.
+        // `to qzname1x.`, `xqzname1x` and `xxqzname1x!` in Base64.
         "dG8gcXpuYW1lMXgu",
         "eHF6bmFtZTF4",
         "eHhxem5hbWUxeCE=",
@@ -276,8 +276,8 @@ impl Sender<'_> {
             let mut connection: Connection = self.site.server.connect();
             // The server may close the connection before everything is sent.
             let _ = connection.send(bytes.as_bytes());
-            // The server may keep the connection open after the answer, for a proxy longer than a test should
-            // take.
+            // The server may keep the connection open after its answer, and for a proxy longer than a test
+            // should take.
             connection.close_writing();
             let _ = connection.rest();
         }
@@ -296,7 +296,8 @@ impl Sender<'_> {
     }
 }
 
-/// The files beside the database in which a marker is found, and whether the database contains one.
+/// The markers in files other than the database, with the files' names, and whether the database contains the
+/// message's marker.
 fn look_at_files(folder: &Path) -> (Vec<String>, bool) {
     let (mut found, mut is_in_inbox) = (Vec::new(), false);
     let mut folders = vec![folder.to_owned()];
@@ -319,7 +320,7 @@ fn look_at_files(folder: &Path) -> (Vec<String>, bool) {
     (found, is_in_inbox)
 }
 
-/// Request IDs are random, and their digits could match an address.
+/// Overwrites UUIDs. Request IDs are random UUIDs, whose digits could match an address by chance.
 fn blank_uuids(text: &mut [u8]) {
     const LENGTH: usize = 36;
     let is_uuid = |text: &[u8]| {

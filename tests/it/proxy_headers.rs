@@ -8,10 +8,10 @@ use frontdesk::web::trusted_proxies::{FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FO
 
 use crate::support::{frontdesk, small_site};
 
-/// The values to which nginx may set such a header: empty, or variables that do not depend on the client.
+/// The values to which nginx may set a trusted header: empty, or variables that do not depend on the client.
 const NGINX_VALUES: [&str; 5] = ["", "$remote_addr", "$scheme", "$request_id", "$frontdesk_hop"];
 
-/// The values to which HAProxy may set such a header.
+/// The values to which HAProxy may set a trusted header.
 const HAPROXY_VALUES: [&str; 3] = ["%[src]", "https", "%[uuid()]"];
 
 /// A directive of nginx: its words, and the block between its braces.
@@ -210,7 +210,7 @@ fn an_exported_configuration_overwrites_trusted_headers() {
         let server = server.to_ascii_lowercase();
         assert_eq!(server.matches(&set(header, value)).count(), 2, "{header}");
         assert_eq!(server.matches(&set(other, "\"\"")).count(), 2, "{other}");
-        // The value of a variable that the configuration defines.
+        // `$frontdesk_hop` must be derived from `$remote_addr` alone.
         let (http, _) = read_nginx(&read("nginx/http.conf"));
         let hop = http.iter().find(|directive| {
             directive.words[0] == "map" && directive.words.last().is_some_and(|name| name == "$frontdesk_hop")
@@ -291,7 +291,7 @@ fn trusted_headers_are_read_by_their_names_on_the_list() {
             seen += TRUSTED_HEADERS.iter().filter(|name| code.contains(&format!("\"{name}\""))).count();
             continue;
         }
-        // Also similar headers that are not on the list.
+        // No other file may name one of these headers, or a similar one that is not on the list.
         for literal in
             ["\"forwarded\"", "\"x-forwarded-", "\"x-real-ip", "\"x-request-id", "header::forwarded"]
         {

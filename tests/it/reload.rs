@@ -194,7 +194,7 @@ fn watch_applies_every_change() {
     server.expect(5);
 }
 
-/// The number of reloads and of requests: few by default, as many as the variables say in the whole suite.
+/// The number of reloads and of requests. `scripts/test door-long` sets larger numbers in the environment.
 fn effort() -> (usize, usize) {
     let read = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());
     (read("FRONTDESK_TEST_RELOADS").unwrap_or(10), read("FRONTDESK_TEST_REQUESTS").unwrap_or(5_000))
@@ -224,7 +224,7 @@ fn no_request_fails_during_repeated_reloads() {
     for reload in 1..=reloads {
         let state = format!("State {reload}.");
         write(&site.join("pages/news.md"), &page(&state));
-        // Some reloads have faults and change nothing.
+        // Some reloads fail because of a broken page, and change nothing.
         if reload % 5 == 0 {
             write(&site.join("pages/broken.md"), "---\ntitle: [\n---\n");
             hang_up(&server);

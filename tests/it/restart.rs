@@ -80,7 +80,7 @@ fn sockets_that_are_handed_over_are_served() {
     said.join().expect("it was heard");
 }
 
-/// The number of restarts and of requests: few by default, as many as the variables say in the whole suite.
+/// The number of restarts and of requests. `scripts/test door-long` sets larger numbers in the environment.
 fn effort() -> (usize, usize) {
     let read = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());
     (read("FRONTDESK_TEST_RESTARTS").unwrap_or(3), read("FRONTDESK_TEST_REQUESTS").unwrap_or(5_000))
@@ -109,7 +109,7 @@ fn no_request_fails_while_the_server_is_restarted() {
     );
     let mut longest = Duration::ZERO;
     for _ in 0..restarts {
-        // The server must have answered requests before it ends.
+        // Each server answers its share of the requests before it is stopped.
         let before = load.answered();
         let began = Instant::now();
         while load.answered() < before + requests / restarts && began.elapsed() < Duration::from_mins(2) {

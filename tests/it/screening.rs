@@ -154,8 +154,8 @@ fn a_form_past_its_limit_holds_and_never_refuses() {
         server.inbox().into_iter().filter(|submission| submission["status"] == "held").collect();
     assert_eq!(held.len(), 4, "{held:#?}");
     assert!(held.iter().all(|submission| submission["_reasons"][0]["signal"] == "form-rate"));
-    // A source is refused beyond its quota, and the operator sees the refusals in the figures once they are
-    // written.
+    // A source beyond its quota is refused. Shutdown writes the number of refusals, which `stats --abuse`
+    // shows.
     let again = |number| post(&server, &enquiry(number), &[("X-Forwarded-For", "192.0.1.1")]).status;
     assert_eq!([again(20), again(21), again(22)], [200, 429, 429]);
     let mut server = server;

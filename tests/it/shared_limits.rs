@@ -1,7 +1,5 @@
 //! Limits that several servers share through Redis: they equal those of a single server, and a slow or
 //! unavailable Redis does not stop requests.
-//!
-//! With the default quotas a source regains a request every two seconds at most, so tests wait little for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +35,7 @@ fn a_source_may_send_its_quota_and_gets_rate_limit_headers() {
                 ("network-hour", 80, 3600, 79),
             ]
         );
-        // One request every fifteen seconds.
+        // A source regains one request every fifteen seconds.
         assert!((5..=15).contains(&statuses[0].reset_seconds), "{statuses:?}");
         assert!((400..=450).contains(&statuses[1].reset_seconds), "{statuses:?}");
         for _ in 0..3 {
@@ -151,7 +149,7 @@ fn a_clock_set_back_neither_resets_quotas_nor_locks_sources_out() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn three_servers_let_through_the_quota_of_one() {
     let redis = Redis::start();
-    // One request every ninety seconds.
+    // A source regains one request every ninety seconds.
     let options = limits(quota(1000, 40), quota(1000, 80));
     let allowed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -216,7 +214,7 @@ fn a_silent_redis_delays_three_requests_at_most() {
     assert!(figures.fallbacks[Fallback::Slow as usize] <= 3, "{figures:?}");
     assert_eq!(figures.fallbacks.iter().sum::<u64>(), 100);
     assert!(!figures.is_connected);
-    // Requests during the pause use the local limits and do not wait.
+    // After the pause, requests use Redis again, so the number of fallbacks does not change.
     redis.resume();
     until(|| gate.metrics().filter(|figures| figures.is_connected)).expect("it comes back");
     assert!(is_allowed(take(&gate, source("192.0.2.1"))));
@@ -621,7 +619,7 @@ fn redis_options(url: &str, timeout: Duration) -> rate_limiter::RedisOptions {
     options
 }
 
-/// The same with this timeout.
+/// Like [`shared`], with this timeout.
 fn shared_for(redis: &Redis, limits: &LimitOptions, patience: Duration) -> RateLimiter {
     let gate = RateLimiter::new(limits, Some(&redis_options(&redis.url(), patience)));
     if limits.enabled {

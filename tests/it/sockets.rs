@@ -91,7 +91,7 @@ fn headers_are_ignored_where_the_proxy_names_no_client() {
             connection.send(proxy).expect("sent");
             connection
         };
-        // All of these count as the proxy, whose quota is exhausted after the first.
+        // All of these submissions count for the proxy, whose quota is exhausted after the first.
         let mut is_first = true;
         for proxy in headers_without_a_client() {
             let mut connection = begin(&proxy);

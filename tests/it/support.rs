@@ -43,8 +43,8 @@ pub fn deadlines(few: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'s
     [&NO_DEADLINES, few].concat()
 }
 
-/// Tries up to ten times to do something within a second that the server allows. `attempt` returns `None` if
-/// it was too late, which happens now and then on a busy machine; if the server does not allow that second,
+/// Makes up to ten attempts at something for which the server allows one second. `attempt` returns `None` if
+/// it was too late, which happens now and then on a busy machine. If the server does not allow the second,
 /// all attempts fail.
 pub fn in_ten_attempts<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     (0..10).find_map(|_| attempt()).expect("one of ten attempts is quick enough")

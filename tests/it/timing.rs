@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::support::{Connection, TestServer, compose, small_site};
 
-/// Submissions of each kind, sent one after another so that only the submission makes a difference.
+/// The number of submissions of each kind. They are sent one after another, so that none of them delays
+/// another.
 const PER_KIND: usize = 20_000;
 
 /// Welch's t above which two samples are considered different. Leakage tests such as dudect use 4.5.
@@ -16,7 +17,7 @@ const BOUND: f64 = 4.5;
 /// The number of other connections that send at the same time.
 const CROWD: usize = 4;
 
-/// The number of comparisons that must find a difference.
+/// The number of comparisons that must all find a difference for the test to fail.
 const SAMPLES: usize = 3;
 
 /// The response's headers and body without the date.
@@ -72,9 +73,9 @@ fn welch(a: &[f64], b: &[f64]) -> f64 {
 /// same direction each time.
 ///
 /// The chance that this fails for a server that leaks nothing is below 1e-6: with normal means |t| > 4.5 has
-/// a chance of 7e-6 in one comparison. Even if other programs on the machine raise it to one in a hundred,
-/// three comparisons with the same sign still have 2 × 0.005³ = 2.5e-7. A leak fails each comparison, because
-/// the t of a difference in means does not depend on the number of comparisons.
+/// a chance of 7e-6 in one comparison. Even if other programs on the machine raise that chance to one in a
+/// hundred, the chance of three differences in the same direction is 2 × 0.005³ = 2.5e-7. Repeating the
+/// comparison does not hide a leak, because a difference in means is found each time.
 fn assert_equal_times(server: &TestServer) {
     let mut direction = None;
     for sample in 0..SAMPLES {
@@ -148,7 +149,7 @@ fn compare(server: &TestServer, sample: usize) -> f64 {
         state ^= state << 17;
         let is_known = state & 1 == 1;
         number += 1;
-        // All addresses have the same length, so that only their being known makes a difference.
+        // All addresses have the same length, so that they differ only in whether they are known.
         let fresh = format!("{sample}{number:05}@example.com");
         let email = if is_known { known.to_owned() } else { format!("{fresh:x>length$}") };
         let body = json!({ "email": email }).to_string();

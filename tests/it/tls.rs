@@ -317,7 +317,7 @@ fn a_certificate_that_changes_ten_times_costs_no_request() {
                 }
             });
         }
-        // Set on every exit, or the other threads would run for ever.
+        // Sets the flag on every exit, because the other threads would otherwise run for ever.
         let _ending = Ending(&done);
         let mut open = server.connect();
         for number in 1..=10 {

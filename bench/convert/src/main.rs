@@ -1,9 +1,9 @@
 //! Compares frontdesk's HTML-to-Markdown converter with others, on pages built by site generators.
 //!
 //! `frontdesk-bench-convert FILE.tsv...` reads lists written by `tests/generators/roundtrip.py`. Each line
-//! has an HTML file and the file with its Markdown source, separated by a tab. The printed table has the
-//! megabytes of HTML that each program converts per second of processor time (median of the rounds), and the
-//! F1 of the Markdown blocks compared with the source.
+//! names an HTML file and the file with its Markdown source, separated by a tab. The program prints a table
+//! of the megabytes of HTML that each converter processes per second of CPU time (median of the rounds), and
+//! of the F1 scores of the Markdown blocks compared with the source.
 
 use std::collections::HashMap;
 use std::fs;

@@ -13,8 +13,8 @@ use crate::machine::pin;
 use crate::peer::Peer;
 use crate::random::Random;
 
-/// At lower rates (per second), the thread sleeps until the next arrival or response. At higher ones it
-/// polls, because it would wake up too late.
+/// Below this rate (per second), the thread sleeps until the next arrival or response. At higher rates, it
+/// polls, because a sleeping thread would wake up too late.
 const SLEEPS_BELOW: f64 = 5_000.0;
 /// How long to wait for late responses after the measurement.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -38,7 +38,8 @@ pub fn run<S: Script>(
 }
 
 impl<S: Script> Worker<S> {
-    /// Waits up to [`DRAIN`] for the remaining responses after the measurement.
+    /// Sends requests at random times until the measurement ends, and then waits up to [`DRAIN`] for the
+    /// remaining responses.
     fn run_open_loop(mut self, mut recorder: Recorder, rate: f64, mut random: Random) -> Result<Recorder> {
         let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
         let mut backlog: VecDeque<Instant> = VecDeque::new();

@@ -22,7 +22,7 @@ pub struct Calibration {
 }
 
 /// CPU time in microseconds to store a submission and deliver it to one Maildir, and deliveries per second
-/// (`rate`), at the highest rate unless the name says otherwise.
+/// (`rate`). All of them were measured at the highest rate, except for `postgres_low_rate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryCosts {
     pub postgres_low_rate: f64,

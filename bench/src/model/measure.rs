@@ -25,8 +25,8 @@ use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, frontdesk
 
 /// Requests per second at which the server is nearly idle but the load generator does not sleep.
 const QUIET: f64 = 5_000.0;
-/// Core utilisations at which pages on the fast path are compared. The load generator cannot produce much
-/// more.
+/// Utilisations of the server's core at which predictions for pages on the fast path are compared with
+/// measurements. The load generator cannot produce much more load.
 const FAST_LOADS: [f64; 2] = [0.3, 0.5];
 /// The same for pages on the general path.
 const GENERAL_LOADS: [f64; 2] = [0.5, 0.8];
@@ -184,8 +184,9 @@ impl Stack {
         ])
     }
 
-    /// Runs a round with this number of connections, at random intervals if `rate` is set. With
-    /// [`Channel::Maildir`], also waits for all deliveries. Fails if an acknowledged submission is missing.
+    /// Runs a round with this number of connections. If `rate` is set, submissions arrive at random at this
+    /// mean rate. With [`Channel::Maildir`], also waits for all deliveries. Fails if an acknowledged
+    /// submission is missing.
     fn run_round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
         self.number += 1;
         let (began, usage, counters) = (Instant::now(), self.server_usage(), self.counters()?);

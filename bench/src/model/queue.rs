@@ -15,8 +15,8 @@ impl ServerPool {
         Self { free_at: vec![0.0; count], busy: 0.0 }
     }
 
-    /// Serves a request that arrives at `now`, not earlier than the previous one. This takes `service`, plus
-    /// `wake_up` if a server is idle. Returns the time at which the request is done.
+    /// Serves a request that arrives at `now`. This takes `service`, plus `wake_up` if a server is idle.
+    /// Returns the time at which the request is done. Calls must be in order of `now`.
     pub fn serve(&mut self, now: f64, service: f64, wake_up: f64) -> f64 {
         let Some(free_at) = self.free_at.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return f64::MAX };
         let (start, duration) = if *free_at <= now { (now, service + wake_up) } else { (*free_at, service) };
@@ -25,8 +25,8 @@ impl ServerPool {
         *free_at
     }
 
-    /// Serves a request immediately, which delays queued ones by `service`, like a thread that runs alongside
-    /// others.
+    /// Serves a request immediately, ahead of queued ones, which are delayed by `service`. Models a thread
+    /// that shares a core with other threads.
     pub fn interrupt(&mut self, now: f64, service: f64) -> f64 {
         self.serve(now, service, 0.0);
         now + service

@@ -190,7 +190,7 @@ impl Simulation {
         self.events.insert((at.to_bits(), self.scheduled), event);
     }
 
-    /// Sends a replica's waiting submissions as a batch, unless its writer is already storing one.
+    /// Sends a replica's waiting submissions as a batch, unless the writer is storing another batch.
     fn start_batch(&mut self, number: usize, now: f64) {
         let replica = &mut self.replicas[number];
         if replica.waiting.is_empty() || !replica.batch.is_empty() {

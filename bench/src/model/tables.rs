@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn the_network_limits_a_million_pages_a_second() {
-        // A million responses of 13,000 bytes a second are 104 Gbit/s. The plan uses 15 Gbit/s of each card.
+        // A million 13,000-byte responses per second amount to 104 Gbit/s. The plan uses 15 Gbit/s per card.
         assert_eq!(required_machines(1e6, 7.0, 13_000.0).map(format_count), ["1", "7"]);
         assert_eq!(required_machines(1e6, 30.0, 700.0).map(format_count), ["4", "1"]);
     }

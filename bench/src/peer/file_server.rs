@@ -32,7 +32,7 @@ struct Reserved<'a> {
 }
 
 impl<'a> FileServer<'a> {
-    /// Starts nginx with or without sendfile, because nginx serves small files faster without it.
+    /// Starts nginx, with or without sendfile: nginx serves small files faster without it.
     pub fn start_nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
         let reserved = self.reserve_addresses()?;
         let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);

@@ -27,7 +27,8 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// frontdesk's default settings, except for the limits on connections, which all come from this machine.
+    /// frontdesk's default settings, except for higher connection limits, because all connections come from
+    /// this machine.
     pub fn new(name: &'a str, site: &'a Path) -> Self {
         let environment = Vec::new();
         Self { name, site, cores: Cores::Servers, environment, tls: None, data: None }
@@ -62,7 +63,7 @@ pub fn start(bench: &Bench, mut options: Options<'_>) -> Result<Peer> {
         .envs(options.environment);
     let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
     peer.secure = secure;
-    // frontdesk accepts connections before it has opened the inbox, so wait for a first response.
+    // frontdesk accepts connections before it has opened the inbox, so wait for the first response.
     send(address, &get(BROWSER, "/", "identity", None))?;
     wait_until_idle(&peer);
     Ok(peer)

@@ -18,8 +18,8 @@ pub struct Postgres {
     programs: PathBuf,
 }
 
-/// Starts PostgreSQL on `cores`: as the user `postgres` if this process is root, because it refuses to run as
-/// root.
+/// Starts PostgreSQL on `cores`. If this process is root, runs PostgreSQL as the user `postgres`, because
+/// PostgreSQL refuses to run as root.
 pub fn start(bench: &Bench, cores: Cores) -> Result<Postgres> {
     let programs = find_programs()?;
     let (own, address) = (create_folder()?, free_address()?);

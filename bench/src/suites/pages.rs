@@ -134,7 +134,8 @@ fn measure_case(
     Ok(())
 }
 
-/// Removes the slower nginx, with or without sendfile, from `entrants`. Returns a sentence for the report.
+/// Compares nginx with and without sendfile, and removes the slower one from `entrants`. Returns a sentence
+/// for the report.
 fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result<&'static str> {
     let cost = |entrant: &Entrant<'_>| {
         Ok::<_, anyhow::Error>(entrant.measure(load)?.cost().min(entrant.measure(load)?.cost()))

@@ -386,8 +386,8 @@ impl Site {
     }
 }
 
-/// Quotas that no source exceeds; loopback addresses are trusted proxies, so that each request has its own
-/// source.
+/// Options with quotas that no source exceeds. Loopback addresses are trusted proxies, so that
+/// `X-Forwarded-For` determines the source of each request.
 pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
     let mut options =
         frontdesk::Options::new(frontdesk::NAME, site).set("SERVER__TRUSTED_PROXIES", "127.0.0.0/8");

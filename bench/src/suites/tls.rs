@@ -17,7 +17,7 @@ use crate::rounds::interleave;
 use crate::tls::{self, Identity};
 
 const CONNECTIONS: usize = 32;
-/// Number of concurrent requests on each of these connections.
+/// Number of concurrent requests on each HTTP/2 connection.
 const STREAMS: usize = 10;
 const WARM_UP_REQUESTS: u64 = 3_000;
 const H2LOAD_TIMEOUT: &str = "120";

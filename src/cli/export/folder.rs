@@ -106,7 +106,7 @@ impl ExportFolder {
                 .with_context(|| format!("cannot replace {}", self.path.display()))?;
             Ok(found)
         };
-        // Afterwards, the draft contains what was found.
+        // After the exchange, `draft` contains the previous content of the output folder.
         let found = replace().inspect_err(|_| remove_files(&draft, files.keys()))?;
         // Syncs the rename to disk before the old files are removed.
         if let Ok(parent) = fs::File::open(parent) {
@@ -150,7 +150,8 @@ fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The names of all files in a folder and its subfolders. The names of an export's files are UTF-8.
+/// The names of all files in a folder and its subfolders. Names that are not UTF-8 are converted with loss;
+/// an export contains no such names.
 fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];

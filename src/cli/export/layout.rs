@@ -148,8 +148,8 @@ impl FileNames {
         name.to_owned()
     }
 
-    /// Whether a file can have this name: it is valid, not reserved, and not taken by other content or a
-    /// folder.
+    /// Whether a file can be given this name: the name is valid, not reserved, and not taken by a folder or
+    /// by other content.
     fn is_free(&self, name: &str, content: &str) -> bool {
         let is_writable = |segment: &str| !segment.is_empty() && segment.len() <= MAX_NAME;
         let mut above = name.match_indices('/').map(|(at, _)| &name[..at]);

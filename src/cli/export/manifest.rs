@@ -1,5 +1,5 @@
 //! Writes `manifest.json`, which lists every URL with its response, so that rules for other servers can be
-//! generated from it. `docs/pages/export.md` documents it.
+//! generated from it. `docs/pages/export.md` documents the format.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     value
 }
 
-/// The headers of a response that are neither common to all responses nor in another member of its object.
+/// The headers of a response that are neither common to all responses nor in other members of the manifest.
 fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     headers_object(layout.own_headers(reply, &["etag", "location", "content-encoding"]))
 }

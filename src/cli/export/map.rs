@@ -48,7 +48,7 @@ impl fmt::Display for NginxMap {
     }
 }
 
-/// Quotes a string for nginx's configuration. nginx still expands variables in it.
+/// Quotes a string for nginx's configuration. nginx still expands variables in the quoted string.
 pub(super) fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

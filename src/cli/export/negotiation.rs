@@ -68,12 +68,12 @@ fn rest_of_parameter() -> String {
     format!(r#"(?:[^",;\n]++|{QUOTED})*+"#)
 }
 
-/// Matches the list members before the one to find, as few as possible.
+/// Matches as few list members as possible before the member that follows in the expression.
 fn earlier_members() -> String {
     format!(r#"(?:(?:[^",\n]++|{QUOTED})*+,)*?"#)
 }
 
-/// Matches the parameters of a list member before its weight.
+/// Matches the parameters that precede the weight of a list member.
 fn parameters() -> String {
     format!(r"{OWS}(?:;(?!{OWS}q{OWS}=){})*+", rest_of_parameter())
 }
@@ -196,7 +196,7 @@ pub(super) fn encoding_maps() -> Vec<NginxMap> {
         map.add_expression(&format!(r"^[a-z]*{letter}[a-z]* (\d{{4}})"), "$1");
         maps.push(map);
         available.push(of_file);
-        // Matches the first weight that no later weight exceeds.
+        // Matches if the weight of this encoding is not zero, and no later weight exceeds it.
         chosen_of.push((format!(r"^(?:\d+ ){{{at}}}(?!0000)(?!{})", less_than_later()), token));
     }
     let mut weighed = NginxMap::new(

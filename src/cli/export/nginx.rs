@@ -182,7 +182,7 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
     fill_template(
         include_str!("nginx/http.conf"),
         &[
-            // A bucket holds the longest string and nginx's own data. The table needs several slots per
+            // A bucket must hold the longest string and nginx's own data. The table needs several slots per
             // string.
             ("bucket_size", (longest + 64).next_power_of_two().to_string()),
             ("table_size", (most * 4).next_power_of_two().max(2048).to_string()),
@@ -220,7 +220,7 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     for (path, _) in &layout.urls {
         *folded.entry(path.to_ascii_lowercase()).or_default() += 1;
     }
-    // The first line of each map is its default, so it is not counted.
+    // The entries of each map are numbered from 0. The first line of a map is its default, not an entry.
     for (path, place) in &layout.urls {
         let id = match place {
             UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
@@ -264,7 +264,7 @@ fn body_text(reply: &RecordedResponse) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
-/// Maps the kind of response to the value of a header. By default, that is the value for the file.
+/// Maps the kind of response to the value of a header. The default is the value for the file.
 fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     fn not_acceptable(place: &UrlContent) -> Option<&RecordedResponse> {
         match place {
@@ -348,7 +348,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
             ("method", response(&layout.read_only)),
             ("forms", layout.endpoints.iter().map(form).collect::<Vec<_>>().join("\n\n")),
             ("too_long", error(&format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024))),
-            // The submission may or may not have been stored.
+            // A replica may have stored the submission although nginx received no response from it.
             (
                 "away",
                 error(
@@ -367,7 +367,7 @@ fn forwarding_directives(options: &WebOptions) -> String {
             (FORWARDED, ForwardedHeader::Forwarded) => "$frontdesk_hop",
             (X_FORWARDED_PROTO, _) => "$scheme",
             (X_REQUEST_ID, _) => "$request_id",
-            // Removes the header.
+            // An empty value removes the header.
             _ => "\"\"",
         };
         format!("proxy_set_header {} {value};", capitalize(name))

@@ -101,7 +101,7 @@ fn describe_retried(count: usize) -> String {
     format!("{deliveries} {are} due now and will be attempted as soon as the server is running")
 }
 
-/// Holds the deliveries of these submissions that have not started yet.
+/// Holds the given submissions. Deliveries that have already started are not stopped.
 pub(super) fn hold(
     ids: &[String],
     because: Option<&str>,

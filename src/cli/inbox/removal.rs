@@ -98,7 +98,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     {
         return Ok(ExitCode::FAILURE);
     }
-    // The operator did not confirm submissions that arrived after the count, so these are kept.
+    // The operator did not confirm the removal of submissions that arrived after the count.
     let before = held.received.map_or(Timestamp::MIN, |(_, last)| last + Duration::from_millis(1));
     let filter = HeldFilter { before: Some(before), ..filter };
     let erased = Editor::open(console.place)?.discard_held(&filter).context(INCOMPLETE)?;
@@ -188,7 +188,7 @@ fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option
         console.err,
         "error: standard input is not a terminal, so nothing was confirmed; `--yes` skips the question"
     )?;
-    // Incorrect usage.
+    // The exit code for incorrect usage.
     Ok(Some(ExitCode::from(2)))
 }
 

@@ -128,7 +128,7 @@ impl<'a> SelectedSubmissions<'a> {
         let words = which.text.as_ref().map(|text| text.to_lowercase());
         let list = |reader: &'a InboxReader| -> anyhow::Result<Listing<'a>> {
             let filter = which.filter(reader, now)?;
-            // With a search text, only matches count towards the limit, so the query itself has none.
+            // With a search text, only matches count towards the limit, so the query itself has no limit.
             Ok(reader.list(&Filter { limit: limit.filter(|_| words.is_none()), ..filter })?)
         };
         let listing = reader.map(list).transpose()?;
@@ -136,7 +136,8 @@ impl<'a> SelectedSubmissions<'a> {
         Ok(SelectedSubmissions { listing, words, left, identity, err, failed: 0, unsearched: 0, sealed: 0 })
     }
 
-    /// Prints how many submissions were not searched. Returns failure if the identity could not open one.
+    /// Prints how many submissions were not searched. Returns failure if the identity could not open a sealed
+    /// submission.
     pub(super) fn finish(&mut self) -> io::Result<ExitCode> {
         if self.unsearched > 0 {
             writeln!(
@@ -217,7 +218,8 @@ pub(super) fn open_inbox(place: &DatabaseUrl) -> Result<Option<InboxReader>, Sto
     }
 }
 
-/// Finds the submission whose id begins with `id`. The inner error means that none or several match.
+/// Finds the submission whose id begins with `id`. The inner error means that no submission or
+/// more than one submission matches.
 pub(super) fn find(
     reader: Option<&InboxReader>,
     id: &str,

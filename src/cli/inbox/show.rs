@@ -107,7 +107,7 @@ fn describe_reason(reason: &ScreeningReason) -> String {
     format!("{} {}{detail}", reason.points, reason.signal.name())
 }
 
-/// The text after `separator`, or nothing if it is empty.
+/// `separator` followed by the text, or an empty string if the text is empty.
 fn after(separator: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{separator}{}", visible(text)) }
 }

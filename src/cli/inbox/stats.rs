@@ -67,7 +67,7 @@ fn total_count(tallies: &[DailyCount]) -> usize {
     tallies.iter().map(|tally| tally.count).sum()
 }
 
-/// Counts by day omit days before `first`.
+/// Formats the counts as a JSON object. The counts by day omit days before `first`.
 fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Value {
     let days = tallies.iter().filter(|tally| tally.day >= first).map(|tally| {
         json!({
@@ -98,7 +98,7 @@ fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Va
     })
 }
 
-/// Counts by day omit days before `first`.
+/// Writes the counts as text. The counts by day omit days before `first`.
 fn write_text(
     tallies: &[DailyCount],
     channels: &[ChannelState],
@@ -183,7 +183,8 @@ pub(super) fn write_wrapped(
     Ok(())
 }
 
-/// Draws a bar for `count`; `most` is `width` columns wide. A count of 1 or more is always visible.
+/// Draws a bar for `count`. The bar for `most` is `width` columns wide. A count of 1 or more is always
+/// visible.
 fn draw_bar(count: usize, most: usize, width: usize, has_unicode: bool) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (count * width * 8).div_ceil(most.max(1));

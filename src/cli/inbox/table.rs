@@ -30,8 +30,8 @@ struct TableRow {
     status: Option<Status>,
 }
 
-/// Writes a table of at most `width` columns, unless the minimum widths need more; nothing if there are no
-/// submissions. Returns the number of submissions.
+/// Writes a table that is at most `width` columns wide, unless the minimum widths need more. Writes nothing
+/// if there are no submissions. Returns the number of submissions.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     zone: &TimeZone,
@@ -138,7 +138,8 @@ fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Cuts ids, in descending order, to the shortest length at which they differ, but at least [`SHORT_ID`].
+/// Cuts ids to the shortest length at which they differ, but at least [`SHORT_ID`]. The rows must be in
+/// descending order of ids.
 fn shorten_ids(rows: &mut [TableRow]) {
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let longest = rows.windows(2).map(|pair| shared(&pair[0].cells[0], &pair[1].cells[0]) + 1).max();

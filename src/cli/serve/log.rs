@@ -26,7 +26,7 @@ use crate::web;
 
 /// Maximum number of lines in the queue: less than 2 MB, as most lines have about 200 bytes.
 const MAX_QUEUED: usize = 8192;
-/// The writer joins queued lines into one write until it has this many bytes, the default capacity of a pipe.
+/// The writer adds no more queued lines to a write that has this many bytes, the default capacity of a pipe.
 const MAX_WRITE: usize = 64 * 1024;
 /// How long a flush waits for the queue to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -115,7 +115,7 @@ impl Drop for ServerLog {
     }
 }
 
-/// Quotes the panic's message only if it is constant: a formatted one could contain a visitor's data.
+/// Quotes the panic's message only if it is constant: a formatted message could contain a visitor's data.
 fn describe_panic(payload: &(dyn Any + Send)) -> String {
     let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));
     format!("this is a bug: a thread panicked{}", reason.unwrap_or_default())

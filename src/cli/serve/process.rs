@@ -39,7 +39,7 @@ fn connections_within(descriptors: u64) -> usize {
     usize::try_from(possible).unwrap_or(usize::MAX).max(1)
 }
 
-/// Runs `work` in a new thread: a thread keeps the memory that it has freed for reuse until it ends.
+/// Runs `work` in a new thread, because a thread keeps freed memory for reuse until the thread ends.
 pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let result = std::thread::scope(|scope| scope.spawn(work).join());
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -79,7 +79,7 @@ pub(super) fn enter_idle_class() {
         // SAFETY: all fields are integers, so zero bytes are valid. This class requires priority 0.
         let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
         // SAFETY: sched_setscheduler(2) reads the parameters, which outlive the call. With id 0, the system
-        // call affects only the calling thread. Not every C library's wrapper does the same.
+        // call affects only the calling thread; the wrappers of some C libraries behave differently.
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters) };
     }
 }

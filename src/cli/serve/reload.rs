@@ -353,7 +353,8 @@ fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildO
     }
 }
 
-/// The space to keep free in the data folder: none with PostgreSQL, because it holds no submissions then.
+/// The space to keep free in the data folder: none with PostgreSQL, because the folder then
+/// contains no submissions.
 pub(super) fn min_free(config: &Config) -> MinFree {
     match config.store.url.file() {
         Some(_) => config.maintenance.min_free,
@@ -429,7 +430,7 @@ fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> imp
     let encodings = data.join(site::ENCODINGS);
     let root = root.to_owned();
     move |path| {
-        // If the site is in the data folder, the database's files and the encodings are recognized by name.
+        // If the site is in the data folder, the database's files and the encodings are recognised by name.
         let of_encodings = path.starts_with(&encodings);
         let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
             file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)

@@ -183,8 +183,8 @@ fn check_subject(title: &str) {
     assert_eq!(parsed.subject().unwrap_or_default(), title);
 }
 
-/// Checks that the message has exactly the expected headers and parts, that mail permits every octet and
-/// line, and that the submitted values can be read in it.
+/// Checks that the message has exactly the expected headers and parts, that mail allows all its octets and
+/// line lengths, and that the message contains the submitted values.
 #[track_caller]
 fn check_contained(notice: &Notification) {
     let email = notice.get("email").expect("each form has it");
@@ -204,7 +204,7 @@ fn check_contained(notice: &Notification) {
     }
     assert!(bytes.ends_with(b"\r\n"));
     let text = std::str::from_utf8(&bytes).expect("ASCII text");
-    // An address cannot be folded.
+    // Lines with an address may be longer, because an address cannot be folded.
     for line in text
         .split("\r\n")
         .filter(|line| !line.ends_with("@example.com>") && !line.contains(&format!("<{email}>")))
@@ -223,7 +223,7 @@ fn check_contained(notice: &Notification) {
         names.iter().map(|name| name.to_ascii_lowercase()).collect::<Vec<_>>()
     };
     assert_eq!(sorted(names), sorted(expected), "{:?}", notice.fields);
-    // Parses the header independently, in case the parser is lenient.
+    // Counts the header fields independently, in case the parser is lenient.
     let head = text.split("\r\n\r\n").next().expect("a head");
     let fields = head.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])).count();
     assert_eq!(fields, 10, "{head}");

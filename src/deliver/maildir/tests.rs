@@ -84,7 +84,7 @@ async fn a_failed_write_counts_against_the_channel_and_leaves_no_file() {
     fs::write(&path, "a file").expect("the file is written");
     check_failure(&send(&path, &notice()).await, "cannot create the folder");
 
-    // If a name is too long for the file system, the first write fails.
+    // The message's file name is too long for the file system.
     let path = folder.path().join("long");
     let from = format!("desk@{}example.com", "a23456789.".repeat(20));
     let maildir = Maildir(MaildirOptions { addresses: addresses(&from), ..options(&path) });

@@ -59,7 +59,7 @@ impl SmtpError {
         let words = error.source().map(ToString::to_string).unwrap_or_default();
         let kind = match error.status() {
             Some(code) => SmtpErrorKind::Refusal(code.into(), words),
-            // The library's words for the end of the stream.
+            // The library's message for the end of the stream.
             None if words == "incomplete response" => {
                 SmtpErrorKind::Broken("the connection was closed".to_owned())
             }

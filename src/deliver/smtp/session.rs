@@ -100,8 +100,8 @@ impl SmtpSession {
             self.send_command(SmtpPhase::Rcpt, 200..=299, &recipient, limit).await?;
         }
         self.send_command(SmtpPhase::Data, 354..=354, "DATA\r\n", limit).await?;
-        // The library escapes leading dots, and adds a line end before the final dot, so remove the message's
-        // own last line end.
+        // The library escapes leading dots, and adds a line break before the final dot, so remove the
+        // message's own last line break.
         let message = message.strip_suffix(b"\r\n").unwrap_or(message);
         let answer = self.connection.message(message);
         let answer = smtp_reply_within(deadlines.message, SmtpPhase::Message, answer).await?;

@@ -212,7 +212,7 @@ async fn an_accepted_message_is_delivered_even_if_quit_fails() {
 async fn a_greylisted_notification_is_accepted_later() {
     let peer = SmtpPeer::start(vec![Script::usual().greylisting()]);
     let smtp = channel(&peer);
-    // The server defers each recipient once, so each attempt gets one recipient further.
+    // The server defers each recipient once, so each attempt gets past one more recipient.
     for _ in 0..2 {
         let Outcome::Failed(AttemptFailure { cause, .. }) = smtp.send(&notice("x")).await else {
             panic!("the message was deferred")

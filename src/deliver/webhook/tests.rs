@@ -26,7 +26,7 @@ const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// Time limit for steps that should finish at once. Long enough for a busy machine.
 const AT_ONCE: Duration = Duration::from_mins(2);
 
-/// A time limit that a test can wait for.
+/// A time limit so short that a test can wait until it expires.
 const SHORT: Duration = Duration::from_millis(150);
 
 #[tokio::test]

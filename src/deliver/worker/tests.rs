@@ -68,7 +68,7 @@ fn a_release_by_another_process_is_delivered_at_once() {
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(fixture.mails("box").len(), 0);
     assert!(Editor::open(&fixture.options.url).unwrap().release(id, &[], Timestamp::now()).unwrap());
-    // `wait` ends before the worker would wake up without a notification.
+    // `wait` times out before the worker would wake up without a notification.
     fixture.wait("it is delivered", || fixture.statuses() == [Status::Delivered]);
 }
 

@@ -117,7 +117,7 @@ fn a_key_never_makes_other_content_a_repeat() {
     ];
     let reused = Fate::New { reuses_key: true, hold: HoldCause::None, rank: 0 };
     assert_eq!(fates(&batch, Known::default()), [NEW, reused, FIRST, NEW]);
-    // The window has passed; and the operator holds the same content under the same key.
+    // The key does not count as reused after the window, or if the operator holds the same content.
     assert_eq!(
         fates(&[arrival(1, 0, 1, Some(9)), arrival(2, WINDOW, 2, Some(9))], Known::default()),
         [NEW, NEW]
@@ -157,7 +157,7 @@ fn a_held_repeat_of_a_held_submission_has_the_same_source() {
 #[test]
 fn a_held_repeat_of_what_is_delivered_only_counts_for_its_network() {
     let repeat = arrival(2, 5, 1, None);
-    // Like any repeat by another source, it brings the delivery forward to the rank of its network.
+    // A repeat from another source, even a held one, moves the delivery up to the rank of its own network.
     for (repeat, ranks) in [(&repeat, vec![]), (&elsewhere(&repeat), vec![(Uuid::from_u128(1), 0)])] {
         let decision = decide(&[held(repeat)], stored(HoldCause::None));
         assert_eq!(
@@ -230,7 +230,7 @@ fn a_suspicious_repeat_releases_what_screening_holds_with_its_mark() {
     assert_eq!(decision.fates, [FIRST]);
     let eased = decision.eased[&Uuid::from_u128(1)];
     assert!(eased.is_suspicious && !eased.is_flood && eased.rank >= SUSPICIOUS_RANK);
-    // A submission that only a flood held was not suspicious, and a copy does not mark it.
+    // A submission that only a flood held was not suspicious, and a suspicious copy does not make it so.
     let decision = decide(&[suspicious(&arrival(2, 5, 1, None))], stored(HoldCause::Flood));
     assert!(!decision.eased[&Uuid::from_u128(1)].is_suspicious);
 }
@@ -239,7 +239,7 @@ fn a_suspicious_repeat_releases_what_screening_holds_with_its_mark() {
 fn in_a_flood_only_the_networks_that_cause_it_are_held() {
     let mut rates = Rates::new(Some(Quota { per_minute: 5, per_hour: 100 }), i64::MAX);
     let mut flood: Vec<Candidate> = (1..=9).map(|n| arrival(n, 0, u8::try_from(n).unwrap(), None)).collect();
-    // Screening holds this one, so it does not count.
+    // Screening holds this submission, so it does not count against the quota.
     flood.insert(0, held(&arrival(99, 0, 99, None)));
     let honest = Candidate { network: [1; 16], ..arrival(20, 0, 20, None) };
     // The same content as a submission that is held because of the flood, but from a different network.
@@ -344,7 +344,8 @@ impl Stored {
     }
 }
 
-/// Submissions of a few contents from a few networks, each delivered, marked or held by screening.
+/// Submissions with three different contents from three networks. Each is unmarked, suspicious, or held by
+/// screening.
 fn arrivals() -> impl Strategy<Value = Vec<Candidate>> {
     // One in four is encrypted and cannot be delivered.
     let one = (0..3u8, proptest::option::of(10..13u8), 0..400i64, 0..3u8, 0..12u8);
@@ -407,7 +408,7 @@ proptest! {
             let is_held_for_itself = kept.source == candidate.source && kept.held_at >= candidate.received_at;
             prop_assert!(kept.hold == HoldCause::None || is_held_for_itself, "{:?}", kept);
             if !candidate.is_held {
-                // The end of the flood releases it.
+                // If a flood holds the original, the end of the flood releases it.
                 prop_assert!(matches!(kept.hold, HoldCause::None | HoldCause::Flood), "{:?}", kept);
                 prop_assert!(candidate.is_suspicious || !kept.is_suspicious, "{:?}", kept);
             }

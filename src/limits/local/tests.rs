@@ -104,7 +104,7 @@ fn sources_have_their_own_quota_and_share_that_of_their_network() {
         };
         assert_eq!(by, Layer::Network);
         assert!(is_about(retry_after, 20 * SECOND), "{retry_after:?}");
-        // A refusal by the network is not charged to the source.
+        // A request that the network's quota refused was not charged to the source.
         assert_eq!(limiter.status(neighbours[3], start).unwrap().map(|s| s.remaining), [1, 10, 0, 27]);
         // Requests that the sources' quotas refused were not charged to the network either.
         assert!(allows(&limiter, neighbours[3], start + retry_after));
@@ -334,7 +334,7 @@ fn exhaust(limiter: &LocalLimiter, source: Source, now: Instant) {
     assert!((0..100).any(|_| !allows(limiter, source, now)));
 }
 
-/// Only a source's quota per minute is small enough to be exceeded.
+/// Options in which only a source's quota per minute is small enough to be exceeded.
 fn tiny(per_minute: u32) -> LimitOptions {
     let wide = Quota { per_minute: MAX_QUOTA, per_hour: MAX_QUOTA };
     LimitOptions {
@@ -345,12 +345,12 @@ fn tiny(per_minute: u32) -> LimitOptions {
     }
 }
 
-/// Only a source's quotas are small enough to be exceeded.
+/// Options in which only a source's quotas are small enough to be exceeded.
 fn in_wide_networks(per_minute: u32, per_hour: u32) -> LimitOptions {
     LimitOptions { source: Quota { per_minute, per_hour }, ..tiny(1) }
 }
 
-/// A limiter that is small enough to create a few hundred of them quickly.
+/// A limiter with small tables, because some tests create hundreds of limiters.
 fn small(per_minute: u32, per_hour: u32) -> LocalLimiter {
     LocalLimiter::with_table_bits(&in_wide_networks(per_minute, per_hour), 8, 8)
 }
@@ -433,7 +433,7 @@ proptest! {
             now += Duration::from_millis(gap);
             if allows(&crowded, source(who), now) {
                 let own = alone.entry(who).or_insert_with(|| small(3, 20));
-                // Start this limiter's clock at the same moment, so that both have the same ticks.
+                // Start this limiter's clock at the same time, so that both limiters count the same ticks.
                 own.status(source(who), start);
                 prop_assert!(allows(own, source(who), now));
             }

@@ -1,8 +1,8 @@
 //! A pool of Redis connections for threads that call often, with one connection for each thread's runtime.
 //!
 //! A call over another thread's connection wakes that thread, and the reply wakes the caller, which costs at
-//! least 1.5 times as much as a call over the thread's own connection (`benches/shared_limits.rs`). Threads
-//! that call rarely get none, because Redis or a middlebox would close it before its next use.
+//! least 1.5 times as much as a call over the thread's own connection (`benches/shared_limits.rs`). A thread
+//! that makes few calls has no connection of its own: Redis or a middlebox would close it between two calls.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const MAX_IDLE: Duration = Duration::from_secs(20);
 /// The minimum time between two attempts to open a connection. An attempt never takes longer than this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Far above any number of workers. Bounds memory if callers create a runtime for each call.
+/// Far more than any server has workers. Bounds memory if callers create a runtime for each call.
 const MAX_CONNECTIONS: usize = 1024;
 
 #[derive(Default)]
@@ -83,7 +83,8 @@ impl LocalPool {
     }
 }
 
-/// Opens a connection for the runtime `id`. Until it is open, and if that fails, calls use the shared one.
+/// Opens a connection for the runtime `id`. Until it is open, or if it cannot be opened, calls use the shared
+/// connection.
 async fn open_connection(options: RedisOptions, pool: Weak<LocalPool>, id: Id) {
     let opened = timeout(CONNECT_TIMEOUT, options.connect()).await;
     if let Some(pool) = pool.upgrade() {

@@ -47,7 +47,8 @@ impl RedisOptions {
         }
     }
 
-    /// Describes the secret for hashing sources as a clause; the error has the consequence and the remedy.
+    /// Describes the secret for hashing sources as a clause. The error also states the consequence and the
+    /// remedy.
     pub fn describe_hash_secret(&self) -> Result<&'static str, &'static str> {
         match &self.secret {
             Some(_) => Ok("sources are hashed with `limits.shared_secret`"),

@@ -33,7 +33,8 @@ const MAX_TIMEOUTS: u32 = 3;
 
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest pause between attempts to connect. Each pause doubles the one before.
+/// The shortest and the longest pause between attempts to connect. Each pause is twice as long as the
+/// previous one, up to the longest.
 const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
 /// A connection that has lasted this long resets the pause to the shortest one.
@@ -229,7 +230,7 @@ impl Primary {
             return self.run_script(&self.connection, request).await;
         };
         match self.run_script(&own, request).await {
-            // Perhaps only this connection was dropped because it was idle: use the shared one.
+            // Redis may have closed only this connection, because it was idle. Use the shared one.
             Err(error) if error.is_unrecoverable_error() => {
                 self.pool.drop_connection();
                 self.run_script(&self.connection, request).await
@@ -325,7 +326,8 @@ fn add_jitter(pause: Duration) -> Duration {
     pause * (768 + random) / 1024
 }
 
-/// Returns a call's time, or the problem and its remedy. Blocks at most 1 s plus [`RedisOptions::timeout`].
+/// Returns how long a call took, or a description of the problem. Blocks at most 1 s plus
+/// [`RedisOptions::timeout`].
 pub fn test_connection(options: &RedisOptions) -> Result<Duration, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;

@@ -68,7 +68,8 @@ impl Request {
         Request { keys, operation: Operation::Charge, quotas: [[MAX_QUOTA; 2]; 2] }
     }
 
-    /// Runs the script by its hash (`EVALSHA`), or from its source (`EVAL`), which also loads the script.
+    /// Builds a command that runs the script by its hash (`EVALSHA`), or from its source (`EVAL`), which also
+    /// loads the script.
     pub(super) fn to_command(&self, command: &str, script: &str) -> Cmd {
         let mut call = Cmd::with_capacity(10, 256);
         call.arg(command).arg(script).arg(self.keys.len());

@@ -119,7 +119,7 @@ const THEMES: [(&str, &str); 8] = [
 /// A site in a temporary folder, and a cache of its loads.
 struct Bench {
     folder: tempfile::TempDir,
-    /// By file: its title, its additional front matter and its body.
+    /// By index in `FILES`: the number in the title, and the indices of the front matter and the body.
     pages: BTreeMap<usize, (u8, usize, usize)>,
     options: PagesOptions,
     cache: LoadCache,
@@ -358,7 +358,7 @@ fn a_reload_renders_changed_pages_only() {
     let same = pages();
     assert!(before.iter().zip(&same).all(|(before, same)| Arc::ptr_eq(before, same)));
 
-    // A different text of the same length, with the old modification time.
+    // Write different text of the same length, and restore the old modification time.
     let at = bench.folder.path().join("pages/about.md");
     let modified = fs::metadata(&at).and_then(|meta| meta.modified()).expect("a time");
     let changed = |at: &Path| fs::metadata(at).map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("a time");

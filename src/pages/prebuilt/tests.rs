@@ -113,7 +113,7 @@ fn each_path_has_what_a_static_host_would_send() {
         ("/contact.html", "308 /contact"),
         ("/contact/", "308 /contact"),
         ("/contact.txt", "Asset text/plain; charset=utf-8"),
-        // `/agents.md` belongs to the site's guide.
+        // `/agents.md` is reserved for the site's guide.
         ("/agents/", "page /agents/index.md"),
         ("/agents.md", "nothing"),
         ("/404.html", "nothing"),

@@ -40,8 +40,8 @@ pub(super) fn redirect_names(page: &str) -> Vec<String> {
     }
 }
 
-/// Whether a page links to one of the files in `names` by a path that ends with `.html`. Links to
-/// `index.html` do not count.
+/// Whether any link on a page has a path that ends with `.html` and leads to one of the files in `names`.
+/// Links to `index.html` do not count.
 pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>, mount: &str) -> bool {
     let links = attributes(html).filter(|(attribute, _)| attribute.eq_ignore_ascii_case("href"));
     links.map(|(_, value)| &html[value]).any(|link| {

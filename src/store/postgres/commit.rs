@@ -42,8 +42,8 @@ pub(super) const BACKEND: &str = "SELECT concat_ws(' ', pid, extract(epoch FROM 
 pub(super) const IS_ALIVE: &str =
     "SELECT 1 FROM pg_stat_activity WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1";
 
-/// Ends the server process that [`BACKEND`] has identified if it is waiting for its client: only our side may
-/// have lost the connection, or a pooler may be keeping it open.
+/// Ends the server process that [`BACKEND`] has identified if it is waiting for its client. The process may
+/// not know that we have lost the connection, or a pooler may be keeping its side open.
 const END_IF_IDLE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE concat_ws(' ', pid, extract(epoch FROM backend_start)) = ?1 AND state LIKE 'idle%' AND wait_event = 'ClientRead'";
 
@@ -75,7 +75,7 @@ impl PostgresWriter {
         ids: &mut Ids,
         unresolved: &mut Vec<UnresolvedCommit>,
     ) -> Result<Vec<Uuid>, StoreError> {
-        // All tries use the same ids: if an earlier one is committed late, the next one finds its rows.
+        // All tries use the same ids: if an earlier try is committed late, the next try finds its rows.
         let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.received_at)).collect();
         let mut last = StoreError::Locked;
         let mut is_new = false;
@@ -138,8 +138,8 @@ impl PostgresWriter {
     }
 
     /// Commits changes, or a trivial change if there are none. The same transaction removes the submissions
-    /// of unresolved commits. Returns those that are still unresolved. Fails if this commit may not be
-    /// durable.
+    /// of unresolved commits. Returns the commits that are still unresolved. Fails if this transaction's
+    /// commit may not be durable.
     fn commit_changes(
         &self,
         changes: &mut [Box<dyn Change>],
@@ -189,7 +189,8 @@ impl PostgresWriter {
         Ok(unresolved.iter().filter(is_left).cloned().collect())
     }
 
-    /// Returns the commits that are still unresolved.
+    /// Inserts the submissions, and removes those of unresolved commits. Returns the commits that are still
+    /// unresolved.
     fn append_submissions(
         &self,
         jobs: &[Accepting],
@@ -251,9 +252,9 @@ impl PostgresWriter {
         Err(before)
     }
 
-    /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have done:
-    /// after it has restarted or ended a waiting session, a server shows rows that no standby has. Returns
-    /// whether the commit has waited for the standby; `None` on a timeout.
+    /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have done: a
+    /// server that has restarted, or has ended a waiting session, shows rows that no standby has. Returns
+    /// whether the new commit has waited for the standby; `None` on a timeout.
     fn commit_once_more(&self, patience: Duration) -> Option<bool> {
         let _ = self.connection.was_warned();
         let touched =

@@ -204,7 +204,8 @@ impl PgConnection {
     }
 }
 
-/// Contains no secrets: at most, the server names the configured user and database.
+/// Returns the reason why connecting failed. It contains no secrets: at most, the server names the configured
+/// user and database.
 fn connect_error_reason(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => error.message().to_owned(),
@@ -214,7 +215,7 @@ fn connect_error_reason(error: &Error) -> String {
 
 /// The driving thread's channels to the users of the connection.
 struct DriverChannels {
-    /// Receives the client, or the reason why there is no connection.
+    /// Passes the client, or the reason why there is no connection, to the thread that waits for it.
     opened: SyncSender<Result<Client, String>>,
     warned: Arc<AtomicBool>,
     heard: Option<OnNotification>,
@@ -226,7 +227,7 @@ async fn connect_and_drive<T>(config: &Config, tls: T, bound: Duration, told: Dr
 where
     T: tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>,
 {
-    // If the caller has stopped waiting, it drops the client, which ends the connection.
+    // If the caller has stopped waiting, the client is dropped, which ends the connection.
     let failure = match timeout(bound, config.connect(tls)).await {
         Ok(Ok((client, connection))) => {
             if told.opened.send(Ok(client)).is_ok() {

@@ -93,12 +93,12 @@ impl Server {
         Ok(Server(Arc::new(ConnectionSettings { config, tls: is_secured.then_some(roots) })))
     }
 
-    /// Does not include the TLS configuration.
+    /// The connection settings without the TLS configuration.
     pub(crate) fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// `None` if TLS is off.
+    /// The TLS configuration; `None` if TLS is off.
     pub(super) fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
         let Some(roots) = &self.0.tls else { return Ok(None) };
         let mut store = RootCertStore::empty();

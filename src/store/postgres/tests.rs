@@ -133,7 +133,8 @@ fn leases_hold_by_the_servers_clock() {
     accept(&store, "one").unwrap();
     assert_eq!(claim(&store, Timestamp::now()).len(), 1);
     let ahead = jiff::SignedDuration::from_secs(-600);
-    // A replica whose clock is ten minutes ahead, as `Transaction` sees it.
+    // The replica's clock is ten minutes ahead of the server's. `ahead` is the lead of the server's clock, so
+    // it is negative.
     let (connection, secret) = open_to_write(&fixture.server()).unwrap();
     let changing = Transaction { sql: &connection, secret: &secret, ahead };
     let its_now = Timestamp::now() - ahead;
@@ -159,7 +160,7 @@ fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
     let fixture = Fixture::new();
     let store = fixture.open();
     accept(&store, "one").unwrap();
-    // Like a transaction that is waiting for a standby: it is not visible yet.
+    // This open transaction resembles one that is waiting for a standby: its row is not visible yet.
     let (hung, _) = open_to_write(&fixture.server()).unwrap();
     hung.run_statements("BEGIN").unwrap();
     let of = |sql: &str| -> String { (&hung as &dyn Sql).one(sql, &[]).unwrap().get(0).unwrap() };
@@ -188,7 +189,8 @@ fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
 fn a_refused_submission_stays_if_another_replica_acknowledged_it() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    // As if the commit had not been confirmed, and the visitor had sent it again to another replica.
+    // As if the commit had not been confirmed, and the visitor had sent the submission again to another
+    // replica.
     let id = accept(&store, "one").unwrap().id();
     let doubt = || vec![UnresolvedCommit { id, backend: None }];
     assert_eq!(accept(&fixture.open(), "one").unwrap(), Accepted::Duplicate(id));

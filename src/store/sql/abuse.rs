@@ -11,7 +11,8 @@ use super::values;
 use crate::forms::source::RefusedRequests;
 use crate::store::error::StoreError;
 
-/// The maximum number of rows per day, one per source and form. Beyond it, new sources share one per form.
+/// The maximum number of rows per day, one per source and form. Beyond that, all new sources share one row
+/// per form.
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {

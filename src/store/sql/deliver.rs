@@ -40,9 +40,10 @@ impl Transaction<'_> {
         Ok(count)
     }
 
-    /// Requeues attempts that are recorded as begun but are not in `under_way`: the commit that recorded them
-    /// was reported as failed. Returns their number. Only the process that sends deliveries may call this.
-    /// With PostgreSQL, nothing is requeued, because other replicas may be sending the attempts.
+    /// Requeues attempts that are recorded as begun but are not in `under_way`, and returns their number.
+    /// Such attempts exist if the commit that recorded them was reported as failed. Only the process that
+    /// sends deliveries may call this. With PostgreSQL, nothing is requeued, because other replicas may be
+    /// sending the attempts.
     pub fn requeue_orphans(&self, under_way: &[Lease], now: Timestamp) -> Result<usize, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
             return Ok(0);
@@ -59,9 +60,9 @@ impl Transaction<'_> {
         Ok(count)
     }
 
-    /// Makes deliveries due now if they are scheduled for later than the retry schedule allows, because the
-    /// clock was set back in the meantime. `clamp_far_due_times` alone is not enough: after the clock is set
-    /// back by a day, it would leave deliveries delayed by a day.
+    /// Makes deliveries due now if they are scheduled for later than the retry schedule allows, which happens
+    /// if the clock was set back in the meantime. `clamp_far_due_times` alone is not enough: after the clock
+    /// is set back by a day, it would leave deliveries delayed by a day.
     pub fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let mut far = Vec::new();
@@ -156,10 +157,11 @@ impl Transaction<'_> {
     }
 
     /// After a channel's outage, makes up to 200 of the deliveries due that are waiting because of the outage
-    /// and are scheduled for `from` or later. Forgives each delivery's latest failure, unless it is the only
-    /// one: otherwise, deliveries to a mail server that accepts few messages would use up all their attempts
-    /// within an hour. Failures that the content may have caused are forgiven only until the submission
-    /// reaches `FORGIVENESS_AGE`, so a delivery that the receiver never accepts is eventually parked.
+    /// and are scheduled for `from` or later. Also forgives the latest failure of each delivery that has
+    /// failed more than once. Without this, deliveries to a mail server that accepts few messages would use
+    /// up all their attempts within an hour. Failures that the content may have caused are forgiven only
+    /// until the submission reaches `FORGIVENESS_AGE`, so a delivery that the receiver never accepts is
+    /// eventually parked.
     ///
     /// Returns the number of deliveries, and the `from` for the next call; `None` if there are no more.
     pub fn bring_forward(
@@ -351,8 +353,8 @@ fn claim_for_channel(
     Ok(Claims { claimed, is_off: false, is_paused, is_paced, next })
 }
 
-/// Makes deliveries due now if they are scheduled for later than any schedule allows, because the clock was
-/// set back in the meantime. Changes up to 200 retries and 200 other deliveries per call.
+/// Makes deliveries due now if they are scheduled for later than any schedule allows, which happens if the
+/// clock was set back in the meantime. Changes up to 200 retries and 200 other deliveries per call.
 fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -> Result<(), StoreError> {
     for again in [false, true] {
         let furthest = if again { schedule::LONGEST_DELAY } else { LONGEST_WITHOUT_FAILURE };
@@ -403,8 +405,8 @@ impl DueDelivery {
         self.rank % SUSPICIOUS_RANK >= HIGH_VOLUME_RANK
     }
 
-    /// The lower classes are claimed first: low-volume networks before high-volume networks, and within each
-    /// group, suspicious submissions last.
+    /// Deliveries of lower classes are claimed first: low-volume networks before high-volume networks, and
+    /// within each group, suspicious submissions last.
     fn class(&self) -> usize {
         2 * usize::from(self.is_high_volume()) + usize::from(self.rank >= SUSPICIOUS_RANK)
     }
@@ -491,7 +493,8 @@ fn due_first_attempts(
     Ok(found)
 }
 
-/// The table of deliveries, with the index on form and rank. SQLite would choose the one on due time.
+/// The table of deliveries, with the index on form and rank. SQLite would otherwise choose the index on due
+/// time.
 fn delivery_by_turn(tx: &dyn Sql) -> String {
     tx.dialect().table_with_index("delivery", "delivery_turn")
 }
@@ -551,7 +554,7 @@ struct HighVolumePace {
     is_changed: bool,
 }
 
-/// In recipients.
+/// The maximum burst, in recipients.
 const HIGH_VOLUME_BURST: u32 = 100;
 /// How long each recipient counts towards the burst.
 const HIGH_VOLUME_STEP: Duration = Duration::from_mins(10);
@@ -565,7 +568,7 @@ impl HighVolumePace {
     ) -> Result<HighVolumePace, StoreError> {
         let name = format!("pace of {}", quota.account);
         if tx.sql.dialect() == Dialect::Postgres {
-            // Create the row if it is missing, then lock it: other replicas wait to claim.
+            // Create the row if it is missing, then lock it, so that other replicas wait before they claim.
             tx.sql.execute(
                 "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
                 values![name, now.as_millisecond().to_be_bytes()],
@@ -573,7 +576,7 @@ impl HighVolumePace {
             tx.sql.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
         }
         let latest = schedule::add_delay(now, HIGH_VOLUME_STEP * (HIGH_VOLUME_BURST + 1));
-        // Ignore a later time: it was written before the clock was set back.
+        // Ignore a time after `latest`: it was written before the clock was set back.
         let rested = tx.stored_time(&name)?.filter(|at| (now..=latest).contains(at)).unwrap_or(now);
         // A message to more recipients than the burst allows uses up the whole burst, but can still be sent.
         let step = HIGH_VOLUME_STEP * quota.recipients.clamp(1, HIGH_VOLUME_BURST);
@@ -621,7 +624,8 @@ fn pseudorandom_below(attempt: usize, salt: u64, below: usize) -> usize {
     usize::try_from(mixed % below as u64).unwrap_or_default()
 }
 
-/// The salt for choosing the first form. The others are `OLDEST_EVERY`, `NEWEST_EVERY` and `AGAIN_EVERY`.
+/// The salt for choosing the first form. The other salts are `OLDEST_EVERY`, `NEWEST_EVERY` and
+/// `AGAIN_EVERY`.
 const FORM_TURN: u64 = 1;
 
 /// Due retries, sorted by [`DueDelivery::class`], rank and due time.

@@ -264,7 +264,8 @@ impl Transaction<'_> {
             &[],
             &ids,
         )?;
-        // After a full step, the next one continues after the last submission of this one.
+        // After a full step, the next step continues after the last submission that this step selected for
+        // removal.
         if !step.has_room(&found) {
             last = ids.last();
         }

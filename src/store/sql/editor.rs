@@ -297,8 +297,8 @@ impl Editor {
             change(tx)
         })?;
         if let DatabaseUrl::Sqlite(_) = self.place {
-            // The server tries to get the lock for two seconds, with pauses of up to 100 ms. It succeeds if
-            // the lock is free for longer than we held it.
+            // The server tries to get the lock for two seconds, with pauses of up to 100 ms. To let one of
+            // its tries succeed, leave the lock free for longer than we held it.
             std::thread::sleep(has_lock_since.elapsed() * 2);
         }
         Ok(done)
@@ -339,7 +339,7 @@ impl Editor {
         Ok(found)
     }
 
-    /// Notifies the server of a commit. With PostgreSQL, the transaction has done that.
+    /// Notifies the server of a commit. With PostgreSQL, the transaction has already done so.
     fn notify_file_listeners(&self) {
         if let DatabaseUrl::Sqlite(path) = &self.place {
             notifier::notify(path);

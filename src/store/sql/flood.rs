@@ -82,8 +82,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// For each form whose flood has ended, releases up to `most` submissions to `channels`. Returns their
-    /// number. Does nothing while another replica is processing submissions.
+    /// For each form whose flood has ended, releases up to `most` submissions to `channels`. Returns the
+    /// number of released submissions. Does nothing while another replica is processing submissions.
     pub fn release_ended_floods(
         &self,
         now: Timestamp,
@@ -97,7 +97,7 @@ impl Transaction<'_> {
             return Ok(0);
         }
         let ended = tx.query(
-            // A time in the future was written before a clock was set back: that flood has ended, too.
+            // A time in the future was written before a clock was set back. Treat that flood as ended, too.
             "SELECT form FROM form_rate WHERE over_at < ?1 OR over_at > ?2",
             values![now.as_millisecond().saturating_sub(quiet), now.as_millisecond().saturating_add(quiet)],
         )?;

@@ -179,8 +179,8 @@ pub struct Original {
     pub hold: HoldCause,
     pub is_suspicious: bool,
     pub source: Hash,
-    /// Whether the submission has been delivered, or will be soon or once it is released. Also true if no
-    /// configured channel accepts its form.
+    /// Whether the submission has been delivered, or will be delivered soon or after its release. Also true
+    /// if no configured channel accepts its form.
     pub is_deliverable: bool,
 }
 
@@ -208,8 +208,8 @@ pub fn is_taken(channels: &[Route], form: &str) -> bool {
 
 impl Transaction<'_> {
     /// Tries to acquire the lock that lets this transaction process the intake. If this replica hangs or is
-    /// cut off, the server releases the lock after five seconds. With SQLite, this always succeeds, because a
-    /// file has only one processor.
+    /// cut off, the server releases the lock after five seconds. With SQLite, this always succeeds, because
+    /// only one server processes the intake in a file.
     pub fn try_intake_turn(&self) -> Result<bool, StoreError> {
         let lock =
             "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
@@ -236,9 +236,9 @@ impl Transaction<'_> {
         Ok((rows.into_iter().map(PendingRow::from_row).collect::<Result<_, _>>()?, has_more))
     }
 
-    /// Inserts submissions and their deliveries for `channels`, and returns the number of deliveries. They
-    /// are due at once unless the submission is held. `latest` is the current time by the database's clock,
-    /// in milliseconds; no due time is later.
+    /// Inserts submissions and their deliveries for `channels`, and returns the number of deliveries.
+    /// Deliveries are due at once unless their submission is held. `latest` is the current time by the
+    /// database's clock, in milliseconds; no due time is later.
     pub fn insert_submissions(
         &self,
         new: &[NewSubmission<'_>],
@@ -350,7 +350,7 @@ impl Transaction<'_> {
                 source: row.get(7)?,
                 is_deliverable: !is_taken(channels, row.text(8)?)
                     || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
-                    // The release of a held submission inserts missing deliveries.
+                    // Releasing a held submission inserts its missing deliveries.
                     || !row.get::<bool>(9)?
                         && (hold != HoldCause::None
                             || !reach.stuck.contains(&id) && reach.pending.contains(&id)),
@@ -476,10 +476,11 @@ struct Reach {
     stuck: BTreeSet<[u8; 16]>,
 }
 
-/// A repeat cannot rely on a delivery that is due later than this: a new submission would be sent at once.
+/// A repeat cannot rely on a delivery that is not due within this time, because the repeat would be sent at
+/// once if it were stored as a new submission.
 const SOON: Duration = Duration::from_mins(5);
-/// A repeat cannot rely on a delivery that has failed more often than this: after one more failure, the
-/// delivery would wait for longer than [`SOON`].
+/// A repeat cannot rely on a delivery that has failed more often than this, because the delivery would wait
+/// for longer than [`SOON`] after one more failure.
 const MAX_RELIABLE_FAILURES: u32 = 1;
 
 impl Reach {
@@ -512,8 +513,8 @@ impl Reach {
 }
 
 /// For each hash, reads `columns`, followed by the hash, from the newest submission that has it in `column`.
-/// Does not read the others, because there may be many. The hashes must be sorted. With PostgreSQL, the
-/// clause `lock` locks the rows in the order of their hashes.
+/// Does not read older submissions, because there may be many. The hashes must be sorted. With PostgreSQL,
+/// the clause `lock` locks the rows in the order of their hashes.
 fn newest_with_hashes(
     tx: &dyn Sql,
     columns: &str,

@@ -18,7 +18,7 @@ use crate::store::{postgres, sqlite};
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, AttemptEnd, Delivery, DeliveryState, Obstacle, Route};
 
-/// How many submissions one query reads: a long query would block the writer's checkpoints.
+/// How many submissions one query reads. Limited because a long query would block the writer's checkpoints.
 const PAGE: usize = 256;
 /// The maximum number of ids that are returned for an ambiguous prefix.
 const MAX_CANDIDATES: i64 = 5;

@@ -80,7 +80,8 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
                 Status::Parked => {
                     "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked'))"
                 }
-                // A correlated subquery, because each page would rebuild a set of all waiting submissions.
+                // A correlated subquery: with `IN`, each page would rebuild the set of all waiting
+                // submissions.
                 Status::Waiting => {
                     "s.held_at IS NULL AND s.error IS NULL
                      AND (s.channels > 0 OR EXISTS (SELECT 1 FROM delivery WHERE submission = s.id \
@@ -165,8 +166,8 @@ pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
 
 /// The maximum number of rows that a command changes in one transaction.
 pub(super) const MAX_ROWS: usize = 200;
-/// The maximum total size, in bytes, of the fields that a command removes in one transaction: each 4 KiB page
-/// of a removed row is read, overwritten and logged.
+/// The maximum total size, in bytes, of the fields that a command removes in one transaction. Limited because
+/// each 4 KiB page of a removed row is read, overwritten and logged.
 pub(super) const MAX_BYTES: i64 = 1024 * 1024;
 
 /// A submission that may be removed.

@@ -44,7 +44,7 @@ pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
     }
 }
 
-/// Smaller clock differences are ignored: leases are far longer.
+/// Clock differences smaller than this are ignored, because leases last far longer.
 const NEGLIGIBLE: SignedDuration = SignedDuration::from_secs(1);
 
 /// The time by the database server's clock; `None` if the database is a file.
@@ -63,7 +63,7 @@ pub(crate) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDuration, StoreError> {
     Ok(if ahead.abs() < NEGLIGIBLE { SignedDuration::ZERO } else { ahead })
 }
 
-/// A write transaction. It is committed after the change has returned, together with other changes.
+/// A write transaction. It is committed after all changes of the batch have been applied.
 pub struct Transaction<'a> {
     pub(crate) sql: &'a dyn Sql,
     pub(crate) secret: &'a Secret,

@@ -1,9 +1,9 @@
 //! Backs up an inbox while it is in use, verifies backups, and restores them.
 //!
-//! SQLite's backup interface copies the pages of one read transaction, which does not block the writer and
-//! also hashes the rows. `VACUUM INTO` then writes that snapshot to a single file without a log and without
-//! the remains of removed rows. A backup contains a digest of all its rows, because SQLite's own check does
-//! not detect a flipped bit in text.
+//! One read transaction, which does not block the writer, hashes the rows and copies the pages with SQLite's
+//! backup interface. `VACUUM INTO` then writes that snapshot to a single file without a log and without the
+//! remains of removed rows. A backup contains a digest of all its rows, because SQLite's own check does not
+//! detect a flipped bit in text.
 
 use std::fs::{self, File};
 use std::io;
@@ -35,7 +35,7 @@ pub struct Backup {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Describes the restored inbox, before a server opens it and the file grows slightly.
+    /// Describes the restored inbox as it is before a server opens it, which makes the file slightly larger.
     pub backup: Backup,
     /// The new path of the inbox that was replaced, if there was one.
     pub kept: Option<PathBuf>,
@@ -235,7 +235,7 @@ fn accepted_table(layout: i64) -> &'static str {
     if layout < 4 { "submission" } else { "accepted" }
 }
 
-/// Hashes a table's rows in table order, which a copy preserves.
+/// Hashes a table's rows in the order in which they are stored. A copy preserves this order.
 fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) -> Result<()> {
     let except = if table == "meta" { format!("WHERE name <> '{DIGEST}'") } else { String::new() };
     let name = table.replace('"', "\"\"");
@@ -345,7 +345,7 @@ fn checkpoint_and_disable_log(database: &Path) -> std::result::Result<(), StoreE
     if mode == "delete" { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Creates a hard link, or a copy if that fails. The file keeps its first name until another one replaces it.
+/// Creates a hard link `name` to `file`, or a copy if that fails. `file` stays in place until it is replaced.
 fn link_or_copy(file: &Path, name: &Path) -> Result<()> {
     match fs::hard_link(file, name) {
         Ok(()) => Ok(()),
@@ -368,17 +368,17 @@ fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     if named || same { Err(BackupError::IsTheInbox(file.to_owned())) } else { Ok(()) }
 }
 
-/// A temporary file beside its target, which is removed on drop unless it got its final name.
+/// A temporary file beside its target, which is removed on drop unless it has been given its final name.
 struct PartialFile {
     path: PathBuf,
     /// Locked against other backups and restores. SQLite does not use this kind of lock.
     file: File,
-    /// If true, a file with the temporary name belongs to another process.
+    /// Whether the file has its final name. A file at `path` then belongs to another process.
     finished: bool,
 }
 
 impl PartialFile {
-    /// Creates the file `target` plus `suffix`, or empties it, and locks it.
+    /// Creates and locks the file `target` plus `suffix`. Empties the file if it exists.
     fn create_locked(target: &Path, suffix: &str) -> Result<PartialFile> {
         let path = with_suffix(target, suffix);
         let io = |error| StoreError::io(&path, error);

@@ -18,13 +18,13 @@ use crate::store::error::StoreError;
 /// The number of changed rows after which the log is copied. Each row changes about one page of 4 KiB; with
 /// long messages, SQLite may copy the log earlier (`CHECKPOINT_PAGES`).
 const COPY_AFTER_ROWS: u64 = 6144;
-/// The copier repeats until at most this many pages are left for the writer.
+/// The copier continues until at most this many pages are left for the writer.
 const MAX_REST_PAGES: i64 = 512;
-/// The maximum number of repetitions: under heavy load, the log may grow faster than it is copied.
+/// The maximum number of passes over the log, which may grow faster than it is copied under heavy load.
 const MAX_PASSES: usize = 8;
 
-/// Decides when to copy the log. Dropping it ends its thread; drop it before the database, because the last
-/// connection that closes removes the log.
+/// Decides when to copy the log. Dropping the copier ends its thread. Drop it before the database, so that
+/// the copier's connection is not the last one to close: the last connection removes the log.
 pub(crate) struct Copier {
     path: PathBuf,
     many: u64,

@@ -94,7 +94,7 @@ impl DatabaseFiles {
         Ok(DatabaseFiles { files: [identify("")?, identify("-wal")?, identify("-shm")?], length })
     }
 
-    /// Fails with [`StoreError::Moved`] if a path refers to a different file, or the database is shorter.
+    /// Fails with [`StoreError::Moved`] if a path refers to a different file, or the database has shrunk.
     pub(super) fn check_in_place(&mut self) -> Result<(), StoreError> {
         let length = fs::metadata(&self.files[0].0).map_or(0, |metadata| metadata.len());
         // If a file cannot be read, reopening the database reports the cause.

@@ -32,7 +32,7 @@ fn a_claimed_delivery_is_not_claimed_again_before_its_lease_ends() {
     assert_eq!(claimed[0].submission.get("message"), Some("Hello"));
     assert_eq!(fixture.states(id), [("box", DeliveryState::Sending)]);
     assert_eq!(fixture.claim("box", at(179)).len(), 0);
-    // The worker that is still sending it does not claim it again.
+    // A worker that is still sending the delivery does not claim it again.
     assert_eq!(fixture.claim_beside("box", at(200), &[claimed[0].lease.clone()]).len(), 0);
     let again = fixture.claim("box", at(200));
     assert_eq!((again.len(), again[0].lease.number), (1, 2));
@@ -121,7 +121,7 @@ fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
 fn a_clock_that_is_set_back_delays_nothing_for_ever() {
     let fixture = Fixture::with_channels(&["box"], &[]);
     fixture.keep_new(&contact("Hello"));
-    // The submission was received in 2026 by its clock, but it is 1970 now.
+    // The submission was received in 2026, but the clock now shows 1970.
     assert_eq!(fixture.claim("box", at(0)).len(), 1);
 }
 

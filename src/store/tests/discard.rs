@@ -13,7 +13,7 @@ fn a_discarded_submission_goes_with_all_that_belongs_to_it() {
         .held_for(&[(Signal::Disposable, "sesame.example")]);
     let id = fixture.keep_new(&held);
     let other = fixture.keep_new(&waitlist("else@example.com"));
-    // An attempt was refused before the submission was held again, and the channel has quoted it since.
+    // An attempt failed before the submission was held again. Answers from `crm` quote the submission.
     fixture.sql(
         "INSERT INTO attempt (submission, channel, number, began_at, ended_at, delivered, answer)
          SELECT id, 'crm', 1, 1, 2, 0, 'no sesame here' FROM submission WHERE held_at IS NOT NULL",
@@ -27,7 +27,7 @@ fn a_discarded_submission_goes_with_all_that_belongs_to_it() {
     assert_eq!((fixture.count("delivery"), fixture.count("attempt")), (2, 0));
     assert!(!fixture.files_hold("sesame"));
     assert!(fixture.files_hold("another"), "another channel's answer is about another submission");
-    // Its repeat is a new submission.
+    // A repeat of the discarded submission is a new submission.
     fixture.keep_new(&held);
 }
 
@@ -99,7 +99,7 @@ fn submissions_held_by_a_flood_are_discarded_only_on_request() {
     let both = fixture.keep_new(&contact("both").held_for(&LINKS));
     let screened = fixture.keep_new(&contact("screened").held_for(&LINKS));
     fixture.sql("UPDATE submission SET flood = 1, held_at = 1 WHERE held_at IS NULL");
-    // A copy that screening does not hold arrived during a flood.
+    // As if a copy of `both` that screening does not hold had arrived during a flood.
     let sql = "UPDATE submission SET flood = 1 WHERE id = ?1";
     fixture.fresh.sql().execute(sql, sql::values![both.as_bytes()]).unwrap();
     let found = |signal| {
@@ -133,8 +133,8 @@ fn many_are_discarded_in_transactions_of_a_bounded_size() {
     let fixture = Fixture::new();
     let arrivals: Vec<_> = (0..450).map(|n| later(&contact(&n.to_string()), MILLISECOND * n)).collect();
     fixture.keep_all(&arrivals.into_iter().map(|arrival| arrival.held_for(&LINKS)).collect::<Vec<_>>());
-    // The newest of them cannot be removed: the transactions before it stay committed, and its own is rolled
-    // back.
+    // The newest submission cannot be removed: the transactions before it stay committed, and its own is
+    // rolled back.
     let id = if fixture.options.url.file().is_some() { "blob" } else { "uuid" };
     fixture.sql(&format!("CREATE TABLE guard (submission {id} REFERENCES submission (id))"));
     fixture.sql("INSERT INTO guard SELECT id FROM submission ORDER BY held_at DESC LIMIT 1");

@@ -41,7 +41,7 @@ fn status(fixture: &Fixture, id: Uuid) -> Status {
     fixture.reader().get(id).unwrap().unwrap().status
 }
 
-/// Releases the submissions of ended floods, as if it were `now`.
+/// Releases the submissions of floods that have ended by `now`.
 fn end_floods(fixture: &Fixture, now: Timestamp) -> usize {
     let sql = fixture.fresh.sql();
     sql.transaction(|| {
@@ -87,7 +87,7 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     assert!(fixture.editor().hold(held[1], "by hand", now).unwrap());
     assert_eq!(end_floods(&fixture, now), 0, "the flood lasts for another hour");
     let later = now + Duration::from_hours(2);
-    // On a server, the processor may have its turn at that moment.
+    // With PostgreSQL, a call does nothing while the store is processing the intake, so call repeatedly.
     let mut steps: Vec<usize> = (0..100).map(|_| end_floods(&fixture, later)).collect();
     steps.retain(|released| *released > 0);
     assert_eq!(steps, [3, 1]);
@@ -213,7 +213,7 @@ fn networks_and_forms_take_turns_and_marked_submissions_come_later() {
     }
     assert_eq!(order.len(), 44);
     let place = |id: Uuid| order.iter().position(|other| *other == id).unwrap();
-    // One attempt in eight is for the delivery that has been due for longest.
+    // One attempt in eight is for the delivery that has been due the longest.
     assert!(place(address) < 6, "the forms take turns: {}", place(address));
     assert!(place(one) < 6, "a network's only submission precedes another's many: {}", place(one));
     assert!(place(many[0]) < 6, "{}", place(many[0]));

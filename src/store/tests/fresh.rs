@@ -47,7 +47,7 @@ impl Fresh {
         }
     }
 
-    /// A separate connection, as another program has.
+    /// A separate connection, as another program would have.
     pub(crate) fn sql(&self) -> Box<dyn Sql> {
         match &self.url {
             DatabaseUrl::Sqlite(path) => Box::new(Connection::open(path).unwrap()),

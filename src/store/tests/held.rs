@@ -27,7 +27,7 @@ fn a_held_submission_is_sealed_once_no_channel_could_deliver_it() {
     assert_eq!(sealable(&["box", "crm"]), [undeliverable, delivered]);
     // One channel that could deliver it is enough.
     assert_eq!(sealable(&["crm"]), [undeliverable, delivered]);
-    // After a release, a channel that was added or renamed meanwhile would deliver it.
+    // After its release, a submission would be delivered by a channel that was added or renamed meanwhile.
     assert_eq!(sealable(&["other"]), [undeliverable]);
     assert_eq!(sealable(&[]), [deliverable, undeliverable, delivered]);
     // A delivery for a channel that is no longer configured does not count.

@@ -1,6 +1,6 @@
-//! Measures how long visitors wait in an inbox with many held submissions, and while many are changed:
-//! `scripts/bench held` runs this. `FRONTDESK_BENCH_HELD` and `FRONTDESK_BENCH_BYTES` set the number and size
-//! of submissions.
+//! Measures how long visitors wait if an inbox has many held submissions, and while many submissions are
+//! changed. `scripts/bench held` runs this. `FRONTDESK_BENCH_HELD` and `FRONTDESK_BENCH_BYTES` set the number
+//! and size of submissions.
 
 use std::time::Instant;
 
@@ -102,8 +102,8 @@ fn number(name: &str, usual: u32) -> u32 {
 }
 
 impl Fixture {
-    /// Adds this many held submissions of different content and of this size in bytes, received during the
-    /// year before.
+    /// Adds this many held submissions with different content, one received each second from October 2025 on.
+    /// Each has a message of `bytes` bytes.
     fn hold_many(&self, held: u32, bytes: u32) {
         let connection = self.connection();
         connection.execute_batch("PRAGMA synchronous = off").unwrap();

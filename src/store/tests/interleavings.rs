@@ -13,7 +13,7 @@ use crate::screening::{Origin, RequestFacts};
 use crate::store::sql::{Cell, Sql, intake, values};
 
 const WINDOW: Duration = Duration::from_secs(10);
-/// The number of replicas that process. With a file, only one at a time has a transaction.
+/// The number of replicas that process the intake. With SQLite, only one of them has a transaction at a time.
 const REPLICAS: usize = 3;
 
 /// An event in a history.
@@ -27,7 +27,7 @@ enum Event {
     Commit(Index),
     /// A replica crashes before it commits.
     Crash(Index),
-    /// Everything is processed. After that, this channel accepts messages, or no channel does.
+    /// Everything is processed. From then on, this channel accepts messages, or no channel does if `None`.
     Configure(Option<&'static str>),
 }
 
@@ -100,7 +100,7 @@ impl Inbox {
         self.options.channels = channel.map(|name| channels(&[name], &["contact"])).unwrap_or_default();
     }
 
-    /// Processes in the caller's transaction. Returns whether it was this replica's turn.
+    /// Processes the intake in the caller's transaction. Returns whether it was this replica's turn.
     fn process(&self, sql: &dyn Sql, most: usize) -> bool {
         let screener = crate::intake::Screener::new(Repeats::new(Instant::now()).into());
         inbox::process(sql, &self.options, &screener, most, Uuid::nil()..=Uuid::max()).unwrap().is_some()
@@ -126,12 +126,13 @@ impl Inbox {
     }
 }
 
-/// Checks that a submission survives. Any submission may be honest, even one that screening holds because the
-/// visitor's browser has filled in the hidden field. Either it or its original is in the inbox:
+/// Checks that a submission survives: that it or its original is in the inbox. Any submission may be honest,
+/// even one that screening holds because the visitor's browser has filled in the hidden field.
 ///
-/// - If screening does not hold it, it is delivered by the `channel` that accepted messages when it was
-///   processed, once every flood has ended. A suspicious submission does not cause it to be marked.
-/// - If it is still held, it was held for the same source, and not before it was received.
+/// - A submission that screening does not hold is delivered by the `channel` that accepted messages when it
+///   was processed, once every flood has ended. Other, suspicious submissions do not cause it to be marked.
+/// - If the stored submission is still held, it has the same source, and its hold began no earlier than this
+///   submission was received.
 fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival, channel: Option<&str>) {
     let Evidence::Facts(facts) = &arrival.evidence else { panic!("{arrival:?}") };
     let sql = inbox.fresh.sql();

@@ -1,5 +1,5 @@
-//! How long visitors wait for deliveries while attackers send content that receivers refuse: the store, the
-//! dispatcher and the schedule with a simulated clock.
+//! How long visitors wait for deliveries while attackers send content that receivers refuse. The tests run
+//! the store, the dispatcher and the schedule with a simulated clock.
 
 use std::collections::HashMap;
 
@@ -118,7 +118,7 @@ impl Channel {
         None
     }
 
-    /// Continues until this time. Attempts that begin together take `takes`.
+    /// Continues until this time. Each group of attempts that begin together takes `takes`.
     fn run(&mut self, until: Duration, takes: Duration, receive: &mut Receiver<'_>) {
         while self.elapsed < until {
             let sleep = self.step(receive);
@@ -126,7 +126,7 @@ impl Channel {
         }
     }
 
-    /// How long deliveries took in seconds or, if they have not arrived, how long they have been waiting.
+    /// How long each delivery took or, if it has not arrived, has been waiting, in seconds.
     fn waits(&self, sent: &[(Uuid, Duration)]) -> Vec<u64> {
         let wait = |(id, at): &(Uuid, Duration)| {
             self.delivered.get(id).unwrap_or(&self.elapsed).saturating_sub(*at).as_secs()

@@ -158,7 +158,7 @@ impl Fixture {
     pub fn accept_everything(&self) {
         let first = keyed("first").held_for(&LINKS);
         assert!(matches!(self.accept(&first).unwrap(), Accepted::Duplicate(_)));
-        // Released by a repeat that is not held.
+        // The original is released by a repeat that screening does not hold.
         assert!(matches!(self.accept(&keyed("first")).unwrap(), Accepted::Duplicate(_)));
         self.keep_new(&keyed("second"));
         self.keep_new(&waitlist("ada@example.com"));

@@ -1,5 +1,5 @@
-//! A visitor's repeat is counted on an earlier submission only if that one is stored and has been or will be
-//! delivered.
+//! A submission counts as a repeat of an earlier one only if the earlier one is stored and has been or will
+//! be delivered.
 
 use super::*;
 use crate::limits::Quota;
@@ -147,7 +147,7 @@ fn the_end_of_a_flood_delivers_by_the_channels_that_are_configured_then() {
     let (sql, later) = (fixture.fresh.sql(), now + Duration::from_hours(2));
     let release =
         || inbox::transaction(&*sql).release_ended_floods(later, DAY / 24, 9, &channels(&["box"], &[]));
-    // On a server, the processor may have its turn at that moment.
+    // With PostgreSQL, a call does nothing while the store is processing the intake, so call repeatedly.
     while fixture.status(sent[4]) == Status::Held {
         sql.transaction(release).unwrap();
     }

@@ -44,7 +44,7 @@ fn the_screening_verdict_is_stored_for_every_submission() {
     assert_eq!(released.screening, screening(120, &reasons, true));
 }
 
-/// A submission by a program that has filled in the hidden field.
+/// A submission from a program that has filled in the hidden field.
 fn by_a_robot(arrival: Arrival) -> Arrival {
     let extras = Extras { honeypot: true, time_to_fill: Some(Duration::from_secs(5)) };
     let facts = RequestFacts { origin: Origin::Foreign, extras, ..RequestFacts::default() };
@@ -291,8 +291,8 @@ impl Fixture {
         self.reader().abuse(from.parse().unwrap(), 100).unwrap()
     }
 
-    /// Records refused requests, each entry with a source's number (`None` for all others), the form, and the
-    /// count.
+    /// Records refused requests. Each entry has the number of a source (`None` for all other sources), a form
+    /// and a count.
     fn record_refusals(&self, refused: &[(Option<u8>, &'static str, u64)], at: &str) {
         let refused = refused.iter().map(|(n, form, count)| RefusedRequests {
             source: n.map(source),

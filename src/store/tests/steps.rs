@@ -15,8 +15,8 @@ fn many_are_erased_in_transactions_of_a_bounded_size() {
     let fixture = Fixture::new();
     fixture.keep_many(450);
     let other = fixture.keep_new(&waitlist("else@example.com"));
-    // The newest of them cannot be removed: the transactions before it stay committed, and its own is rolled
-    // back.
+    // The newest submission cannot be removed: the transactions before it stay committed, and its own is
+    // rolled back.
     let id = if fixture.options.url.file().is_some() { "blob" } else { "uuid" };
     fixture.sql(&format!("CREATE TABLE guard (submission {id} REFERENCES submission (id))"));
     fixture
@@ -24,7 +24,7 @@ fn many_are_erased_in_transactions_of_a_bounded_size() {
     fixture.editor().erase("ada@example.com").unwrap_err();
     assert_eq!(fixture.count("submission"), 51);
     fixture.sql("DROP TABLE guard");
-    // A second call completes it.
+    // A second call completes the erasure.
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 50);
     assert_eq!(fixture.list().iter().map(|submission| submission.id).collect::<Vec<_>>(), [other]);
 }

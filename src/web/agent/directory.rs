@@ -1,9 +1,9 @@
 //! Agents' key directories (draft-meunier-http-message-signatures-directory): fetched on demand, and cached
 //! for as long as the response permits, within bounds.
 //!
-//! Clients control neither what is fetched nor how often: only configured directories, with one fetch per
-//! directory at a time, at most once a minute, and backoff after failures. A directory's own signature is
-//! ignored, because TLS already authenticates the directory.
+//! Clients control neither what is fetched nor how often: only configured directories are fetched, each at
+//! most once a minute and never twice at the same time, with backoff after failures. A directory's own
+//! signature is ignored, because TLS already authenticates the directory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -13,7 +13,7 @@ pub enum SignatureError {
     Long,
     /// The operator does not allow the agent's directory.
     Directory,
-    /// The directory's keys could not be fetched, or not within the time limit.
+    /// The directory's keys could not be fetched within the time limit.
     Unavailable,
     /// The directory does not have the key, or the key is not valid now.
     Key,

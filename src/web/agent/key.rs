@@ -141,7 +141,7 @@ impl AgentKey {
         self.not_before.is_none_or(|from| from <= now) && self.expires.is_none_or(|until| now < until)
     }
 
-    /// The algorithm for a signature with this `alg`; an error if the key is for another (RFC 9421 §3.2).
+    /// The algorithm for a signature with this `alg`; an error if it does not fit the key (RFC 9421 §3.2).
     fn algorithm(&self, claimed: Option<Algorithm>) -> Result<Algorithm, SignatureError> {
         let own = match &self.public {
             KeyMaterial::Ed25519(_) => Algorithm::Ed25519,
@@ -178,7 +178,8 @@ impl AgentKey {
     }
 }
 
-/// Whether the text is canonical base64url. Thumbprints hash the text, so a key must have one encoding.
+/// Whether the text is canonical base64url. A key must have only one encoding, because thumbprints hash the
+/// text.
 fn is_canonical(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| URL_SAFE_NO_PAD.encode(bytes) == text)
 }

@@ -25,7 +25,7 @@ pub(super) struct Replays {
 
 impl Replays {
     /// Records a signature that is valid until `expires` (seconds since 1970). Returns an error if it was
-    /// recorded before, or if the table is full: a dropped entry could be replayed.
+    /// recorded before, or if the table is full: dropping an entry would let its signature be replayed.
     pub(super) fn record(
         &mut self,
         key_id: &str,

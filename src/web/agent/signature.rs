@@ -1,8 +1,8 @@
 //! Parses and verifies the signatures of a request (RFC 9421 §3.2, draft-meunier-web-bot-auth-architecture).
 //!
 //! The functions are pure: the keys and the time are arguments. They use the `sfv` parser and aws-lc, which
-//! are already dependencies: crates for HTTP signatures would add a second implementation of the algorithms,
-//! and lack RSA and ECDSA (`web-bot-auth`) or tags and directories (`httpsig`).
+//! are dependencies anyway. The existing crates for HTTP signatures would add a second implementation of the
+//! algorithms, and lack RSA and ECDSA (`web-bot-auth`) or tags and directories (`httpsig`).
 
 use http::HeaderMap;
 use http::request::Parts;

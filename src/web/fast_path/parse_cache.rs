@@ -34,7 +34,8 @@ impl<T: Copy> ParseCache<T> {
     }
 }
 
-/// Chosen by a cheap hash: clients' values differ in their length or in their first or last bytes.
+/// The slot for `value`, chosen by a cheap hash of its length, first bytes and last bytes: the values that
+/// clients send differ in at least one of these.
 fn slot(value: &[u8]) -> usize {
     let (first, last) = (value.first_chunk::<8>(), value.last_chunk::<8>());
     let word = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));

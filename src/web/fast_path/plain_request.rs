@@ -63,7 +63,7 @@ pub(super) fn parse<'h, 'b>(
     let mut hosts = 0;
     for Header { name, value } in fields {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
-        // Compare lengths and first letters first: most names match none of these.
+        // Compare lengths and first letters first: most names match none of those below.
         match (name.len(), name.as_bytes().first().map(u8::to_ascii_lowercase)) {
             (4, Some(b'h')) if is("host") => {
                 hosts += 1;

@@ -25,7 +25,8 @@ const REQUEST_REFUND: u32 = 4;
 /// How many bytes the server must send to allow the client one free WINDOW_UPDATE frame.
 const BYTES_PER_UPDATE: u64 = 512;
 
-/// How many free WINDOW_UPDATE frames can accumulate: enough for a client that reads 32 MiB before the first.
+/// How many free WINDOW_UPDATE frames can accumulate: enough for a client that reads 32 MiB before it sends
+/// its first one.
 const MAX_FREE_UPDATES: u64 = 65_536;
 
 /// DATA frames of fewer bytes are charged unless they end the stream: normal clients do not send them.

@@ -39,7 +39,8 @@ fn parse_times(stat: &str) -> Option<(f64, f64)> {
     Some(((field(14)? + field(15)?) / TICKS_A_SECOND, field(22)? / TICKS_A_SECOND))
 }
 
-/// In bytes. The file stays open: it is read often, even when no file descriptor is free.
+/// The resident memory of this process in bytes. The status file stays open, because it is read often, even
+/// when no file descriptor is free.
 pub(in crate::web) fn resident_memory() -> Option<u64> {
     static STATUS: OnceLock<Option<File>> = OnceLock::new();
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;

@@ -1,4 +1,4 @@
-//! The ACME client (RFC 8555): orders and renews certificates, answers TLS-ALPN-01 challenges (RFC 8737).
+//! The ACME client (RFC 8555): orders and renews certificates, and answers TLS-ALPN-01 challenges (RFC 8737).
 
 #![expect(clippy::disallowed_methods, reason = "the renewal time depends on the clock")]
 

@@ -23,7 +23,8 @@ pub struct HttpsRedirect {
 }
 
 impl HttpsRedirect {
-    /// The same resource over TLS, at one of this server's names: a forged `Host` cannot redirect elsewhere.
+    /// The URL of the same resource over TLS. Its host is one of this server's names, so a forged `Host`
+    /// cannot cause a redirect to another server.
     fn location(&self, host: Option<&str>, target: &Uri) -> String {
         let asked: Option<Authority> = host.and_then(|host| host.parse().ok());
         let name = asked.and_then(|asked| {

@@ -21,7 +21,7 @@ pub enum Kind {
 /// The listening address. No client uses it as a source address.
 const HERE: [u8; 4] = [127, 0, 2, 1];
 
-/// The surrounding configuration of nginx, as on every Debian system.
+/// The main configuration of nginx, which includes the packaged one.
 const NGINX: &str = "
 daemon off;
 worker_processes 2;
@@ -43,9 +43,9 @@ http {
 const NOT_HERE: [&str; 4] = ["user ", "group ", "chroot ", "log /dev/log "];
 
 pub struct Balancer {
-    /// The address that listens for TLS.
+    /// The address on which the balancer accepts TLS.
     pub address: SocketAddr,
-    /// The address that listens for plain HTTP.
+    /// The address on which the balancer accepts plain HTTP.
     pub plain: SocketAddr,
     client: Client,
     child: Child,
@@ -94,7 +94,7 @@ impl Balancer {
             ("listen 80;", format!("listen {plain};")),
             ("bind :443 ", format!("bind {address} ")),
             ("bind :80\n", format!("bind {plain}\n")),
-            // A test machine may not allow as many file descriptors.
+            // A test machine may not permit enough file descriptors for 4000 connections.
             ("maxconn 4000", "maxconn 400".to_owned()),
             ("/etc/ssl/www.example.com.pem", path("pem")),
             ("/etc/ssl/www.example.com.key", path("key")),
@@ -157,7 +157,8 @@ impl Balancer {
 }
 
 impl Kind {
-    /// The command that starts the balancer in a folder, or with `only_tries` only checks the configuration.
+    /// The command that starts the balancer in a folder. If `only_tries` is set, the command only checks the
+    /// configuration.
     fn command(self, folder: &Path, only_tries: bool) -> Command {
         let file = |name: &str| -> PathBuf { folder.join(name) };
         match self {
@@ -178,7 +179,7 @@ impl Kind {
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        // Answered, so that nginx ends its workers as well.
+        // Send SIGTERM rather than SIGKILL, so that nginx ends its workers as well.
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.child.wait();

@@ -17,7 +17,7 @@ pub const COUNT: usize = 3;
 /// The drain time that the packaged configurations require.
 pub const DRAIN: Duration = Duration::from_secs(5);
 
-/// A page that only the next version of the site has.
+/// An asset that only the next version of the site has.
 pub const NEXT_ASSET: &str = "/assets/next.txt";
 
 pub struct Replicas {
@@ -73,7 +73,7 @@ impl Replicas {
         Self { desks, server, database, folder, _ports: ports }
     }
 
-    /// Replaces a replica's site with the next version, which the replica serves after its next start.
+    /// Replaces a replica's site with the next version, which the replica serves after a restart or reload.
     pub fn deploy(&self, number: usize) {
         let (draft, site) =
             (self.folder.path().join("draft"), self.folder.path().join(format!("site-{number}")));

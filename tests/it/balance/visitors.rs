@@ -43,7 +43,7 @@ pub struct Outcome {
 }
 
 impl Crowd {
-    /// Starts this many visitors of the balancer.
+    /// Starts this many visitors that use the balancer.
     pub fn gather(balancer: &Balancer, visitors: usize) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let threads = (0..visitors)

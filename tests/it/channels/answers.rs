@@ -109,7 +109,7 @@ fn each_answer_of_a_mail_server_has_its_meaning() {
     let nobody = Port::reserve();
     channels.push(("nobody", smtp("nobody", nobody.number(), ""), Channel));
     let (site, id) = check(&channels);
-    // Only a 2xx reply to the final dot counts. Before it, the receiver has not taken over the message.
+    // Only a 2xx reply to the final dot counts: until then, the receiver is not responsible for the message.
     for ((name, ..), peer) in rows.iter().zip(&peers) {
         let has_message = !peer.record().received.is_empty();
         assert_eq!(

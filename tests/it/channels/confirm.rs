@@ -18,7 +18,7 @@ fn accept_delivered_answers_200_once_a_channel_has_the_submission() {
     let mailbox = tempfile::tempdir().expect("a folder");
     let channels =
         [webhook("failing", &failing.url("/"), ""), maildir("box", &mailbox.path().join("box"))].concat();
-    // Longer than any disk needs.
+    // Enough time to store the message, even on a slow disk.
     let patient = ("FRONTDESK_FORMS__CONFIRM_TIMEOUT", "15s");
     let site = ChannelSite::open(&channels, &[DELIVERED[0], patient]);
     for number in 0..5 {

@@ -34,7 +34,7 @@ http {
 }
 ";
 
-/// `Accept` headers of clients, real clients first.
+/// `Accept` headers: first those of real clients, then unusual and malformed ones.
 const ACCEPT: [&str; 34] = [
     "",
     "*/*",
@@ -101,7 +101,7 @@ struct Difference {
     /// Status and media type.
     frontdesk: (u16, &'static str),
     nginx: (u16, &'static str),
-    /// The values in the document's line about this difference.
+    /// A part of the sentence in `docs/export.md` that describes this difference.
     told: &'static str,
     /// The first nginx version without this difference. `None` if all versions have it.
     until: Option<&'static str>,
@@ -439,7 +439,7 @@ impl<'a> Pair<'a> {
         Self { server, nginx, frontdesk: server.connect(), other: Connection::open(nginx.address), asked: 0 }
     }
 
-    /// Sends a request to both servers and compares the answers. Returns one of them.
+    /// Sends a request to both servers, checks that their answers are equal, and returns frontdesk's.
     fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let expected = self.frontdesk.request(method, path, headers, b"").expect("an answer");
         let found = self.other.request(method, path, headers, b"").expect("an answer");
@@ -588,7 +588,7 @@ impl Nginx {
         nginx
     }
 
-    /// nginx's error log.
+    /// The warnings and errors in nginx's error log.
     fn trouble(&self) -> String {
         let log = std::fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default();
         let is_bad = |line: &&str| {

@@ -1,5 +1,5 @@
 //! The database's disk fails or fills up at the n-th write or sync. Every 200 and 500 must be correct, and
-//! the server recovers without a restart.
+//! the server must recover without a restart.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ fn a_failing_disk_makes_no_response_wrong() {
     let mut testbed = TestBed::start(4);
     testbed.has_failed = true;
     let (mut slowest, mut recovery, mut pages) = (Duration::ZERO, Duration::ZERO, 0);
-    // Faults during acceptance, which cause refusals, and faults during processing.
+    // The number of faults that caused refusals, and of faults that made processing fail.
     let (mut refusing, mut processing) = (0, 0);
     for case in &cases {
         let (refused, failed) = (testbed.ledger.count(Answered::NotKept), failures_of_processing(&testbed));
@@ -78,7 +78,8 @@ fn a_kill_while_the_disk_fails_leaves_only_what_was_just_refused_in_doubt() {
     testbed.settle();
     let figures = testbed.reckon();
     eprintln!("kills while a disk fails: {figures}");
-    // A failed batch, and the batch that detects that writes are still failing.
+    // In each round, two batches can be in doubt: the one that failed, and the one that found that writes
+    // were still failing.
     assert!(figures.false_500 <= 2 * CLIENTS * rounds, "{figures}");
     testbed.server.expect(figures.kept);
 }
@@ -129,8 +130,8 @@ struct Load {
     pages: usize,
 }
 
-/// Clients submit while others read pages: until a one-time fault has been noticed, or for a while if the
-/// fault recurs.
+/// Runs clients that send submissions and one that reads pages. If the fault recurs, they run for
+/// [`LASTING`], otherwise until each client has sent enough submissions to cause the fault.
 fn load(testbed: &TestBed, case: &Case) -> Load {
     let (stop, pages) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (ledger, address) = (&testbed.ledger, testbed.server.address);

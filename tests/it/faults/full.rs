@@ -50,8 +50,8 @@ fn a_maildir_on_a_full_file_system_takes_everything_once_there_is_room() {
 fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
     let mut testbed = TestBed::start(4);
     let (mut faults, mut struck) = (0, 0);
-    // Nothing else is renamed, so renames need no file. The other calls count only on the Maildir's `new`
-    // folder.
+    // The server renames nothing but messages meanwhile, so renames need not be restricted to a folder. The
+    // other calls count only on the Maildir's `new` folder.
     let new = testbed.maildir().join("new");
     for (calls, file) in Scale::get().of(
         &[("/^rename", None)][..],
@@ -85,7 +85,8 @@ fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
     testbed.server.expect(figures.kept);
 }
 
-/// Below the reserve, only large submissions are refused. Small ones are refused once the disk is full.
+/// When free space is below the reserve, only large submissions are refused. Small ones are refused only when
+/// the disk is full.
 #[test]
 #[ignore = "mounts a file system: scripts/test faults"]
 fn the_reserve_is_left_to_small_submissions_until_the_disk_is_full() {
@@ -111,8 +112,8 @@ fn the_reserve_is_left_to_small_submissions_until_the_disk_is_full() {
         assert_eq!(send(3_000), (200, false));
     }
     assert!(small.free() > 16 * MIB, "most of the reserve is still free");
-    // This write fails in the end if the server is writing meanwhile. Some more submissions fit into pages
-    // that the database has freed.
+    // This write fails at its end if the server is writing at the same time. Some submissions still fit
+    // afterwards, into pages that the database has freed.
     let rest = vec![b'x'; usize::try_from(small.free()).expect("it is a small disk")];
     let _ = std::fs::write(small.path.join("rest"), rest);
     let mut last = (200, false);

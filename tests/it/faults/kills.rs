@@ -188,10 +188,11 @@ fn kills_between_acceptance_and_processing_lose_nothing() {
     let rounds = Scale::get().of(3, 12, 600);
     let mut dice = Random(u64::from(std::process::id()));
     let mut testbed = TestBed::start(CLIENTS);
-    // The kills that left accepted submissions to the next start, and the number of those submissions.
+    // The number of kills that left accepted submissions to the next start, and the number of those
+    // submissions.
     let (mut struck, mut left) = (0, 0);
     for _ in 0..rounds {
-        // Kills the server with the last response or shortly afterwards, when processing has begun.
+        // Kills the server right after the last response or a moment later, when processing has begun.
         let (each, pause) = (1 + dice.below(4), Duration::from_micros(dice.below(800)));
         let (ledger, address) = (&testbed.ledger, testbed.server.address);
         std::thread::scope(|scope| {

@@ -304,8 +304,8 @@ concurrency = {concurrency}
         figures
     }
 
-    /// Checks that a receiver's deliveries match the inbox: no more than the attempts, and none after the
-    /// delivery was confirmed. Only kills interrupt attempts.
+    /// Checks that a receiver got each submission at most once per attempt, that exactly one attempt was
+    /// confirmed, and that only kills interrupted attempts.
     fn check_attempts(&self, channel: &str, arrivals: &HashMap<String, Arrival>) {
         let rows = self.query::<String>(&format!(
             "SELECT lower(hex(submission)) || ' ' || count(*) || ' ' || total(delivered = 1) || ' ' || total(delivered IS NULL)

@@ -1,7 +1,7 @@
 //! Uses strace to kill the server at a system call, or to make the call fail.
 //!
 //! strace counts calls per thread: the n-th call is that of the first thread that reaches it. strace's faster
-//! mode (`--seccomp-bpf`) does not deliver signals at a call, so this uses the slow one.
+//! mode (`--seccomp-bpf`) does not deliver signals at a call, so this module uses the slower default mode.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ impl Drop for Tracer {
     }
 }
 
-/// The strace command with nothing but `PATH` in its environment: servers are started with an empty one.
+/// The strace command, with only `PATH` in its environment.
 pub fn strace() -> Command {
     let mut command = Command::new("strace");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());

@@ -62,7 +62,7 @@ fn allowed_within_an_hour(limiter: &LocalLimiter, source: impl Fn(u32) -> Source
 
 #[test]
 fn twenty_gigabytes_cannot_be_written_within_a_day() {
-    /// The limit in megabytes.
+    /// The maximum volume of writes, in megabytes.
     const BAR: u64 = 20_000;
     /// Bytes written per byte of a body, in percent: about 100 in the database, and up to 280 in a Maildir.
     const WRITTEN: u64 = 380;
@@ -148,7 +148,7 @@ fn address(source: Source) -> String {
 #[test]
 #[ignore = "thousands of submissions one after the other: scripts/test door"]
 fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
-    /// Deliveries in a minute by a slow mail server.
+    /// The number of mails that a slow mail server accepts per minute.
     const PER_MINUTE: usize = 20;
     for (attacker, source) in ATTACKERS {
         let folder = tempfile::tempdir().expect("a folder");
@@ -172,7 +172,7 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
             };
             intake.accept(arrival)
         };
-        // An hour's worth of requests: those before the form's quota is exceeded are enough to fill every
+        // The first 3,000 requests of an hour. Those within the form's quota are already enough to fill every
         // queue.
         let mut flood = allowed_within_an_hour(&LocalLimiter::new(&LimitOptions::default()), source);
         flood.truncate(3_000);
@@ -213,7 +213,7 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
 #[test]
 #[ignore = "ten thousand connections take a while: scripts/test door"]
 fn a_visitor_gets_a_connection_to_a_full_server() {
-    /// Enough of a request that the connection is not idle, and cannot be evicted.
+    /// Enough of a request that the connection is not idle, so the server cannot evict it.
     const IN_PROGRESS: &[u8] =
         b"POST /api/contact HTTP/1.1\r\nHost: example.com\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     const VISITORS: u8 = 10;

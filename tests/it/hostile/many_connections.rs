@@ -22,7 +22,7 @@ const CROWD: usize = 2_000;
 /// these connections. On a slow machine, the limit is the percentile without them, if that is larger.
 const TOLERATED: Duration = Duration::from_millis(50);
 
-/// The number of attempts, because the machine may be busy with something else.
+/// The maximum number of attempts. One may fail because the machine is busy with something else.
 const TRIES: usize = 5;
 
 /// All connections come from this machine, so one source must be allowed that many.
@@ -147,9 +147,9 @@ fn a_nearly_full_server_closes_idle_connections_of_the_largest_source() {
     drop(crowd);
 }
 
-/// Opens the connections and waits until the deadlines have closed them. Meanwhile it compares the response
-/// times of other clients with those of a server without these connections on the same machine. Without
-/// deadlines the connections would stay open for ten minutes.
+/// Opens the connections and waits until the deadlines have closed them. Meanwhile, compares the response
+/// times of other clients with response times of another server on the same machine, which does not have
+/// these connections. Without deadlines the connections would stay open for ten minutes.
 fn check<C>(server: &TestServer, name: &str, come: impl Fn() -> C) {
     more_descriptors();
     let quiet = TestServer::start();
@@ -238,7 +238,7 @@ impl Others {
     }
 }
 
-/// Connections that stay open after the same first bytes.
+/// Open connections on which the same first bytes were sent, and nothing else.
 struct Crowd(#[expect(dead_code, reason = "they are held")] Vec<TcpStream>);
 
 impl Crowd {
@@ -271,7 +271,7 @@ pub(super) fn metric(server: &TestServer, name: &str) -> usize {
     figure.unwrap_or_else(|| panic!("there is no {name}"))
 }
 
-/// Raises the limit on open files for this process and the servers that it starts as far as possible.
+/// Raises the limit on open files as far as possible, for this process and the servers that it starts.
 pub(super) fn more_descriptors() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

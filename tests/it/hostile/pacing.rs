@@ -171,7 +171,8 @@ fn check_within(few: &[(&'static str, &'static str)], steps: &[Step<'_>], expect
     server.expect(kept);
 }
 
-/// Ignores write errors, because the server may close the connection meanwhile.
+/// Sends the text one byte at a time, with a pause after each. Stops at a write error, because the server may
+/// have closed the connection.
 fn trickle(connection: &mut Connection, text: &str, pause: Duration) {
     for byte in text.as_bytes() {
         if connection.send(&[*byte]).is_err() {

@@ -91,7 +91,8 @@ fn assert_shown(shown: &str, sent: &Sent) {
     }
 }
 
-/// The request has only expected headers, and its body is one JSON value without duplicate members.
+/// Returns the body. Checks that the request has only expected headers, and that the body is one JSON value
+/// without duplicate members.
 fn body(request: &Request) -> Value {
     assert_eq!((&*request.method, &*request.target), ("POST", "/in"));
     let mut names: Vec<_> = request.headers.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
@@ -109,8 +110,8 @@ fn body(request: &Request) -> Value {
     let raw = std::str::from_utf8(&request.body).expect("it is UTF-8");
     assert!(!raw.contains(steers), "{raw:?}");
     let value: Value = serde_json::from_str(raw).unwrap_or_else(|error| panic!("{error}: {raw}"));
-    // Serialised again, the value has the same length apart from escapes, so it has no duplicate members and
-    // no other bytes.
+    // Serialised again, the value has the same length as the body apart from escapes, so the body has no
+    // duplicate members and no other bytes.
     let unescaped = |text: &str| {
         let mut units = 0;
         let mut characters = text.chars();

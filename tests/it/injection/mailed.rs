@@ -9,7 +9,7 @@ use mail_parser::MessageParser;
 use super::{Sent, assert_inert};
 use crate::support::smtp_peer::Record;
 
-/// There are five SMTP commands, and none contains data of a visitor.
+/// Checks that every SMTP command is one of five fixed ones, without data from a visitor.
 pub(super) fn check_commands(record: &Record) {
     let ours =
         ["EHLO example.com", "MAIL FROM:<desk@example.com>", "RCPT TO:<team@example.com>", "DATA", "QUIT"];
@@ -20,7 +20,7 @@ pub(super) fn check_commands(record: &Record) {
     assert_eq!(messages, record.received.len());
 }
 
-/// The messages of a Maildir, each by its id.
+/// The messages in a Maildir, by submission id.
 pub(super) fn read_maildir(mailbox: &Path) -> HashMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(mailbox.join("new")).expect("it is there");
     let messages =
@@ -28,7 +28,7 @@ pub(super) fn read_maildir(mailbox: &Path) -> HashMap<String, Vec<u8>> {
     messages.map(|message| (id(&message), message)).collect()
 }
 
-/// The subject in the header.
+/// The submission's id in the message's header.
 pub(super) fn id(message: &[u8]) -> String {
     let (head, _) = split(&String::from_utf8_lossy(message));
     let ids: Vec<_> = head.into_iter().filter(|(name, _)| name == "X-Frontdesk-Id").collect();

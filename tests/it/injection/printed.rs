@@ -21,7 +21,7 @@ pub(super) fn check(site: &ChannelSite, sent: &[Sent]) {
     check_csv(&site.inbox(&["export", "--csv"]), sent);
 }
 
-/// Checks a header line and one line per submission, newest first.
+/// Checks that the table has a header line and one line per submission, newest first.
 fn check_list(text: &str, sent: &[Sent]) {
     assert_inert(text);
     let lines: Vec<_> = text.lines().collect();
@@ -86,7 +86,8 @@ fn check_csv(text: &str, sent: &[Sent]) {
     }
 }
 
-/// Parses CSV by RFC 4180: CRLF between records, and quotes around cells with quotes, commas or line breaks.
+/// Parses CSV as defined in RFC 4180: CRLF between records, and quotes around cells with quotes, commas or
+/// line breaks.
 fn parse_csv(text: &str) -> Vec<Vec<String>> {
     let (mut records, mut record, mut cell) = (Vec::new(), Vec::new(), String::new());
     let mut is_quoted = false;

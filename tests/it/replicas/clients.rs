@@ -102,12 +102,12 @@ pub fn get(address: SocketAddr, path: &str, patience: Duration) -> io::Result<u1
 pub struct Presence(AtomicU64);
 
 impl Presence {
-    /// The replica is killed, stopped or disconnected.
+    /// Marks the replica as killed, stopped or disconnected.
     pub fn ends(&self) {
         self.0.fetch_or(1, Ordering::SeqCst);
     }
 
-    /// The replica serves pages again.
+    /// Marks the replica as serving pages again.
     pub fn begins(&self) {
         let now = self.0.load(Ordering::SeqCst);
         self.0.store((now | 1) + 1, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use super::servers::End;
 use super::testbed::{RECOVERY, REPLICAS, TestBed};
 use crate::support::random::Random;
 
-/// In the long run, a fault's duration exceeds its minimum by less than this, in milliseconds.
+/// With [`Scale::Long`], a fault's duration exceeds the minimum by less than this, in milliseconds.
 const LONGEST: u64 = 9_000;
 
 /// The faults of replicas and their dependencies.
@@ -80,7 +80,7 @@ impl Fault {
             kind,
             Kind::KillReplica | Kind::PauseReplica | Kind::CutReplicaFromServers | Kind::SlowReplica
         );
-        // A restarted server must be reachable before its state is visible.
+        // The test waits until a restarted replica serves pages, so the replica must be reachable.
         let may_be_beside = match extent {
             Scale::Short => is_about_replica,
             Scale::Long => !matches!(kind, Kind::CutEverything | Kind::EndConnections),
@@ -327,8 +327,8 @@ impl Crowd {
                 }
             });
         });
-        // No need to wait until all connections are taken: `TestBed::end_connections` also ends these, and
-        // then they compete for the free ones again.
+        // There is no need to wait until all connections are taken. `TestBed::end_connections` ends these
+        // clients' connections too, and then they compete with the replicas for free ones.
         Crowd { stop, thread: Some(thread) }
     }
 }

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Namespaces with links between them. Dropping the value removes them; processes in them should have ended
-/// before.
+/// Namespaces with links between them. Dropping the value removes the namespaces; all processes in them
+/// should have ended by then.
 pub struct Net {
     prefix: String,
     hosts: u8,
@@ -87,7 +87,7 @@ impl Net {
         std::thread::scope(|scope| scope.spawn(thread).join().expect("no thread panicked"))
     }
 
-    /// The command for a program on this host, which ends at the latest when the calling thread does.
+    /// The command for a program on this host. The program ends at the latest when the calling thread does.
     pub fn command(&self, host: Host, program: impl AsRef<std::ffi::OsStr>, user: Option<&str>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(host), "setpriv", "--pdeathsig", "KILL"]);
@@ -121,7 +121,7 @@ impl Net {
     }
 
     /// Slows traffic to this host to 256 kbit/s. If the kernel has `netem`, also delays it by 100 ms and
-    /// drops one packet in fifty. Returns whether it does.
+    /// drops one packet in fifty. Returns whether the kernel has `netem`.
     pub fn slow_down(&self, host: Host) -> bool {
         let (router, link) = (self.name(ROUTER), link(host));
         let with = |discipline: &[&str]| {

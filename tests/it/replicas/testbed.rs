@@ -20,7 +20,7 @@ pub const REPLICAS: usize = 3;
 /// The address on which each replica's receiver listens.
 const HOOK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8090));
 
-/// The largest quota; those of networks and forms are at least as large.
+/// The largest possible quota of a source. The quotas of networks and forms are at least as large.
 const MOST: &str = "1000000";
 
 /// Time limit for every replica to accept submissions again after a fault. Recovery takes ten seconds on a
@@ -40,7 +40,7 @@ pub struct TestBed {
     pub net: Net,
     pub ledger: Arc<Ledger>,
     pub pages: Arc<Pages>,
-    /// The killed replicas, with the times.
+    /// The replica and the time of each kill.
     pub kills: Vec<(usize, Instant)>,
     /// The slowest recovery, and the fault that preceded it.
     pub slowest: (Duration, String),
@@ -213,7 +213,7 @@ allow_private = true
         ids.into_iter().next()
     }
 
-    /// Waits until the condition is true, and returns the duration.
+    /// Waits until the condition is true. Returns how long that took.
     pub fn wait_until(
         &self,
         what: &str,

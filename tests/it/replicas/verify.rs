@@ -24,9 +24,9 @@ pub struct FinalCheck {
     lost: Vec<usize>,
     /// The number of submissions that got a 500 but are in the inbox.
     refused_but_kept: usize,
-    /// Those of them that no kill of their replica explains.
+    /// Submissions that got a 500 but are in the inbox, and that no kill of their replica explains.
     unaccounted: Vec<usize>,
-    /// The number of submissions that were delivered and then removed from the inbox.
+    /// The number of submissions that were delivered without a 200 and then removed from the inbox.
     refused_but_delivered: usize,
     /// The number of duplicate webhook requests with the same id.
     again: usize,
@@ -85,7 +85,8 @@ impl TestBed {
             .map(|(number, sent)| (*number, *sent))
             .collect();
         let unaccounted = refused_but_kept.iter().filter(|(_, refused)| {
-            // The replica was killed before its next transaction that is known to have succeeded.
+            // A kill explains such a submission if the replica stored no other one between the 500 and the
+            // kill.
             let of_replica = self.kills.iter().filter(|(replica, _)| *replica == refused.replica);
             let killed = of_replica.map(|(_, at)| *at).find(|at| *at > refused.at);
             !killed.is_some_and(|killed| {

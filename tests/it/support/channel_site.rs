@@ -15,7 +15,7 @@ pub const NAME: &str = "Grace Hopper";
 pub const EMAIL: &str = "grace@example.org";
 pub const MESSAGE: &str = "A bug in relay 70";
 
-/// Whether tests should wait for the timeout of silent peers, which takes most of a minute.
+/// Whether tests should wait until deliveries to silent peers time out, which takes most of a minute.
 pub fn is_patient() -> bool {
     std::env::var_os("FRONTDESK_TEST_PATIENCE").is_some()
 }

@@ -85,7 +85,7 @@ impl<S: Read + Write> Connection<S> {
         self.answer(method == "HEAD")
     }
 
-    /// Reads one response. `head` means that it has no body, regardless of its length.
+    /// Reads one response. `head` means that the response has no body, regardless of `Content-Length`.
     pub fn answer(&mut self, head: bool) -> io::Result<Answer> {
         let status_line = self.line()?;
         let status = status_line

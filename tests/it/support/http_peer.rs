@@ -1,4 +1,4 @@
-//! A misbehaving HTTP peer: a script defines its reaction to each request, and it records the requests.
+//! An HTTP peer that can misbehave: it reacts to each request as a script says, and records the requests.
 //!
 //! Uses the standard library only. Each connection has its own thread; dropping the peer ends all of them.
 
@@ -122,7 +122,7 @@ impl Shared {
         self.lock().is_over
     }
 
-    /// The next step of the script. The last step is repeated.
+    /// Takes the next step of the script. The last step is repeated.
     fn next(&self) -> Reply {
         self.lock().next()
     }
@@ -140,7 +140,7 @@ impl Shared {
         reply
     }
 
-    /// The next step of the script.
+    /// The next step of the script, which is not consumed.
     fn upcoming(&self) -> Reply {
         let state = self.lock();
         state.script[state.step.min(state.script.len() - 1)].clone()

@@ -1,5 +1,5 @@
 //! Sends the same bytes to the fast path and the hyper path of HTTP/1.1 in memory, and returns both
-//! responses. The fuzz target `lanes` uses it as well.
+//! responses. The fuzz target `lanes` uses this module as well.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -152,7 +152,7 @@ fn tell_answer<'a>(bytes: &'a [u8], told: &mut String) -> &'a [u8] {
     if body.is_empty() || body.starts_with(b"HTTP/1.") {
         length = 0;
     }
-    // A client that aborts its body does not get the whole response.
+    // The response may be incomplete if the client aborted the body of its request.
     let (body, rest) = body.split_at(length.min(body.len()));
     let _ = writeln!(told, "{:?} {:?} {:?}", answer.version, answer.code, answer.reason);
     let _ = writeln!(told, "{}\n", lines.join("\n"));

@@ -17,7 +17,8 @@ use super::port::Port;
 
 const SERVER: &str = "/usr/sbin/smtpd";
 
-/// Ends when its standard input is closed, and so always ends with the test.
+/// A shell script that runs the server. It ends when its standard input is closed, and so always ends with
+/// the test.
 const RUN: &str = "mount -t tmpfs tmpfs /var/spool && mount -t tmpfs tmpfs /run || exit
 /usr/sbin/smtpd -d -f \"$1\" &
 read _

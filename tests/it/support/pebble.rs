@@ -87,7 +87,7 @@ impl Pebble {
         &self.authority
     }
 
-    /// The authority of the certificates that Pebble issues, in PEM.
+    /// The root certificate of the authority that issues Pebble's certificates, in PEM format.
     pub fn root(&self) -> Vec<u8> {
         let mut connection = self.authority.client().connect(self.management.address()).expect("it listens");
         connection.request("GET", "/roots/0", &[], b"").expect("it answers").body

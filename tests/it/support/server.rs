@@ -268,7 +268,7 @@ impl TestServer {
         self.child.try_wait().expect("it can be asked").is_some()
     }
 
-    /// Closes the server's standard error. The reading thread ends with the next line.
+    /// Closes the server's standard error. The reading thread ends after the next line.
     pub fn close_stderr(&mut self) {
         self.stderr = None;
     }

@@ -195,8 +195,8 @@ pub fn lock(record: &Shared) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Converses until the client disconnects. Returns the stream after STARTTLS. Sends a greeting only if asked
-/// to.
+/// Converses until the client disconnects. Returns the stream after STARTTLS. Sends a greeting only if
+/// `greets` is set.
 pub fn converse<S: Read + Write>(
     stream: S,
     script: &Script,

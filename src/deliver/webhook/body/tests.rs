@@ -217,7 +217,7 @@ fn rendered(preset: &str, notice: &Notification) -> Value {
     serde_json::from_str(&WebhookBody::parse(preset).unwrap().render(notice).unwrap()).unwrap()
 }
 
-/// The same value with every text removed, which leaves the structure that a receiver parses.
+/// The same value with all strings emptied, which leaves the structure that a receiver parses.
 fn shape(value: &Value) -> Value {
     match value {
         Value::String(_) => Value::String(String::new()),

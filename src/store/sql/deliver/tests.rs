@@ -1,5 +1,5 @@
-//! Simulates processing, workers, the retry schedule and the database with a virtual clock: thousands of
-//! runs. A seed reproduces its run.
+//! Runs processing, workers, the retry schedule and the database with a virtual clock, in many simulations.
+//! Each simulation can be reproduced from its seed.
 //!
 //! The statements of [`super`] on a database in memory, the [`Dispatcher`] and the schedule are real. Time,
 //! receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number of simulations.
@@ -143,15 +143,15 @@ impl Dice {
 enum Peer {
     /// Accepts everything quickly.
     Fine,
-    /// Accepts one attempt in two.
+    /// Accepts four attempts in nine, on average.
     Flaky,
-    /// Is unreachable between two points in time, in milliseconds.
+    /// Is unreachable from a point in time, for a duration, both in milliseconds.
     Away(u64, u64),
-    /// Never replies in time, but sometimes has accepted the message anyway.
+    /// Never replies in time, but sometimes accepts the message anyway.
     Silent,
     /// Asks the sender to retry later, the first few times.
     Busy,
-    /// Accepts everything except messages that it refuses permanently.
+    /// Permanently refuses certain messages, and accepts all others.
     Picky,
     /// Fails on certain messages, and accepts all others.
     Poisoned,
@@ -159,7 +159,7 @@ enum Peer {
     GoneAfter(u64),
 }
 
-/// An event of the simulation. [`World::events`] has its time, and a number that breaks ties.
+/// An event of the simulation. Its key in [`World::events`] is its time, and a number that breaks ties.
 #[derive(Clone, Debug)]
 enum Event {
     Arrival,
@@ -188,7 +188,7 @@ struct Attempt {
     post: usize,
     claimed: Claimed,
     outcome: Outcome,
-    /// The receiver has closed the connection in the meantime.
+    /// Whether the receiver closed the connection while the worker was stalled.
     is_broken: bool,
 }
 
@@ -198,9 +198,9 @@ struct Worker {
     /// The number of processes that have run.
     life: u32,
     started: u64,
-    /// When it looks for work next.
+    /// When the worker looks for work next.
     wakes_at: Option<u64>,
-    /// When its stall ends.
+    /// When the worker's stall ends.
     stalled_until: u64,
     attempts: HashMap<usize, Attempt>,
 }
@@ -320,13 +320,13 @@ impl World {
             let at = self.dice.roll(span);
             self.at(at, Event::Stall(worker));
         }
-        // A clock change makes other workers' leases expire early, which only a worker that holds the lock
-        // can tolerate.
+        // Change the clock only if there is a single worker: if there were two, leases could expire early,
+        // and one worker would take over deliveries that the other is still sending.
         if !self.two && self.dice.one_in(3) {
             for _ in 0..=self.dice.roll(2) {
                 let by =
                     i64::try_from(self.dice.roll(400 * DAY)).unwrap() - i64::try_from(200 * DAY).unwrap();
-                // Preferably during an attempt.
+                // Prefer a time when an attempt is likely to be under way.
                 let at = match self.dice.roll(3) {
                     0 => self.dice.roll(3 * DAY),
                     _ => {
@@ -405,7 +405,7 @@ impl World {
         }
     }
 
-    /// Sometimes the process is killed before it commits.
+    /// A worker processes a batch of the intake. Sometimes its process is killed before it commits.
     fn process(&mut self, worker: usize) {
         if self.workers[worker].dispatcher.is_none() {
             return;
@@ -455,7 +455,7 @@ impl World {
             return;
         }
         self.totals.ends += 1;
-        // Peers may have accepted attempts that were under way.
+        // Receivers may have accepted messages that were being sent.
         let mut attempts: Vec<_> = self.workers[worker].attempts.drain().collect();
         attempts.sort_by_key(|(number, _)| *number);
         for (_, attempt) in attempts {
@@ -471,7 +471,7 @@ impl World {
         self.at(self.now + away, Event::Start(worker));
     }
 
-    /// Schedules a worker to look for work at `moment`, unless it is scheduled to do so earlier.
+    /// Schedules a worker to look for work at `moment`, unless it is already scheduled to do so by then.
     fn wake_at(&mut self, worker: usize, moment: u64) {
         let planned = &mut self.workers[worker].wakes_at;
         if planned.is_none_or(|planned| planned > moment) {

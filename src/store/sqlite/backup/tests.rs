@@ -247,7 +247,7 @@ fn an_inbox_that_is_in_use_is_not_replaced() {
     let fixture = Fixture::new();
     let writer = fixture.keep(["one"]);
     fixture.backup().unwrap();
-    // A process that has it open is noticed even without a lock.
+    // A process that has the inbox open is detected even if it does not hold the lock.
     let error = fixture.restore(true).unwrap_err();
     assert!(matches!(error, BackupError::InUse(_)), "{error}");
     drop(writer);
@@ -351,7 +351,7 @@ fn keep(database: &mut SqliteWriter, message: &str) {
     database.process();
 }
 
-/// Asserts that the copy is neither verified nor restored, for this reason, and that nothing is created.
+/// Asserts that verifying and restoring the copy both fail with these words, and that nothing is created.
 fn refused(fixture: &Fixture, words: &str) {
     let error = verify(&fixture.copy).unwrap_err().to_string();
     assert!(error.contains(words) && error.contains("copy.sqlite"), "{error}");

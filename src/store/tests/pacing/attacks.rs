@@ -6,7 +6,7 @@ use crate::submission::verdict::{ScreeningVerdict, Signal};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
-/// The longest acceptable wait of a visitor, in seconds.
+/// The longest acceptable wait for a visitor, in seconds.
 const TEN_MINUTES: u64 = 600;
 
 impl Channel {
@@ -26,7 +26,8 @@ fn quota_of_500(refusal: Cause) -> impl FnMut(&Claimed, Duration) -> Outcome {
     daily_quota(500, 1, refusal)
 }
 
-/// A provider that accepts messages to this many recipients on the first day. Each message has `recipients`.
+/// A provider that accepts messages to `quota` recipients in total on the first day. Each message has
+/// `recipients` of them.
 fn daily_quota(quota: u32, recipients: u32, refusal: Cause) -> impl FnMut(&Claimed, Duration) -> Outcome {
     let mut used = 0;
     move |_, elapsed| {
@@ -162,7 +163,7 @@ fn content_on_which_a_receiver_hangs_delays_others_by_minutes() {
 }
 
 /// The receiver accepts waitlist requests and fails on messages. Each accepted request ends the channel's
-/// pause, and the messages are tried again.
+/// pause, and the messages are retried.
 #[test]
 fn a_partial_outage_parks_nothing() {
     for (minutes, is_attacked) in [(10, false), (10, true), (20, true)] {
@@ -257,7 +258,7 @@ fn rate_limit(per_minute: u32, asks: bool) -> impl FnMut(&Claimed, Duration) -> 
 }
 
 impl Channel {
-    /// Submissions of one network to both forms within a minute.
+    /// Submissions from one network to both forms within a minute.
     fn flood(&self, minute: u32, count: u32) -> Vec<Arrival> {
         let sent = |n| match n % 2 {
             0 => self.message(1, &format!("hostile {minute} {n}")),
@@ -344,7 +345,8 @@ fn slowly_refused_content_delays_visitors_of_both_forms_by_minutes() {
     }
 }
 
-/// Five networks send one submission to each form every 20 minutes, after another one has used up the pace.
+/// Five networks send one submission to each form every 20 minutes, after another network has exhausted the
+/// rate limit for high-volume networks.
 #[test]
 fn a_visitors_third_submission_precedes_networks_that_send_all_day() {
     for is_repeat in [true, false] {

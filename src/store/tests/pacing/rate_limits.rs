@@ -21,8 +21,8 @@ fn token_bucket(per_minute: u32, burst: u32, asks: bool) -> impl FnMut(&Claimed,
     }
 }
 
-/// Chat services limit requests per second or minute, and answer others with 429 and a short Retry-After. One
-/// network, or a hundred, send somewhat more than the limit for an hour.
+/// Chat services limit requests per second or minute, and answer excess requests with 429 and a short
+/// Retry-After. For an hour, one or a hundred networks send somewhat more than the limit.
 #[test]
 fn a_flood_above_a_receivers_rate_limit_delays_visitors_by_minutes() {
     for (limit, burst, asks, networks, flood, most) in

@@ -12,8 +12,8 @@ impl Channel {
     }
 }
 
-/// The receiver is down for 90 minutes. A hundred networks send 40 messages a minute in all, on which it
-/// fails afterwards too. Visitors who wrote during the outage must be delivered soon after it.
+/// The receiver is down for 90 minutes. A hundred networks send 40 messages a minute in all, on which the
+/// receiver still fails after the outage. Visitors' messages from the outage must be delivered soon after it.
 #[test]
 fn after_an_outage_visitors_do_not_wait_for_a_backlog_of_hostile_retries() {
     let mut channel = Channel::new();
@@ -68,7 +68,7 @@ fn content_that_is_refused_with_retry_after_delays_others_by_minutes() {
     }
 }
 
-/// A visitor's retry is due at the same time as 400 retries of one network, as after an outage.
+/// As after an outage, a visitor's retry is due at the same time as 400 retries for one network.
 #[test]
 fn a_visitors_retry_precedes_any_number_of_hostile_ones() {
     let channel = Channel::new();

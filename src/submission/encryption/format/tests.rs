@@ -1,4 +1,4 @@
-//! Fixed files of other implementations, and files with one deviation from the format each.
+//! Fixed files from other implementations, and files that each deviate from the format in one way.
 
 use super::*;
 

@@ -29,7 +29,8 @@ const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
 pub(super) struct Http(Arc<FetchClient>);
 
 impl Http {
-    /// Also trusts `roots`. Private addresses are permitted, because the operator chose the authority.
+    /// Creates a client that trusts `roots` in addition to the public roots. Private addresses are permitted,
+    /// because the operator chose the authority.
     pub fn new(roots: Option<&ExtraRoots>) -> Self {
         Self(Arc::new(FetchClient::new(NameResolver::System, true, roots, DEADLINES)))
     }
@@ -51,7 +52,7 @@ impl HttpClient for Http {
     }
 }
 
-/// Parses a URL from the configuration or the authority, which must be HTTPS (RFC 8555 §6.1).
+/// Parses a URL from the configuration or from the authority. Only HTTPS is permitted (RFC 8555 §6.1).
 fn https_url(uri: &Uri) -> Result<Url, String> {
     let url = Url::parse(&uri.to_string()).map_err(|error| format!("invalid authority URL: {error}"))?;
     if url.scheme() == UrlScheme::Https { Ok(url) } else { Err("the authority URL is not HTTPS".to_owned()) }
