@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::content::Content;
 use super::front_matter::{self, FrontMatter};
 use super::options::PagesOptions;
+use super::pagination::{ListPage, page_count, page_path, post_range};
 use super::parallel::in_parallel;
 use super::path::{self, encode, slug};
 use super::site_files::{FileChanged, SourceFile};
@@ -69,6 +70,8 @@ pub(super) struct Document {
     pub updated: Date,
     pub content: Content,
     pub image: Option<String>,
+    /// The part of the list that the page shows, if it lists posts and the list is divided into pages.
+    pub list_page: Option<ListPage>,
 }
 
 impl Document {
@@ -279,6 +282,41 @@ pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptio
             documents.push(Document::new_generated(&path, kind, &tag.name, &description, updated));
         }
     }
+}
+
+/// Divides the lists of posts into pages: adds the second and later pages of each list that has more posts than
+/// `site.posts_per_page`. `/blog/page/1/` redirects to the first page.
+pub(super) fn add_list_pages(documents: &mut Vec<Document>, options: &PagesOptions) {
+    let per_page = options.posts_per_page;
+    let all = listed_posts_newest_first(documents).len();
+    let counts: HashMap<String, usize> =
+        listed_tags(documents).into_iter().map(|tag| (tag.name, tag.count)).collect();
+    let mut more = Vec::new();
+    for document in documents.iter_mut() {
+        let posts = match &document.kind {
+            PageKind::Blog => all,
+            PageKind::Tag(name) => counts.get(name).copied().unwrap_or_default(),
+            _ => continue,
+        };
+        let count = page_count(posts, per_page);
+        if count < 2 {
+            continue;
+        }
+        let page = |number| ListPage { base: document.path.clone(), number, count };
+        for number in 2..=count {
+            let title = format!("{}, page {number}", document.front_matter.title);
+            let shown = post_range(number, per_page, posts);
+            let description = format!("Posts {} to {} of {posts}.", shown.start + 1, shown.end);
+            let path = page_path(&document.path, number);
+            let kind = document.kind.clone();
+            let mut other = Document::new_generated(&path, kind, &title, &description, document.updated);
+            other.front_matter.unlisted = document.front_matter.unlisted;
+            more.push(Document { list_page: Some(page(number)), ..other });
+        }
+        document.list_page = Some(page(1));
+        document.front_matter.aliases.push(format!("{}page/1/", document.path));
+    }
+    documents.append(&mut more);
 }
 
 /// Replaces tags that differ only in case with the first spelling. Reports tags that cannot be turned into a

@@ -47,8 +47,14 @@ pub struct FrontMatter {
     pub cta: Vec<Button>,
     /// Cards, shown before the body on the home page and after the body on other pages.
     pub highlights: Vec<Highlight>,
-    /// Whether the page is left out of sitemaps and guides.
+    /// Whether the page is left out of sitemaps, guides and the search.
     pub unlisted: bool,
+    /// Whether the page opens a section: it and all pages below it show a common navigation.
+    pub section: bool,
+    /// The position in the navigation of a section, lowest first.
+    pub weight: Option<i64>,
+    /// The operator's own values, for templates.
+    pub extra: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -83,7 +89,7 @@ const FOREIGN: &[&str] = &[
     // ignored without a warning
     "type", "layout", "params", "cascade", "outputs", "resources", "series", "markup", "keywords", "in_search_index", "sort_by",
     "paginate_by", "paginate_path", "insert_anchor_links", "page_template", "generate_feed", "generate_feeds", "transparent",
-    "iscjklanguage", "translationkey", "comments", "math", "weight", "categories", "cover", "menu", "menus",
+    "iscjklanguage", "translationkey", "comments", "math", "categories", "cover", "menu", "menus",
 ];
 
 /// Hugo and Zola keys for features that are not supported, with hints.
@@ -96,6 +102,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 const KEYS: &[&str] = &[
     "title", "description", "date", "updated", "draft", "slug", "aliases", "tags", "author", "nav", "nav_title",
     "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted",
+    "section", "weight",
 ];
 
 /// Splits a file into front matter and body, and parses the front matter. `place` is the file's name in error
@@ -244,6 +251,11 @@ impl FrontMatterReader<'_> {
                 },
             ),
             unlisted: self.read_flag(&["unlisted"]),
+            section: self.read_flag(&["section"]),
+            weight: self.read_value(&["weight"], "a whole number", Value::as_i64),
+            extra: self
+                .read_value(&["extra"], "a table of your own values", |value| value.as_object().cloned())
+                .unwrap_or_default(),
         };
         let failed =
             self.faults[before..].iter().any(|fault| fault.severity == crate::fault::Severity::Error);

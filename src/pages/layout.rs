@@ -16,7 +16,10 @@ use serde_json::json;
 use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
 use super::options::{PageForm, PagesOptions};
+use super::pagination::{Pagination, post_range};
 use super::path::{encode, twin_path};
+use super::search::INDEX_PATH;
+use super::section::{Section, SectionPage, sections};
 use super::theme::{CompiledTheme, template_fault};
 use crate::fault::Fault;
 
@@ -57,6 +60,8 @@ pub(super) struct SiteData {
     /// The URL of the stylesheet with the operator's additions.
     custom_css: Option<String>,
     brand: Brand,
+    has_search: bool,
+    sections: Vec<Section>,
 }
 
 /// The templates and the data that all pages share.
@@ -80,13 +85,14 @@ impl SiteContext {
         options: &PagesOptions,
         forms: &[PageForm],
         templates: Arc<CompiledTheme>,
-        (custom_css, brand): (Option<String>, Brand),
+        (custom_css, brand, has_search): (Option<String>, Brand, bool),
         before: Option<&Arc<SiteContext>>,
     ) -> Arc<Self> {
         let navigation = navigation_pages(documents).into_iter();
         let mut options = options.clone();
         // Pages show only the year, so truncate the date: a new day must not invalidate all cached pages.
         options.today = options.today.first_of_year();
+        options.redirects.clear();
         name_footer_links(&mut options, documents);
         let data = SiteData {
             options,
@@ -95,6 +101,8 @@ impl SiteContext {
             tags: listed_tags(documents),
             custom_css,
             brand,
+            has_search,
+            sections: sections(&section_pages(documents)),
         };
         let same = before.filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data);
         same.cloned().unwrap_or_else(|| {
@@ -119,6 +127,21 @@ impl SiteContext {
     fn absolute_url(&self, path: &str) -> String {
         format!("{}{}", self.data.options.base_url, encode(path))
     }
+}
+
+/// The pages that may be in a section: listed pages that are not posts or lists.
+fn section_pages(documents: &[Document]) -> Vec<SectionPage> {
+    let listed = documents.iter().filter(|document| {
+        let matter = &document.front_matter;
+        matter.section || (document.kind == PageKind::Page && !matter.unlisted)
+    });
+    let page = |document: &Document| SectionPage {
+        path: document.path.clone(),
+        title: document.nav_title_or_title().to_owned(),
+        weight: document.front_matter.weight,
+        opens_section: document.front_matter.section,
+    };
+    listed.map(page).collect()
 }
 
 fn navigation_pages(documents: &[Document]) -> Vec<&Document> {
@@ -148,6 +171,8 @@ pub(super) struct RelatedPages {
     next: Option<NavLink>,
     /// The posts that the page lists.
     pub listing: Vec<ListItem>,
+    /// Links to the other pages of the list.
+    pub pagination: Option<Pagination>,
     /// Links to the main pages as Markdown, for the 404 page.
     pub help: String,
 }
@@ -194,12 +219,13 @@ impl<'a> PageIndex<'a> {
             previous: neighbour(newest.map(|at| at + 1)),
             next: neighbour(newest.and_then(|at| at.checked_sub(1))),
             listing: self.listed_posts(document),
+            pagination: document.list_page.as_ref().and_then(|page| page.links()),
             help: if document.kind == PageKind::NotFound { self.main_pages() } else { String::new() },
         }
     }
 
-    /// The posts that a page lists: all posts on the blog page, the tag's posts on a tag page, and the three
-    /// newest posts on the home page.
+    /// The posts that a page lists: all posts on the blog page, the tag's posts on a tag page (or a part of them, if
+    /// the list is divided into pages), and the three newest posts on the home page.
     fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
         let posts: &[&Document] = match &document.kind {
             PageKind::Blog => &self.posts,
@@ -207,7 +233,11 @@ impl<'a> PageIndex<'a> {
             PageKind::Tag(name) => self.posts_by_tag.get(name.as_str()).map_or(&[], Vec::as_slice),
             _ => &[],
         };
-        posts.iter().map(|post| self.list_item(post)).collect()
+        let shown = match &document.list_page {
+            Some(page) => post_range(page.number, self.shared.data.options.posts_per_page, posts.len()),
+            None => 0..posts.len(),
+        };
+        posts[shown].iter().map(|post| self.list_item(post)).collect()
     }
 
     fn list_item(&self, document: &Document) -> ListItem {
@@ -301,15 +331,37 @@ impl TemplateContext<'_> {
             breadcrumbs => to_template_value(&view.breadcrumbs),
             previous => to_template_value(&view.previous),
             next => to_template_value(&view.next),
+            extra => to_template_value(&matter.extra),
         };
         context! {
             site => self.site_values(),
             page => page,
             posts => to_template_value(&view.listing),
+            pagination => to_template_value(&view.pagination),
+            section => self.section(),
             tags => &shared.tags,
             tag => to_template_value(tag),
             forms => &shared.forms,
         }
+    }
+
+    /// The navigation of the page's section; `None` if the page is not in a section.
+    fn section(&self) -> Option<Value> {
+        let path = self.document.path.as_str();
+        if !matches!(self.document.kind, PageKind::Page | PageKind::Home) {
+            return None;
+        }
+        let sections = self.shared.data.sections.iter().filter(|section| section.contains(path));
+        let section = sections.max_by_key(|section| section.depth())?;
+        let [previous, next] = section.neighbours(path).map(|page| {
+            let (path, title) = page?;
+            Some(NavLink { title: title.to_owned(), path: encode(path).into_owned() })
+        });
+        Some(context! {
+            entries => to_template_value(section.entries(path)),
+            previous => to_template_value(previous),
+            next => to_template_value(next),
+        })
     }
 
     fn site_values(&self) -> Value {
@@ -335,6 +387,8 @@ impl TemplateContext<'_> {
             footer,
             year => options.today.year(),
             custom_css => data.custom_css.as_deref(),
+            search => data.has_search.then_some(INDEX_PATH),
+            extra => to_template_value(&options.extra),
         }
     }
 

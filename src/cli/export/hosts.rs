@@ -23,8 +23,9 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
     text
 }
 
-/// Renders `_redirects`: one line `/from /to 308` for each alias and each URL without its trailing slash.
-pub(super) fn redirects(layout: &ExportLayout) -> String {
+/// Renders `_redirects`: one line `/from /to 308` for each alias and each URL without its trailing slash, followed by
+/// `rules` with placeholders.
+pub(super) fn redirects(layout: &ExportLayout, rules: &[String]) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n");
     for (path, place) in &layout.urls {
         if let UrlContent::Moved(reply) = place {
@@ -32,6 +33,7 @@ pub(super) fn redirects(layout: &ExportLayout) -> String {
             text.push_str(&format!("{} {to} {}\n", path::encode(path), reply.status));
         }
     }
+    rules.iter().for_each(|rule| text.push_str(&format!("{rule}\n")));
     text
 }
 
