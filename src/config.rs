@@ -846,9 +846,9 @@ mod tests {
             .lines()
             .map(|line| {
                 let bare = line.strip_prefix("# ").unwrap_or(line);
-                let sets = bare
-                    .split_once(" = ")
-                    .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || "_\"/*".contains(c)));
+                let sets = bare.split_once(" = ").is_some_and(|(key, _)| {
+                    key.chars().all(|c| c.is_ascii_lowercase() || "_\"/*".contains(c))
+                });
                 format!("{}\n", if sets || bare.starts_with('[') { bare } else { line })
             })
             .collect();
@@ -862,9 +862,10 @@ mod tests {
         assert_eq!(missing, [""; 0], "keys that the example does not list");
         let defaults = accept("", &[], &[]);
         for (setting, default) in config.settings.iter().zip(&defaults.settings) {
-            let own = ["operator.", "site.", "brand.", "convert.", "redirects", "content_signals.", "base_url"]
-                .iter()
-                .any(|own| setting.key.name.starts_with(own));
+            let own =
+                ["operator.", "site.", "brand.", "convert.", "redirects", "content_signals.", "base_url"]
+                    .iter()
+                    .any(|own| setting.key.name.starts_with(own));
             assert!(
                 own || setting.value == default.value,
                 "{}: {} is not the default {}",

@@ -65,7 +65,7 @@
         throw error;
       }));
 
-  /** The pages that have all terms: those with terms in the title first, then in headings, then in the text. */
+  /** The pages that have all terms: terms in titles come first, then those in headings. */
   const search = (pages, query) => {
     const terms = termsOf(query);
     const whole = fold(query.trim());

@@ -1,6 +1,5 @@
 //! Reads tables whose keys the operator chooses: `[redirects]` and `[site.extra]`.
 
-use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::reader::{FILE_NAME, Reader, key};
@@ -17,21 +16,22 @@ pub(super) fn read_redirects(r: &mut Reader<'_>) -> Vec<RedirectOption> {
          all paths below it, `:splat` for the rest of the path. The status is 308 unless another one is given: 301, \
          302, 303 or 307 (docs/redirects.md).",
     );
-    let read = |(from, raw, line): (String, Raw, Option<usize>)| match parse_redirect(&raw) {
-        Some((to, status)) => Some(RedirectOption { from, to, status, place: FILE_NAME.to_owned(), line }),
-        None => {
-            let message = format!(
-                "the redirect from `{from}` must be a target such as \"/new/\", or {{ to = \"/new/\", status = 302 }} with the \
-                 status 301, 302, 303, 307 or 308"
-            );
-            r.report(Fault::error(FILE_NAME, line, message));
-            None
+    let read = |(from, raw, line): (String, Raw, Option<usize>)| {
+        if let Some((to, status)) = parse_redirect(&raw) {
+            return Some(RedirectOption { from, to, status, place: FILE_NAME.to_owned(), line });
         }
+        let message = format!(
+            "the redirect from `{from}` must be a target such as \"/new/\", or {{ to = \"/new/\", status = 302 }} \
+             with the status 301, 302, 303, 307 or 308"
+        );
+        r.report(Fault::error(FILE_NAME, line, message));
+        None
     };
     members.into_iter().filter_map(read).collect()
 }
 
-fn parse_redirect(raw: &Raw) -> Option<(String, StatusCode)> {
+/// The target and the status.
+fn parse_redirect(raw: &Raw) -> Option<(String, u16)> {
     let permanent = &Raw::Number(308);
     let (to, status) = match raw {
         Raw::Text(_) => (raw, permanent),
@@ -42,8 +42,7 @@ fn parse_redirect(raw: &Raw) -> Option<(String, StatusCode)> {
         },
     };
     let Raw::Number(status @ (301 | 302 | 303 | 307 | 308)) = status else { return None };
-    let status = StatusCode::from_u16(u16::try_from(*status).ok()?).ok()?;
-    Some((to.as_text()?.to_owned(), status))
+    Some((to.as_text()?.to_owned(), u16::try_from(*status).ok()?))
 }
 
 pub(super) fn read_extra(r: &mut Reader<'_>) -> Map<String, Value> {
@@ -84,12 +83,8 @@ mod tests {
         let (config, faults) = Config::parse(text, Path::new(""), [], &[]);
         let errors: Vec<_> = faults.iter().filter(|fault| fault.line.is_some()).collect();
         assert!(errors.is_empty(), "{errors:?}");
-        let mut found: Vec<_> = config
-            .pages
-            .redirects
-            .iter()
-            .map(|it| (it.line, &*it.from, &*it.to, it.status.as_u16()))
-            .collect();
+        let mut found: Vec<_> =
+            config.pages.redirects.iter().map(|it| (it.line, &*it.from, &*it.to, it.status)).collect();
         found.sort_unstable();
         let expected = [
             (Some(2), "/a.html", "/a/", 308),
@@ -118,7 +113,8 @@ mod tests {
 
     #[test]
     fn extra_values_keep_their_types() {
-        let text = "[site.extra]\na = \"x\"\nb = 1.5\nc = { d = [true, 2] }\n[site.extra.e]\nf = 2026-01-02\n";
+        let text =
+            "[site.extra]\na = \"x\"\nb = 1.5\nc = { d = [true, 2] }\n[site.extra.e]\nf = 2026-01-02\n";
         let (config, faults) = Config::parse(text, Path::new(""), [], &[]);
         assert!(faults.iter().all(|fault| fault.line.is_none()), "{faults:?}");
         let expected = json!({ "a": "x", "b": 1.5, "c": { "d": [true, 2] }, "e": { "f": "2026-01-02" } });

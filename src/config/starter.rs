@@ -46,7 +46,8 @@ pub(super) fn render(settings: &[Setting]) -> String {
     for setting in settings {
         let key = &setting.key;
         let (of, last) = key.name.rsplit_once('.').unwrap_or(("", &key.name));
-        let is_own_table = key.example.is_some_and(|example| example.starts_with(&format!("[{}]\n", key.name)));
+        let is_own_table =
+            key.example.is_some_and(|example| example.starts_with(&format!("[{}]\n", key.name)));
         if of != table && !is_own_table {
             let _ = writeln!(text, "\n[{of}]");
             table = of;

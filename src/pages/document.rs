@@ -284,8 +284,8 @@ pub(super) fn add_blog_pages(documents: &mut Vec<Document>, options: &PagesOptio
     }
 }
 
-/// Divides the lists of posts into pages: adds the second and later pages of each list that has more posts than
-/// `site.posts_per_page`. `/blog/page/1/` redirects to the first page.
+/// Divides the lists of posts into pages: adds the second and later pages of each list that has more posts
+/// than `site.posts_per_page`. `/blog/page/1/` redirects to the first page.
 pub(super) fn add_list_pages(documents: &mut Vec<Document>, options: &PagesOptions) {
     let per_page = options.posts_per_page;
     let all = listed_posts_newest_first(documents).len();

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::fault::{Fault, closest};
 
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key that the author sets on its own")]
 pub struct FrontMatter {
     /// The page's title and only first-level heading.
     pub title: String,

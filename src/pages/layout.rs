@@ -16,10 +16,10 @@ use serde_json::json;
 use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
 use super::options::{PageForm, PagesOptions};
-use super::pagination::{Pagination, post_range};
+use super::pagination::{ListPage, Pagination, post_range};
 use super::path::{encode, twin_path};
 use super::search::INDEX_PATH;
-use super::section::{Section, SectionPage, sections};
+use super::section::{NavSection, SectionPage, sections};
 use super::theme::{CompiledTheme, template_fault};
 use crate::fault::Fault;
 
@@ -61,7 +61,7 @@ pub(super) struct SiteData {
     custom_css: Option<String>,
     brand: Brand,
     has_search: bool,
-    sections: Vec<Section>,
+    sections: Vec<NavSection>,
 }
 
 /// The templates and the data that all pages share.
@@ -219,13 +219,13 @@ impl<'a> PageIndex<'a> {
             previous: neighbour(newest.map(|at| at + 1)),
             next: neighbour(newest.and_then(|at| at.checked_sub(1))),
             listing: self.listed_posts(document),
-            pagination: document.list_page.as_ref().and_then(|page| page.links()),
+            pagination: document.list_page.as_ref().and_then(ListPage::links),
             help: if document.kind == PageKind::NotFound { self.main_pages() } else { String::new() },
         }
     }
 
-    /// The posts that a page lists: all posts on the blog page, the tag's posts on a tag page (or a part of them, if
-    /// the list is divided into pages), and the three newest posts on the home page.
+    /// The posts that a page lists: all posts on the blog page, the tag's posts on a tag page (or a part of
+    /// them, if the list is divided into pages), and the three newest posts on the home page.
     fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
         let posts: &[&Document] = match &document.kind {
             PageKind::Blog => &self.posts,

@@ -298,7 +298,8 @@ impl LoadCache {
 
     /// The index of all listed pages and posts; `None` if the site has no search.
     fn search_index(&mut self, documents: &[Document], options: &PagesOptions) -> Option<Blob> {
-        let listed = documents.iter().filter(|document| !document.file.is_empty() && !document.front_matter.unlisted);
+        let listed =
+            documents.iter().filter(|document| !document.file.is_empty() && !document.front_matter.unlisted);
         let listed: Vec<SearchDocument<'_>> = listed
             .map(|document| SearchDocument {
                 path: encode(&document.path),
@@ -495,7 +496,11 @@ fn collect_links<'a>(
 
 /// The targets of redirects, as links in the configuration.
 fn redirect_links(redirects: &CompiledRedirects) -> Vec<LinkUse<'_>> {
-    let links = redirects.targets.iter().map(|(target, line)| LinkUse { place: "frontdesk.toml", line: *line, target });
+    let links = redirects.targets.iter().map(|(target, line)| LinkUse {
+        place: "frontdesk.toml",
+        line: *line,
+        target,
+    });
     links.collect()
 }
 

@@ -36,8 +36,8 @@ pub(super) struct PageLink {
     pub after_gap: bool,
 }
 
-/// The number of pages for a list of posts. There is always one page, even without posts. With zero posts for each
-/// page, all posts are on one page.
+/// The number of pages for a list of posts. There is always one page, even without posts. With zero posts for
+/// each page, all posts are on one page.
 pub(super) fn page_count(posts: usize, per_page: usize) -> usize {
     if per_page == 0 { 1 } else { posts.div_ceil(per_page).max(1) }
 }
@@ -65,8 +65,7 @@ impl ListPage {
             return None;
         }
         let path = |number| encode(&page_path(base, number)).into_owned();
-        let is_shown =
-            |page: &usize| *page == 1 || *page == count || page.abs_diff(number) <= NEIGHBOURS;
+        let is_shown = |page: &usize| *page == 1 || *page == count || page.abs_diff(number) <= NEIGHBOURS;
         let shown: Vec<usize> = (1..=count).filter(is_shown).collect();
         let pages = shown.iter().enumerate().map(|(at, page)| PageLink {
             number: *page,
@@ -115,7 +114,8 @@ mod tests {
         let second = links(2, 2).expect("links");
         assert_eq!((second.previous.as_deref(), second.next.as_deref()), (Some("/blog/"), None));
         let middle = links(10, 20).expect("links");
-        let shown: Vec<_> = middle.pages.iter().map(|page| (page.number, page.after_gap, page.current)).collect();
+        let shown: Vec<_> =
+            middle.pages.iter().map(|page| (page.number, page.after_gap, page.current)).collect();
         let expected = [
             (1, false, false),
             (8, true, false),

@@ -1,7 +1,5 @@
 //! The redirects of the configuration: compiles them to rules, and reports those that cannot work.
 
-use http::StatusCode;
-
 use super::link::LinkTarget;
 use super::path;
 use super::path_registry::PathRegistry;
@@ -15,7 +13,8 @@ pub struct RedirectOption {
     pub from: String,
     /// A path on this site or a URL, with `:splat` for what `*` stands for.
     pub to: String,
-    pub status: StatusCode,
+    /// One of the statuses 301, 302, 303, 307 and 308.
+    pub status: u16,
     /// The configuration file.
     pub place: String,
     pub line: Option<usize>,
@@ -50,9 +49,12 @@ pub(super) fn compile(
         }
     }
     // Redirects without placeholders take precedence over those with, and longer paths over shorter ones.
-    parsed.sort_by_key(|(redirect, rule)| (rule.literal_paths().is_empty(), std::cmp::Reverse(redirect.from.len())));
+    parsed.sort_by_key(|(redirect, rule)| {
+        (rule.literal_paths().is_empty(), std::cmp::Reverse(redirect.from.len()))
+    });
     let rules: Vec<RedirectRule> = parsed.iter().map(|(_, rule)| rule.clone()).collect();
-    let circular: Vec<bool> = parsed.iter().map(|(redirect, _)| is_circular(redirect, &rules, names)).collect();
+    let circular: Vec<bool> =
+        parsed.iter().map(|(redirect, _)| is_circular(redirect, &rules, names)).collect();
     let mut compiled = CompiledRedirects::default();
     for ((redirect, rule), is_circular) in parsed.into_iter().zip(circular) {
         let RedirectOption { from, to, place, line, .. } = redirect;
@@ -79,14 +81,18 @@ pub(super) fn compile(
         }
         compiled.rules.push(rule);
     }
-    let has_rule = |target: &LinkTarget| compiled.rules.iter().any(|rule| rule.target(&target.path).is_some());
+    let has_rule =
+        |target: &LinkTarget| compiled.rules.iter().any(|rule| rule.target(&target.path).is_some());
     compiled.targets.retain(|(target, _)| !has_rule(target));
     compiled
 }
 
-/// Percent-encodes characters that a `Location` header cannot contain. Keeps reserved characters and existing escapes.
+/// Percent-encodes characters that a `Location` header cannot contain. Keeps reserved characters and existing
+/// escapes.
 fn encode_target(to: &str) -> String {
-    to.chars().map(|c| if c.is_ascii() { c.to_string() } else { path::encode(&c.to_string()).into_owned() }).collect()
+    to.chars()
+        .map(|c| if c.is_ascii() { c.to_string() } else { path::encode(&c.to_string()).into_owned() })
+        .collect()
 }
 
 /// The path and fragment of a target on this site; `None` for a URL.
@@ -99,12 +105,15 @@ fn local_target(to: &str) -> Option<LinkTarget> {
 /// Whether a client that follows the redirect never arrives at a page or another site.
 fn is_circular(redirect: &RedirectOption, rules: &[RedirectRule], names: &PathRegistry) -> bool {
     // An example of a path that the redirect applies to.
-    let segments = redirect.from.split('/').map(|segment| if segment.starts_with(':') { "x" } else { segment });
+    let segments =
+        redirect.from.split('/').map(|segment| if segment.starts_with(':') { "x" } else { segment });
     let example = segments.collect::<Vec<_>>().join("/").replace('*', "x");
     let Ok(mut path) = path::decode(&example).map(std::borrow::Cow::into_owned) else { return false };
     for _ in 0..MAX_HOPS {
         let Some(to) = rules.iter().find_map(|rule| rule.target(&path)) else { return false };
-        let Some(target) = local_target(&to).filter(|target| !names.has_path(&target.path)) else { return false };
+        let Some(target) = local_target(&to).filter(|target| !names.has_path(&target.path)) else {
+            return false;
+        };
         path = target.path;
     }
     true
@@ -123,7 +132,7 @@ mod tests {
         let redirect = |(index, (from, to)): (usize, &(&str, &str))| RedirectOption {
             from: (*from).into(),
             to: (*to).into(),
-            status: StatusCode::PERMANENT_REDIRECT,
+            status: 308,
             place: "frontdesk.toml".into(),
             line: Some(index + 1),
         };
@@ -134,7 +143,12 @@ mod tests {
 
     #[test]
     fn redirects_apply_to_paths_and_folders() {
-        let lines = [("/*", "/new/"), ("/old/*", "/new/:splat"), ("/old/a/", "/new/?q=1#x"), ("/ä", "https://example.com/ü")];
+        let lines = [
+            ("/*", "/new/"),
+            ("/old/*", "/new/:splat"),
+            ("/old/a/", "/new/?q=1#x"),
+            ("/ä", "https://example.com/ü"),
+        ];
         let (compiled, faults) = compile_lines(&lines);
         assert_eq!(faults, [""; 0]);
         let target = |path| compiled.rules.iter().find_map(|rule| rule.target(path));
@@ -154,16 +168,31 @@ mod tests {
     fn redirects_that_cannot_work_are_faults_with_their_line() {
         for (lines, expected) in [
             (vec![("/new/", "/x/")], "frontdesk.toml:1: the path `/new` already leads to a page"),
-            (vec![("/a/", "/new/"), ("/a", "/new/")], "frontdesk.toml:2: the path `/a` is taken by frontdesk.toml"),
-            (vec![("a", "/new/")], "frontdesk.toml:1: the redirect from `a` applies to another host or is not a path"),
+            (
+                vec![("/a/", "/new/"), ("/a", "/new/")],
+                "frontdesk.toml:2: the path `/a` is taken by frontdesk.toml",
+            ),
+            (
+                vec![("a", "/new/")],
+                "frontdesk.toml:1: the redirect from `a` applies to another host or is not a path",
+            ),
             (vec![("/a", "new")], "frontdesk.toml:1: the redirect from `/a` has an invalid target"),
-            (vec![("/a", "//example.com/")], "frontdesk.toml:1: the redirect from `/a` has an invalid target"),
+            (
+                vec![("/a", "//example.com/")],
+                "frontdesk.toml:1: the redirect from `/a` has an invalid target",
+            ),
             (vec![("/a", "javascript:x")], "frontdesk.toml:1: the redirect from `/a` has an invalid target"),
             (vec![("/a", "/b c")], "frontdesk.toml:1: the redirect from `/a` has an invalid target"),
             (vec![("/*/a/*", "/new/")], "frontdesk.toml:1: the redirect from `/*/a/*` has more than one `*`"),
-            (vec![("/*/a", "/new/")], "frontdesk.toml:1: the redirect from `/*/a` has a `*` that is not at its end"),
+            (
+                vec![("/*/a", "/new/")],
+                "frontdesk.toml:1: the redirect from `/*/a` has a `*` that is not at its end",
+            ),
             (vec![("/a", "/a/")], "frontdesk.toml:1: the redirect from `/a` leads back to itself"),
-            (vec![("/a/*", "/a/b/:splat")], "frontdesk.toml:1: the redirect from `/a/*` leads back to itself"),
+            (
+                vec![("/a/*", "/a/b/:splat")],
+                "frontdesk.toml:1: the redirect from `/a/*` leads back to itself",
+            ),
         ] {
             let (compiled, faults) = compile_lines(&lines);
             assert!(faults.len() == 1 && faults[0].starts_with(expected), "{lines:?}: {faults:?}");
@@ -175,10 +204,17 @@ mod tests {
 
     #[test]
     fn targets_are_checked_unless_another_redirect_applies() {
-        let lines = [("/a", "/b/?x"), ("/b", "/new/"), ("/c/*", "/gone/"), ("/d/*", "/e/:splat"), ("/f", "https://x.example/")];
+        let lines = [
+            ("/a", "/b/?x"),
+            ("/b", "/new/"),
+            ("/c/*", "/gone/"),
+            ("/d/*", "/e/:splat"),
+            ("/f", "https://x.example/"),
+        ];
         let (compiled, faults) = compile_lines(&lines);
         assert_eq!(faults, [""; 0]);
-        let mut paths: Vec<_> = compiled.targets.iter().map(|(target, line)| (&*target.path, *line)).collect();
+        let mut paths: Vec<_> =
+            compiled.targets.iter().map(|(target, line)| (&*target.path, *line)).collect();
         paths.sort_unstable();
         assert_eq!(paths, [("/gone/", Some(3)), ("/new/", Some(2))]);
     }

@@ -1,5 +1,5 @@
-//! Sections: folders of pages with a common navigation, for documentation. A page with `section: true` in its front
-//! matter opens a section, which contains the page and all pages below its path.
+//! Sections: folders of pages with a common navigation, for documentation. A page with `section: true` in its
+//! front matter opens a section, which contains the page and all pages below its path.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ struct Node {
 
 /// A section with its pages as a tree, whose root is the page that opens the section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Section {
+pub(super) struct NavSection {
     root: Node,
     /// The paths and titles of all pages in reading order, beginning with the root.
     order: Vec<(String, String)>,
@@ -54,7 +54,7 @@ pub(super) struct SectionEntry {
 }
 
 /// Divides pages into sections. A page belongs to the innermost section that contains it.
-pub(super) fn sections(pages: &[SectionPage]) -> Vec<Section> {
+pub(super) fn sections(pages: &[SectionPage]) -> Vec<NavSection> {
     let mut roots: Vec<&SectionPage> = pages.iter().filter(|page| page.opens_section).collect();
     roots.sort_by(|a, b| a.path.cmp(&b.path));
     let owner = |page: &SectionPage| {
@@ -67,10 +67,13 @@ pub(super) fn sections(pages: &[SectionPage]) -> Vec<Section> {
             members.entry(root).or_default().push(page);
         }
     }
-    roots.iter().map(|root| Section::new(root, members.get(&*root.path).map_or(&[], Vec::as_slice))).collect()
+    roots
+        .iter()
+        .map(|root| NavSection::new(root, members.get(&*root.path).map_or(&[], Vec::as_slice)))
+        .collect()
 }
 
-impl Section {
+impl NavSection {
     fn new(root: &SectionPage, members: &[&SectionPage]) -> Self {
         let mut tree = Node { path: root.path.clone(), ..Node::default() };
         for page in members {
@@ -92,8 +95,8 @@ impl Section {
         self.root.path.len()
     }
 
-    /// The navigation as shown on the page at a decoded path. Its first entry is the page that opens the section,
-    /// without children.
+    /// The navigation as shown on the page at a decoded path. Its first entry is the page that opens the
+    /// section, without children.
     pub fn entries(&self, current: &str) -> Vec<SectionEntry> {
         let is_whole = self.order.len() <= MAX_WHOLE_TREE;
         let opening = Node { children: Vec::new(), ..self.root.clone() };
@@ -159,12 +162,14 @@ impl Node {
     }
 }
 
-/// The entries of the pages in a folder. In a large section, those near the current page, or else the first ones.
+/// The entries of the pages in a folder. In a large section, those near the current page, or else the first
+/// ones.
 fn shown_entries(nodes: &[Node], current: &str, is_whole: bool) -> Vec<SectionEntry> {
     let at = nodes.iter().position(|node| current.starts_with(&node.path)).unwrap_or_default();
-    let shown = match is_whole {
-        true => nodes,
-        false => &nodes[at.saturating_sub(MAX_NEIGHBOURS)..nodes.len().min(at + MAX_NEIGHBOURS + 1)],
+    let shown = if is_whole {
+        nodes
+    } else {
+        &nodes[at.saturating_sub(MAX_NEIGHBOURS)..nodes.len().min(at + MAX_NEIGHBOURS + 1)]
     };
     // A closed folder without a page of its own would be neither a link nor a list.
     let shown = shown.iter().map(|node| match node.entry(current, is_whole) {
@@ -206,9 +211,20 @@ mod tests {
     /// The entries as an outline: `*` marks the current page, `+` an open folder.
     fn outline(entries: &[SectionEntry], level: usize) -> String {
         let lines = entries.iter().map(|entry| {
-            let mark = if entry.is_current { "*" } else if entry.is_open { "+" } else { "" };
+            let mark = if entry.is_current {
+                "*"
+            } else if entry.is_open {
+                "+"
+            } else {
+                ""
+            };
             let link = entry.path.as_deref().unwrap_or("-");
-            format!("{}{mark}{} {link}\n{}", " ".repeat(level), entry.title, outline(&entry.children, level + 1))
+            format!(
+                "{}{mark}{} {link}\n{}",
+                " ".repeat(level),
+                entry.title,
+                outline(&entry.children, level + 1)
+            )
         });
         lines.collect()
     }
@@ -233,14 +249,22 @@ mod tests {
         assert!(outline(&sections[0].entries("/docs/"), 0).starts_with("*Docs /docs/\nZoo"));
         let around = |path| sections[0].neighbours(path);
         assert_eq!(around("/docs/"), [None, Some(("/docs/zoo/", "Zoo"))]);
-        assert_eq!(around("/docs/b/wild/"), [Some(("/docs/b/", "bees")), Some(("/docs/big-cats/lions/", "Lions"))]);
+        assert_eq!(
+            around("/docs/b/wild/"),
+            [Some(("/docs/b/", "bees")), Some(("/docs/big-cats/lions/", "Lions"))]
+        );
         assert_eq!(around("/docs/big-cats/lions/")[1], None);
         assert_eq!(around("/docs/none/"), [None, None]);
     }
 
     #[test]
     fn a_page_belongs_to_the_innermost_section() {
-        let pages = [opening("/", "Home"), page("/a/", "A", None), opening("/docs/", "Docs"), page("/docs/x/", "X", None)];
+        let pages = [
+            opening("/", "Home"),
+            page("/a/", "A", None),
+            opening("/docs/", "Docs"),
+            page("/docs/x/", "X", None),
+        ];
         let sections = sections(&pages);
         assert_eq!(outline(&sections[0].entries("/a/"), 0), "Home /\n*A /a/\n");
         assert_eq!(outline(&sections[1].entries("/docs/x/"), 0), "Docs /docs/\n*X /docs/x/\n");
@@ -251,12 +275,18 @@ mod tests {
     #[test]
     fn large_sections_show_the_branch_of_the_current_page() {
         let mut pages = vec![opening("/d/", "D")];
-        pages.extend((0..300).map(|number| page(&format!("/d/p{number:03}/"), &format!("P{number:03}"), None)));
+        pages.extend(
+            (0..300).map(|number| page(&format!("/d/p{number:03}/"), &format!("P{number:03}"), None)),
+        );
         pages.extend((0..3).map(|number| page(&format!("/d/p100/{number}/"), &format!("C{number}"), None)));
         pages.push(page("/d/p101/a/b/", "B", None));
         let sections = sections(&pages);
         let entries = sections[0].entries("/d/p100/1/");
-        assert_eq!(entries.len(), 1 + 2 * MAX_NEIGHBOURS + 1, "the opening page, the current one, its neighbours");
+        assert_eq!(
+            entries.len(),
+            1 + 2 * MAX_NEIGHBOURS + 1,
+            "the opening page, the current one, its neighbours"
+        );
         let open: Vec<_> = entries.iter().filter(|entry| !entry.children.is_empty()).collect();
         assert_eq!(open.len(), 1);
         assert_eq!((&*open[0].title, open[0].children.len(), open[0].is_open), ("P100", 3, true));

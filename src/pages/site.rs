@@ -133,8 +133,8 @@ impl Site {
         self.entries.get(path)
     }
 
-    /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules with
-    /// placeholders apply to paths without an entry, and forced ones also replace matching entries.
+    /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
+    /// with placeholders apply to paths without an entry, and forced ones also replace matching entries.
     pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
         for (index, rule) in rules.iter().enumerate() {
             for path in rule.literal_paths() {

@@ -83,7 +83,8 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
     }
     if let Some(pagination) = &view.pagination {
         let pages = [("Newer posts", &pagination.previous), ("Older posts", &pagination.next)];
-        let links = pages.iter().filter_map(|(label, path)| Some(format!("[{label}]({base}{})", path.as_ref()?)));
+        let links =
+            pages.iter().filter_map(|(label, path)| Some(format!("[{label}]({base}{})", path.as_ref()?)));
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
     let form = matter.form.as_ref();

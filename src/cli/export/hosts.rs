@@ -23,8 +23,8 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
     text
 }
 
-/// Renders `_redirects`: one line `/from /to 308` for each alias and each URL without its trailing slash, followed by
-/// `rules` with placeholders.
+/// Renders `_redirects`: one line `/from /to 308` for each alias and each URL without its trailing slash,
+/// followed by `rules` with placeholders.
 pub(super) fn redirects(layout: &ExportLayout, rules: &[String]) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n");
     for (path, place) in &layout.urls {
@@ -33,7 +33,9 @@ pub(super) fn redirects(layout: &ExportLayout, rules: &[String]) -> String {
             text.push_str(&format!("{} {to} {}\n", path::encode(path), reply.status));
         }
     }
-    rules.iter().for_each(|rule| text.push_str(&format!("{rule}\n")));
+    for rule in rules {
+        text.push_str(&format!("{rule}\n"));
+    }
     text
 }
 

@@ -202,11 +202,12 @@ impl Bench {
                 let redirect = |from: &str, to: &str| RedirectOption {
                     from: from.into(),
                     to: to.into(),
-                    status: http::StatusCode::PERMANENT_REDIRECT,
+                    status: 308,
                     place: "frontdesk.toml".into(),
                     line: Some(1),
                 };
-                self.options.redirects = vec![redirect("/old/", "/about/"), redirect("/former/*", "/docs/:splat")];
+                self.options.redirects =
+                    vec![redirect("/old/", "/about/"), redirect("/former/*", "/docs/:splat")];
             }
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
@@ -362,7 +363,8 @@ fn the_cache_shares_bodies_with_the_site() {
 /// Writes `count` posts, and returns the site with `per_page` posts on a page.
 fn site_with_posts(bench: &mut Bench, count: usize, per_page: usize) -> Site {
     for number in 1..=count {
-        let day = jiff::civil::date(2026, 1, 1) + jiff::Span::new().days(i64::try_from(number).unwrap_or_default());
+        let day =
+            jiff::civil::date(2026, 1, 1) + jiff::Span::new().days(i64::try_from(number).unwrap_or_default());
         let text = format!("---\ntitle: Post {number}\ndescription: It.\ndate: {day}\ntags: [rust]\n---\n");
         bench.write(&format!("posts/p{number}.md"), &text);
     }
@@ -374,14 +376,19 @@ fn site_with_posts(bench: &mut Bench, count: usize, per_page: usize) -> Site {
 /// The HTML and the Markdown of a page.
 fn texts(site: &Site, path: &str) -> Option<[String; 2]> {
     let Some(SiteEntry::Page(page)) = site.get(path) else { return None };
-    Some([&page.html, &page.markdown].map(|file| String::from_utf8_lossy(&file.unencoded().bytes).into_owned()))
+    Some(
+        [&page.html, &page.markdown]
+            .map(|file| String::from_utf8_lossy(&file.unencoded().bytes).into_owned()),
+    )
 }
 
 #[test]
 fn long_lists_of_posts_are_divided_into_pages() {
     for (posts, pages) in [(0, 1), (1, 1), (20, 1), (21, 2), (41, 3)] {
         let mut bench = Bench::new();
-        [6, 7, 8].iter().for_each(|file| bench.apply(&Edit::Remove(*file)));
+        for file in [6, 7, 8] {
+            bench.apply(&Edit::Remove(file));
+        }
         let site = site_with_posts(&mut bench, posts, 20);
         for base in ["/blog/", "/blog/tags/rust/"] {
             let first = texts(&site, base);
@@ -416,7 +423,10 @@ fn pages_of_a_list_link_to_each_other_in_both_representations() {
         assert!(html.contains(part), "{part}: {html}");
     }
     assert!(markdown.contains("[Newer posts](https://www.example.com/blog/) · [Older posts](https://www.example.com/blog/page/3/)"), "{markdown}");
-    assert!(site.pages.iter().any(|page| page.path == "/blog/page/3/" && page.is_generated), "in the sitemap");
+    assert!(
+        site.pages.iter().any(|page| page.path == "/blog/page/3/" && page.is_generated),
+        "in the sitemap"
+    );
     // With one post less on each page, the same posts need more pages: the cached pages must not remain.
     let site = site_with_posts(&mut bench, 21, 5);
     let [html, _] = texts(&site, "/blog/page/3/").expect("the third page");
@@ -431,11 +441,18 @@ fn the_search_has_listed_pages_only() {
     bench.apply(&Edit::Matter(1, 4));
     bench.apply(&Edit::Matter(6, 3));
     let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
-    let Some(SiteEntry::File(index, Role::Resource)) = site.get("/_frontdesk/search.json") else { panic!("no index") };
+    let Some(SiteEntry::File(index, Role::Resource)) = site.get("/_frontdesk/search.json") else {
+        panic!("no index")
+    };
     let index: serde_json::Value = serde_json::from_slice(&index.unencoded().bytes).expect("JSON");
-    let mut paths: Vec<_> = index.as_array().expect("a list").iter().filter_map(|page| page[0].as_str()).collect();
+    let mut paths: Vec<_> =
+        index.as_array().expect("a list").iter().filter_map(|page| page[0].as_str()).collect();
     paths.sort_unstable();
-    assert_eq!(paths, ["/", "/blog/three/", "/blog/two/", "/docs/"], "without unlisted pages, drafts and lists");
+    assert_eq!(
+        paths,
+        ["/", "/blog/three/", "/blog/two/", "/docs/"],
+        "without unlisted pages, drafts and lists"
+    );
     let [html, _] = texts(&site, "/").expect("a page");
     assert!(html.contains("data-search=\"/_frontdesk/search.json\""), "{html}");
     // Nine pages or fewer have no search by default.
@@ -464,7 +481,10 @@ fn templates_read_extra_values_of_page_and_site() {
     let mut bench = Bench::new();
     bench.apply(&Edit::Matter(1, 17));
     bench.options.extra.insert("phone".into(), "+1 555".into());
-    bench.write("theme/page.html", "{{ page.extra.colour.red }} {{ site.extra.phone }}");
+    bench.write(
+        "theme/page.html",
+        "{% if page.extra.colour %}{{ page.extra.colour.red }}{% endif %} {{ site.extra.phone }}",
+    );
     let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
     assert_eq!(texts(&site, "/about/").expect("a page")[0], "1 +1 555");
 }
@@ -476,7 +496,9 @@ fn redirects_of_the_configuration_are_entries_or_rules() {
     let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
     let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
     for path in ["/old", "/old/"] {
-        assert!(matches!(site.get(path), Some(SiteEntry::Redirect(to)) if to.to == "/about/" && to.status == 308));
+        assert!(
+            matches!(site.get(path), Some(SiteEntry::Redirect(to)) if to.to == "/about/" && to.status == 308)
+        );
     }
     let rule = site.find_rule("/former/x/");
     assert!(matches!(rule, Some(crate::pages::RuleResult::Redirect(to)) if to.to == "/docs/x/"));
