@@ -9,6 +9,7 @@
 mod brand;
 mod channel;
 mod limits;
+mod own_tables;
 mod reader;
 mod secret_file;
 mod security;
@@ -399,7 +400,7 @@ impl Config {
         // These keys affect only requests. A message may contain the value of any other key.
         let of_requests = |key: &str| {
             let table = key.split('.').next().unwrap_or_default();
-            key == "site.footer"
+            ["site.footer", "site.search", "site.posts_per_page", "site.extra"].contains(&key)
                 || [
                     "server",
                     "limits",
@@ -410,6 +411,7 @@ impl Config {
                     "log",
                     "security",
                     "words",
+                    "redirects",
                 ]
                 .contains(&table)
         };
@@ -512,6 +514,22 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         "must contain `site.language`, the language of pages outside the other languages' folders",
     );
     let mut build = read_build_options(r, folder);
+    let search = r.get(
+        "site.search",
+        "auto",
+        "Whether visitors can search the pages: true, false, or \"auto\", which means that the site has ten pages or \
+         more (docs/pages/search.md).",
+        |raw| match raw.as_text() {
+            Some("auto") => Ok(None),
+            _ => value::parse_bool(raw).map(Some).map_err(|_| "\"auto\", true or false".to_owned()),
+        },
+    );
+    let posts_per_page = r.get(
+        "site.posts_per_page",
+        "20",
+        "The number of posts on each page of the blog and of a tag; 0 puts all posts on one page.",
+        value::count(0..=1000),
+    );
     let footer = r.get(
         key("site.footer").set_in_starter_file(STARTER_FOOTER),
         "[]",
@@ -519,6 +537,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
          address.",
         parse_footer,
     );
+    let extra = own_tables::read_extra(r);
     let brand = brand::read(r);
     let main = r.get(
         key("convert.main").with_example("\"main, .content\""),
@@ -532,6 +551,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         (build.main, build.exclude) = (main, exclude);
     }
     let now = jiff::Timestamp::now();
+    let redirects = own_tables::read_redirects(r);
     let pages = pages::PagesOptions {
         title: if title.is_empty() { operator.name.clone() } else { title },
         description: if description.is_empty() { tagline.clone() } else { description },
@@ -551,6 +571,10 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         allowed: pages::AllowedHosts::default(),
         reserved: resources::reserved_paths(),
         build,
+        redirects,
+        search,
+        posts_per_page,
+        extra,
     };
     (pages, security_email)
 }
@@ -863,10 +887,10 @@ mod tests {
             .lines()
             .map(|line| {
                 let bare = line.strip_prefix("# ").unwrap_or(line);
-                let sets = bare
-                    .split_once(" = ")
-                    .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
-                format!("{}\n", if sets || bare.starts_with("[[") { bare } else { line })
+                let sets = bare.split_once(" = ").is_some_and(|(key, _)| {
+                    key.chars().all(|c| c.is_ascii_lowercase() || "_\"/*".contains(c))
+                });
+                format!("{}\n", if sets || bare.starts_with('[') { bare } else { line })
             })
             .collect();
         let config = accept(&uncommented, &[], &[]);
@@ -879,10 +903,18 @@ mod tests {
         assert_eq!(missing, [""; 0], "keys that the example does not list");
         let defaults = accept("", &[], &[]);
         for (setting, default) in config.settings.iter().zip(&defaults.settings) {
-            let own =
-                ["operator.", "site.", "brand.", "convert.", "content_signals.", "security.", "base_url"]
-                    .iter()
-                    .any(|own| setting.key.name.starts_with(own));
+            let own = [
+                "operator.",
+                "site.",
+                "brand.",
+                "convert.",
+                "redirects",
+                "content_signals.",
+                "security.",
+                "base_url",
+            ]
+            .iter()
+            .any(|own| setting.key.name.starts_with(own));
             assert!(
                 own || setting.value == default.value,
                 "{}: {} is not the default {}",

@@ -69,6 +69,7 @@ for (const link of document.querySelectorAll("[data-copy]")) {
 
 // A button on each code block copies the code: without line numbers, which are generated content, and
 // without lines that the page shows as removed.
+const texts = document.querySelector("[data-announce]").dataset;
 for (const pre of document.querySelectorAll("pre.code")) {
   if (!navigator.clipboard) break;
   let box = pre.closest(".code-box");
@@ -81,22 +82,21 @@ for (const pre of document.querySelectorAll("pre.code")) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy-code";
-  button.textContent = "Copy";
+  button.textContent = texts.copyLabel;
   const title = box.querySelector("figcaption");
-  button.setAttribute("aria-label", title ? `Copy ${title.textContent}` : "Copy code");
+  button.setAttribute("aria-label", title ? `${texts.copyCode}: ${title.textContent}` : texts.copyCode);
   button.addEventListener("click", async () => {
     const code = pre.firstElementChild.cloneNode(true);
     for (const removed of code.querySelectorAll("del")) removed.remove();
     try {
       await navigator.clipboard.writeText(code.textContent.replace(/\n$/, ""));
-      button.textContent = "Copied";
-      announce("The code is on the clipboard.");
+      button.textContent = texts.copied;
+      announce(texts.copiedCode);
     } catch {
-      button.textContent = "Not copied";
-      announce("The browser did not permit copying.");
+      announce(texts.notCopied);
     }
     setTimeout(() => {
-      button.textContent = "Copy";
+      button.textContent = texts.copyLabel;
       announce("");
     }, 3000);
   });

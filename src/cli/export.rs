@@ -70,7 +70,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let mut files = layout.files();
     let rules = [
         ("public/_headers", hosts::headers(&layout)),
-        ("public/_redirects", hosts::redirects(&layout)),
+        ("public/_redirects", hosts::redirects(&layout, &site.rule_lines())),
         ("nginx/http.conf", nginx::render_http_conf(&layout, &replicas, &config.web)),
         ("nginx/server.conf", nginx::render_server_conf(&layout, &root, &config.web)),
     ];
@@ -88,8 +88,8 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     if site.has_rules() {
         writeln!(
             stderr,
-            "{WARNING}warning:{WARNING:#} rules in `_redirects` with `*` or `:name` are not exported: add them to the \
-             configuration of the other server"
+            "{WARNING}warning:{WARNING:#} redirects with `*` or `:name` are exported to `_redirects`, but not to \
+             nginx's configuration: add them there"
         )?;
     }
     let (word, to) = (if replaced { "replaced:" } else { "written:" }, options.output.display());

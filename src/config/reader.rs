@@ -267,6 +267,37 @@ impl<'a> Reader<'a> {
         from_flag.or(from_environment).or(from_named_file).or(from_file)
     }
 
+    /// Reads a table whose members the operator names. Returns each member with its line.
+    pub(super) fn members(
+        &mut self,
+        key: ConfigKey,
+        documentation: &'static str,
+    ) -> Vec<(String, Raw, Option<usize>)> {
+        let name = key.name.to_string();
+        let prefix = format!("{name}.");
+        // Remove the entries of the members: `finish` reports remaining entries as unknown.
+        let lines: BTreeMap<String, usize> = self
+            .entries
+            .extract_if(.., |entry, _| entry.starts_with(&prefix))
+            .map(|(entry, (_, line))| (entry, line))
+            .collect();
+        let members = self.get(key, "", documentation, |raw| match raw {
+            Raw::Table(members) => Ok(members.clone()),
+            Raw::Text(text) if text.is_empty() => Ok(Vec::new()),
+            _ => Err(format!("a table, `[{name}]`")),
+        });
+        let with_line = |(member, raw): (String, Raw)| {
+            let line = lines.get(&format!("{prefix}{member}")).copied();
+            (member, raw, line)
+        };
+        members.into_iter().map(with_line).collect()
+    }
+
+    /// Records a fault.
+    pub(super) fn report(&mut self, fault: Fault) {
+        self.faults.push(fault);
+    }
+
     /// Adds the place of a key's value. The key must have been read.
     pub(super) fn place<T>(&self, key: &str, value: T) -> Placed<T> {
         let Fault { place, line, .. } = fault_of(&self.settings, key, Fault::error, String::new());

@@ -14,7 +14,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> AllowedHosts {
             key("security.allow.script").with_example("[\"https://plausible.example.com\"]"),
             "[]",
             "Other hosts from which pages may load content; \"https://*.example.com\" means all subdomains. By \
-             default there are none (docs/security.md). `script`: the host's code can read and change \
+             default there are none (docs/pages/security.md). `script`: the host's code can read and change \
              everything on a page, also what visitors type into the forms. Web analytics need their host in \
              `connect` too, where scripts send data to it. Hosts in `frame`, `image`, `style` and `font` learn \
              the address of each visitor; those in `style` can also change what pages look like.",

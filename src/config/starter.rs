@@ -26,8 +26,8 @@ kind = "maildir"
 
 const HEADER: &str = "frontdesk.toml: every configuration key with its default.
 
-A flag overrides the environment, and the environment overrides this file. Each key except `site.footer` and `[words]` can \
-be set in the environment: `server.listen` as FRONTDESK_SERVER__LISTEN, or FRONTDESK_SERVER__LISTEN_FILE \
+A flag overrides the environment, and the environment overrides this file. Each key except the tables `site.footer`, \
+`site.extra`, `words` and `redirects` can be set in the environment: `server.listen` as FRONTDESK_SERVER__LISTEN, or FRONTDESK_SERVER__LISTEN_FILE \
 with the name of a file that holds the value. `frontdesk config` shows the effective settings and where each \
 comes from.
 
@@ -48,18 +48,21 @@ pub(super) fn render(settings: &[Setting]) -> String {
     for setting in settings {
         let key = &setting.key;
         let (of, last) = key.name.rsplit_once('.').unwrap_or(("", &key.name));
-        if of != table {
+        let is_own_table =
+            key.example.is_some_and(|example| example.starts_with(&format!("[{}]\n", key.name)));
+        if of != table && !is_own_table {
             let _ = writeln!(text, "\n[{of}]");
             table = of;
         }
         let is_table = key.example.is_some_and(|example| example.starts_with("[["));
-        if is_table {
+        if is_table || is_own_table {
             text += "\n";
         }
         let restart = if key.needs_restart && !key.documentation.is_empty() { " (restart)" } else { "" };
         text += &format_comment(&format!("{}{restart}", key.documentation));
         let value = key.example.unwrap_or(&setting.value);
         let _ = match key.is_preset {
+            false if is_own_table => writeln!(text, "# {}", value.replace('\n', "\n# ")),
             true if is_table => writeln!(text, "{value}"),
             true => writeln!(text, "{last} = {value}"),
             false => writeln!(text, "# {last} = {value}"),

@@ -79,8 +79,13 @@ impl Raw {
                 format!("[{}]", items.join(", "))
             }
             Self::Table(members) => {
-                let members: Vec<String> =
-                    members.iter().map(|(key, value)| format!("{key} = {}", value.display())).collect();
+                let is_bare =
+                    |key: &str| key.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_".contains(&c));
+                let name = |key: &str| if is_bare(key) { key.to_owned() } else { format!("{key:?}") };
+                let members: Vec<String> = members
+                    .iter()
+                    .map(|(key, value)| format!("{} = {}", name(key), value.display()))
+                    .collect();
                 format!("{{ {} }}", members.join(", "))
             }
         }

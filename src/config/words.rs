@@ -7,7 +7,7 @@ use crate::pages::WordOverride;
 /// Reads every word in the file. Loading the site checks their names, because it knows the theme.
 pub(super) fn read(r: &mut Reader<'_>) -> Vec<WordOverride> {
     let mut documentation = "Texts of the built-in theme, in all languages or, in a table such as `[words.de]`, in one \
-         (docs/languages.md). `frontdesk theme DIR words/en.toml` shows them all.";
+         (docs/pages/languages.md). `frontdesk theme DIR words/en.toml` shows them all.";
     let names = r.names_in("words");
     names
         .into_iter()

@@ -12,6 +12,7 @@ use super::front_matter::{self, FrontMatter};
 use super::image_size::ImageSize;
 use super::language::Language;
 use super::options::PagesOptions;
+use super::pagination::{ListPage, page_count, page_path, post_range};
 use super::parallel::in_parallel;
 use super::path::{self, encode, slug};
 use super::schedule::{ScheduledPage, Unpublished, unpublished};
@@ -80,6 +81,8 @@ pub(super) struct Document {
     pub image_size: Option<ImageSize>,
     /// Why only a preview shows the page; `None` for a published page.
     pub unpublished: Option<Unpublished>,
+    /// The part of the list that the page shows, if it lists posts and the list is divided into pages.
+    pub list_page: Option<ListPage>,
 }
 
 impl Document {
@@ -373,6 +376,51 @@ fn add_blog_pages_in(
             documents.push(generate(&path, kind, &tag.name, &description, age));
         }
     }
+}
+
+/// Divides the lists of posts into pages: adds the second and later pages of each list that has more posts
+/// than `site.posts_per_page`. `/blog/page/1/` redirects to the first page.
+pub(super) fn add_list_pages(documents: &mut Vec<Document>, languages: &[Language], options: &PagesOptions) {
+    for (index, language) in languages.iter().enumerate() {
+        add_list_pages_in(index, language, documents, options.posts_per_page);
+    }
+}
+
+fn add_list_pages_in(index: usize, language: &Language, documents: &mut Vec<Document>, per_page: usize) {
+    let all = listed_posts_newest_first(documents, index).len();
+    let tags = listed_tags(documents, index, &language.prefix);
+    let counts: HashMap<String, usize> = tags.into_iter().map(|tag| (tag.name, tag.count)).collect();
+    let mut more = Vec::new();
+    for document in documents.iter_mut().filter(|document| document.language == index) {
+        let posts = match &document.kind {
+            PageKind::Blog => all,
+            PageKind::Tag(name) => counts.get(name).copied().unwrap_or_default(),
+            _ => continue,
+        };
+        let count = page_count(posts, per_page);
+        if count < 2 {
+            continue;
+        }
+        let page = |number| ListPage { base: document.path.clone(), number, count };
+        for number in 2..=count {
+            let (title, n) = (document.front_matter.title.as_str(), number.to_string());
+            let title = language.words.fill("list_page_title", &[("title", title), ("n", &n)]);
+            let shown = post_range(number, per_page, posts);
+            let [first, last, total] = [shown.start + 1, shown.end, posts].map(|n| n.to_string());
+            let values = [("first", first.as_str()), ("last", &last), ("total", &total)];
+            let description = language.words.fill("list_page_description", &values);
+            let path = page_path(&document.path, number);
+            let kind = document.kind.clone();
+            let mut other =
+                Document::new_generated(index, &path, kind, &title, &description, document.updated);
+            other.front_matter.unlisted = document.front_matter.unlisted;
+            other.unpublished = document.unpublished;
+            more.push(Document { list_page: Some(page(number)), ..other });
+        }
+        document.list_page = Some(page(1));
+        document.front_matter.aliases.push(format!("{}page/1/", document.path));
+    }
+    documents.append(&mut more);
 }
 
 /// Replaces tags that differ only in case with the first spelling. Reports tags that cannot be turned into a

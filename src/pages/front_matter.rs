@@ -14,6 +14,7 @@ use super::schedule::parse_time;
 use crate::fault::{Fault, closest};
 
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key that the author sets on its own")]
 pub struct FrontMatter {
     /// The page's title and only first-level heading.
     pub title: String,
@@ -53,13 +54,19 @@ pub struct FrontMatter {
     pub cta: Vec<Button>,
     /// Cards, shown before the body on the home page and after the body on other pages.
     pub highlights: Vec<Highlight>,
-    /// Whether the page is left out of sitemaps and guides.
+    /// Whether the page is left out of sitemaps, guides and the search.
     pub unlisted: bool,
     /// The page's language, instead of the one of its folder.
     pub lang: Option<String>,
     /// Identifies the page and its translations. Otherwise, files with the same name in each language's folder
     /// are translations of each other.
     pub translation: Option<String>,
+    /// Whether the page opens a section: it and all pages below it show a common navigation.
+    pub section: bool,
+    /// The position in the navigation of a section, lowest first.
+    pub weight: Option<i64>,
+    /// The operator's own values, for templates.
+    pub extra: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -94,7 +101,7 @@ const FOREIGN: &[&str] = &[
     // ignored without a warning
     "type", "layout", "params", "cascade", "outputs", "resources", "series", "markup", "keywords", "in_search_index", "sort_by",
     "paginate_by", "paginate_path", "insert_anchor_links", "page_template", "generate_feed", "generate_feeds", "transparent",
-    "iscjklanguage", "translationkey", "comments", "math", "weight", "categories", "cover", "menu", "menus",
+    "iscjklanguage", "translationkey", "comments", "math", "categories", "cover", "menu", "menus",
 ];
 
 /// Hugo and Zola keys for features that are not supported, with hints.
@@ -106,7 +113,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 #[rustfmt::skip]
 const KEYS: &[&str] = &[
     "title", "description", "date", "updated", "draft", "slug", "aliases", "tags", "author", "nav", "nav_title",
-    "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted", "lang", "translation",
+    "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted", "lang", "translation", "section", "weight",
 ];
 
 /// Splits a file into front matter and body, and parses the front matter. `place` is the file name
@@ -253,6 +260,11 @@ impl FrontMatterReader<'_> {
             unlisted: self.read_flag(&["unlisted"]),
             lang: self.read_text(&["lang"]),
             translation: self.read_text(&["translation", "translationKey"]),
+            section: self.read_flag(&["section"]),
+            weight: self.read_value(&["weight"], "a whole number", Value::as_i64),
+            extra: self
+                .read_value(&["extra"], "a table of your own values", |value| value.as_object().cloned())
+                .unwrap_or_default(),
         };
         let failed =
             self.faults[before..].iter().any(|fault| fault.severity == crate::fault::Severity::Error);

@@ -16,8 +16,11 @@ use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
 use super::language::{Language, LanguageLink, Translations};
 use super::options::{FooterGroup, PageForm, PagesOptions};
+use super::pagination::{ListPage, Pagination, post_range};
 use super::path::{encode, twin_path};
 use super::schedule::{Unpublished, format_time};
+use super::search::INDEX_PATH;
+use super::section::{NavSection, SectionPage, sections};
 use super::theme::{CompiledTheme, template_fault};
 use super::words::Words;
 use crate::fault::Fault;
@@ -60,6 +63,8 @@ pub(super) struct SiteData {
     /// The URL of the stylesheet with the operator's additions.
     custom_css: Option<String>,
     brand: Brand,
+    has_search: bool,
+    sections: Vec<NavSection>,
 }
 
 /// The data that all pages in one language share.
@@ -127,7 +132,7 @@ impl SiteContext {
         languages: &[Language],
         forms: &[PageForm],
         templates: Arc<CompiledTheme>,
-        (custom_css, brand): (Option<String>, Brand),
+        (custom_css, brand, has_search): (Option<String>, Brand, bool),
         before: Option<&Arc<SiteContext>>,
     ) -> Arc<Self> {
         let links = Translations::new(documents, languages, &options.base_url);
@@ -151,7 +156,16 @@ impl SiteContext {
         options.now = None;
         options.footer.clear();
         options.words.clear();
-        let data = SiteData { options, forms: forms.to_vec(), languages: language_data, custom_css, brand };
+        options.redirects.clear();
+        let data = SiteData {
+            options,
+            forms: forms.to_vec(),
+            languages: language_data,
+            custom_css,
+            brand,
+            has_search,
+            sections: sections(&section_pages(documents)),
+        };
         let same = before.filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data);
         same.cloned().unwrap_or_else(|| {
             let english = Words::english();
@@ -222,6 +236,21 @@ impl<'a> FormValues<'a> {
     }
 }
 
+/// The pages that may be in a section: listed pages that are not posts or lists.
+fn section_pages(documents: &[Document]) -> Vec<SectionPage> {
+    let listed = documents.iter().filter(|document| {
+        let matter = &document.front_matter;
+        matter.section || (document.kind == PageKind::Page && !matter.unlisted)
+    });
+    let page = |document: &Document| SectionPage {
+        path: document.path.clone(),
+        title: document.nav_title_or_title().to_owned(),
+        weight: document.front_matter.weight,
+        opens_section: document.front_matter.section,
+    };
+    listed.map(page).collect()
+}
+
 fn navigation_pages(documents: &[Document], language: usize) -> Vec<&Document> {
     let is_in_navigation =
         |document: &&Document| document.language == language && document.front_matter.nav.is_some();
@@ -265,6 +294,8 @@ pub(super) struct RelatedPages {
     next: Option<NavLink>,
     /// The posts that the page lists.
     pub listing: Vec<ListItem>,
+    /// Links to the other pages of the list.
+    pub pagination: Option<Pagination>,
     /// Links to the main pages as Markdown, for the 404 page.
     pub help: String,
     /// This page and its translations, if there are any.
@@ -322,6 +353,7 @@ impl<'a> PageIndex<'a> {
             previous: neighbour(newest.map(|at| at + 1)),
             next: neighbour(newest.and_then(|at| at.checked_sub(1))),
             listing: self.listed_posts(document),
+            pagination: document.list_page.as_ref().and_then(ListPage::links),
             help: if document.kind == PageKind::NotFound { self.main_pages(document) } else { String::new() },
             translations: self.translations.of(document),
             switcher: self.translations.switcher(document),
@@ -338,7 +370,11 @@ impl<'a> PageIndex<'a> {
             }
             _ => &[],
         };
-        posts.iter().map(|post| self.list_item(post)).collect()
+        let shown = match &document.list_page {
+            Some(page) => post_range(page.number, self.shared.data.options.posts_per_page, posts.len()),
+            None => 0..posts.len(),
+        };
+        posts[shown].iter().map(|post| self.list_item(post)).collect()
     }
 
     fn list_item(&self, document: &Document) -> ListItem {
@@ -455,17 +491,39 @@ impl TemplateContext<'_> {
             locale => shared.language(document).language.open_graph_locale(),
             translations => to_template_value(&view.translations),
             default_url => default_url(&view.translations, &shared.data.options.language),
+            extra => to_template_value(&matter.extra),
         };
         context! {
             site => self.site_values(),
             page => page,
             posts => to_template_value(&view.listing),
+            pagination => to_template_value(&view.pagination),
+            section => self.section(),
             tags => &values.tags,
             tag => to_template_value(tag),
             forms => &values.forms,
             words => &values.words,
             form_words => values.form_words.as_deref().map(|json| Value::from_safe_string(json.to_owned())),
         }
+    }
+
+    /// The navigation of the page's section; `None` if the page is not in a section.
+    fn section(&self) -> Option<Value> {
+        let path = self.document.path.as_str();
+        if !matches!(self.document.kind, PageKind::Page | PageKind::Home) {
+            return None;
+        }
+        let sections = self.shared.data.sections.iter().filter(|section| section.contains(path));
+        let section = sections.max_by_key(|section| section.depth())?;
+        let [previous, next] = section.neighbours(path).map(|page| {
+            let (path, title) = page?;
+            Some(NavLink { title: title.to_owned(), path: encode(path).into_owned() })
+        });
+        Some(context! {
+            entries => to_template_value(section.entries(path)),
+            previous => to_template_value(previous),
+            next => to_template_value(next),
+        })
     }
 
     fn site_values(&self) -> Value {
@@ -496,6 +554,8 @@ impl TemplateContext<'_> {
             footer,
             year => options.today.year(),
             custom_css => data.custom_css.as_deref(),
+            search => data.has_search.then_some(INDEX_PATH),
+            extra => to_template_value(&options.extra),
         }
     }
 

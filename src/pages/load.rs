@@ -13,7 +13,8 @@ use jiff::civil::Date;
 use super::brand::BrandCache;
 use super::content::Content;
 use super::document::{
-    Document, PageKind, ParsedSource, SourcePages, Tag, add_blog_pages, folders_above, read_documents,
+    Document, PageKind, ParsedSource, SourcePages, Tag, add_blog_pages, add_list_pages, folders_above,
+    read_documents,
 };
 use super::file::{Blob, Cache, File, media_type};
 use super::highlight::Highlighter;
@@ -29,6 +30,8 @@ use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::path_registry::{LinkUse, PathRegistry, check_links};
 use super::prebuilt::{self, BuildCache};
+use super::redirects::{self, CompiledRedirects};
+use super::search::{self, SearchCache, SearchDocument};
 use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{Asset, FileCache, FileChanged, SiteFiles, SourceFile, name_assets};
 use super::theme::{CompiledTheme, Theme};
@@ -70,6 +73,7 @@ pub struct LoadCache {
     contents: HashMap<String, CachedBody>,
     shared: Option<Arc<SiteContext>>,
     pages: HashMap<String, RenderedPage>,
+    search: SearchCache,
 }
 
 /// A rendered body with its inputs, except the link catalog.
@@ -121,10 +125,17 @@ impl LoadCache {
         let mut build = options.build.as_ref().map(|build| self.build.load(build, options, &mut faults));
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
         if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
+            let mut names = PathRegistry::default();
+            options.reserved.iter().for_each(|path| names.reserve(path));
+            // The faults of the build's paths do not concern a site without other pages.
+            build.register(&mut names, &mut Vec::new());
+            let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
+            faults.extend(check_links(&redirect_links(&redirects), &names, &HashMap::new()));
             let site = sort_faults(&mut faults).then(|| {
                 let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
                 let mut site = Site::new(options, not_found);
                 build.insert_into(&mut site);
+                site.add_rules(redirects.rules);
                 site
             });
             return Ok(LoadResult { site, faults, options: options.clone() });
@@ -146,6 +157,7 @@ impl LoadCache {
         let (mut assets, mut asset_urls) = name_assets(published, &theme);
         let brand = self.brand.apply(&options.brand, &mut assets, &mut asset_urls, &mut faults);
         add_blog_pages(&mut documents, &languages, &mut faults);
+        add_list_pages(&mut documents, &languages, options);
         report_repeated_translations(&documents, &mut faults);
         check_documents(&mut documents, &theme, options, forms, &mut faults);
         let mut names = PathRegistry::default();
@@ -153,10 +165,12 @@ impl LoadCache {
         for language in languages.iter().skip(1) {
             TRANSLATED_RESOURCES.iter().for_each(|path| names.reserve(&format!("{}{path}", language.prefix)));
         }
+        names.reserve(search::INDEX_PATH);
         if let Some(build) = &build {
             build.register(&mut names, &mut faults);
         }
         register_paths(&mut names, &documents, &tree.verbatim, &assets, &mut faults);
+        let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
         if !names.has_path("/") {
             faults
                 .push(Fault::error("pages/", None, "there is no home page").hint("create `pages/index.md`"));
@@ -188,7 +202,9 @@ impl LoadCache {
         let links_of_footer: Vec<_> =
             links.filter_map(|link| self.catalog.resolve(place, &link.href).target).collect();
         let all = documents.iter().chain(&missing);
-        let links = collect_links(all, &links_of_matter, &links_of_footer);
+        let mut links = collect_links(all, &links_of_matter, &links_of_footer);
+        links.extend(redirect_links(&redirects));
+        let index = self.search_index(&documents, options);
 
         let custom_css = asset_urls.get("custom.css").cloned();
         let templates = theme.compile(asset_urls, self.templates.as_ref());
@@ -197,7 +213,7 @@ impl LoadCache {
         let pages = if templates.faults.is_empty() {
             self.templates = Some(templates.clone());
             let before = self.shared.as_ref();
-            let extras = (custom_css, brand);
+            let extras = (custom_css, brand, index.is_some());
             let shared = SiteContext::new(&documents, options, &languages, forms, templates, extras, before);
             self.shared = Some(shared.clone());
             self.lay_out_pages(&documents, &missing, &languages, &shared, &mut faults)
@@ -238,6 +254,11 @@ impl LoadCache {
                 let not_found = build.not_found.clone().filter(|_| missing[0].file.is_empty());
                 site.not_found = not_found.unwrap_or(site.not_found);
                 build.insert_into(&mut site);
+            }
+            site.add_rules(redirects.rules);
+            if let Some(index) = index {
+                let file = File::from_blob(media_type(search::INDEX_PATH), Cache::Revalidate, index);
+                site.insert_resource(search::INDEX_PATH, file);
             }
             site
         });
@@ -293,6 +314,23 @@ impl LoadCache {
         });
         self.contents = bodies.collect();
         Ok(())
+    }
+
+    /// The index of all listed pages and posts; `None` if the site has no search.
+    fn search_index(&mut self, documents: &[Document], options: &PagesOptions) -> Option<Blob> {
+        let listed = documents.iter().filter(|document| {
+            !document.file.is_empty() && !document.front_matter.unlisted && document.unpublished.is_none()
+        });
+        let listed: Vec<SearchDocument<'_>> = listed
+            .map(|document| SearchDocument {
+                path: encode(&document.path),
+                title: &document.front_matter.title,
+                description: document.front_matter.description.as_deref().unwrap_or_default(),
+                html: &document.content.html,
+            })
+            .collect();
+        let has_search = options.search.unwrap_or(listed.len() >= search::MIN_PAGES);
+        has_search.then(|| self.search.build(&listed))
     }
 
     /// Lays out all pages and the 404 page of each language. `None` if any of them fails.
@@ -354,6 +392,7 @@ fn has_same_context(document: &Document, other: &Document) -> bool {
         && document.image == other.image
         && document.image_size == other.image_size
         && document.unpublished == other.unpublished
+        && document.list_page == other.list_page
 }
 
 /// Sorts the documents in reading order, and checks dates, templates and forms. Replaces a missing template
@@ -471,6 +510,16 @@ fn collect_links<'a>(
     });
     let footer = of_footer.iter().map(|target| LinkUse { place: "frontdesk.toml", line: None, target });
     pages.chain(footer).collect()
+}
+
+/// The targets of redirects, as links in the configuration.
+fn redirect_links(redirects: &CompiledRedirects) -> Vec<LinkUse<'_>> {
+    let links = redirects.targets.iter().map(|(target, line)| LinkUse {
+        place: "frontdesk.toml",
+        line: *line,
+        target,
+    });
+    links.collect()
 }
 
 /// Inserts the files from `static/`, and every asset under both of its names.

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::allowed_hosts::AllowedHosts;
 use super::brand::BrandOptions;
+use super::redirects::RedirectOption;
 use super::rules::RulesDialect;
 use super::words::WordOverride;
 use crate::forms::Field;
@@ -47,6 +49,13 @@ pub struct PagesOptions {
     pub reserved: Vec<&'static str>,
     /// The site generator's output to publish, if any.
     pub build: Option<BuildOptions>,
+    pub redirects: Vec<RedirectOption>,
+    /// Whether the site has a search. `None` decides by the number of pages.
+    pub search: Option<bool>,
+    /// The number of posts on each page of the blog and of a tag; 0 means that all posts are on one page.
+    pub posts_per_page: usize,
+    /// The operator's own values, for templates.
+    pub extra: Map<String, Value>,
 }
 
 impl PagesOptions {

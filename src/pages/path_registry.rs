@@ -45,6 +45,12 @@ impl PathRegistry {
         self.secondary.insert(path);
     }
 
+    /// The owner of a path. `None` for generated resources, secondary paths and paths that are not in use.
+    pub fn owner(&self, path: &str) -> Option<&str> {
+        self.owners.get(path)?.as_deref()
+    }
+
+    /// Whether a path has an owner or is a secondary path.
     pub fn has_path(&self, path: &str) -> bool {
         self.owners.contains_key(path) || self.secondary.contains(path)
     }

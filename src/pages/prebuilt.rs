@@ -549,7 +549,7 @@ impl Prebuilt {
                 site.entries.entry(name.into()).or_insert_with(to);
             }
         }
-        site.set_rules(self.redirects);
+        site.add_rules(self.redirects);
     }
 }
 

@@ -35,6 +35,38 @@ pub struct RedirectRule {
 }
 
 impl RedirectRule {
+    /// Creates a rule that applies to paths without a page or file, with and without a trailing slash. `from`
+    /// may end with `*`. The error says what is wrong with the rule.
+    pub fn new(from: &str, to: &str, status: u16) -> Result<Self, &'static str> {
+        let status = StatusCode::from_u16(status).ok().filter(StatusCode::is_redirection);
+        let status = status.ok_or("has an invalid status")?;
+        let pattern = Pattern::parse(from, RulesDialect::Netlify)?;
+        if pattern.end.as_ref().is_some_and(|end| !end.is_empty()) {
+            return Err("has a `*` that is not at its end");
+        }
+        let is_path = to.starts_with('/') && !to.starts_with("//");
+        let is_url =
+            ["https://", "http://"].iter().any(|scheme| to.len() > scheme.len() && to.starts_with(scheme));
+        if !(is_path || is_url) || to.contains(char::is_whitespace) || HeaderValue::from_str(to).is_err() {
+            return Err(
+                "has an invalid target: expected a path that begins with `/`, or an http or https URL",
+            );
+        }
+        Ok(Self { pattern, to: to.to_owned(), status, is_forced: false })
+    }
+
+    /// The rule as a line of `_redirects`.
+    pub fn to_line(&self) -> String {
+        let end = self.pattern.end.as_deref().map(|end| format!("*{}", path::encode(end)));
+        format!(
+            "{}{} {} {}",
+            path::encode(&self.pattern.start),
+            end.unwrap_or_default(),
+            self.to,
+            self.status.as_u16()
+        )
+    }
+
     /// The decoded paths that a rule without placeholders applies to; empty for other rules.
     pub fn literal_paths(&self) -> Vec<String> {
         let Pattern { start, end, ignores_final_slash } = &self.pattern;

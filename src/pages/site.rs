@@ -106,7 +106,7 @@ pub struct Site {
     pub page_count: usize,
     /// The pages that are published later, in the order of their times.
     pub scheduled: Vec<ScheduledPage>,
-    /// The build's rules for paths without an entry, in order.
+    /// The rules for paths without an entry, in order.
     rules: Vec<RedirectRule>,
     /// The images with variants for smaller screens.
     pub(super) large_images: Vec<LargeImage>,
@@ -145,9 +145,9 @@ impl Site {
         translated.find(|(language, _)| is_in(language)).map_or(&self.not_found, |(_, page)| page)
     }
 
-    /// Applies the rules of a build. Rules without placeholders become entries. Rules with placeholders apply
-    /// to paths without an entry, and forced ones also replace matching entries.
-    pub(super) fn set_rules(&mut self, rules: Vec<RedirectRule>) {
+    /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
+    /// with placeholders apply to paths without an entry, and forced ones also replace matching entries.
+    pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
         for (index, rule) in rules.iter().enumerate() {
             for path in rule.literal_paths() {
                 let is_earlier = rules[..index].iter().any(|earlier| earlier.target(&path).is_some());
@@ -167,12 +167,17 @@ impl Site {
         let replaced: Vec<(Box<str>, SiteEntry)> =
             self.entries.keys().filter_map(|path| replacement(path)).collect();
         self.entries.extend(replaced);
-        self.rules = forced.into_iter().chain(others).collect();
+        self.rules.splice(0..0, forced.into_iter().chain(others));
     }
 
     /// Whether the site has rules with placeholders, which apply to paths without an entry.
     pub fn has_rules(&self) -> bool {
         !self.rules.is_empty()
+    }
+
+    /// The rules with placeholders as lines of `_redirects`.
+    pub fn rule_lines(&self) -> Vec<String> {
+        self.rules.iter().map(RedirectRule::to_line).collect()
     }
 
     /// The result of the first rule that applies to a decoded path without an entry.

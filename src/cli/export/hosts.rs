@@ -23,14 +23,18 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
     text
 }
 
-/// Renders `_redirects`: one line `/from /to 308` for each alias and each URL without its trailing slash.
-pub(super) fn redirects(layout: &ExportLayout) -> String {
+/// Renders `_redirects`: one line `/from /to 308` for each alias and each URL without its trailing slash,
+/// followed by `rules` with placeholders.
+pub(super) fn redirects(layout: &ExportLayout, rules: &[String]) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n");
     for (path, place) in &layout.urls {
         if let UrlContent::Moved(reply) = place {
             let to = reply.header("location").unwrap_or_default();
             text.push_str(&format!("{} {to} {}\n", path::encode(path), reply.status));
         }
+    }
+    for rule in rules {
+        text.push_str(&format!("{rule}\n"));
     }
     text
 }

@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 
 use super::*;
-use crate::pages::{AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, Placed, WordOverride};
+use crate::pages::{
+    AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, Placed, RedirectOption, WordOverride,
+};
 
 /// An operator's change to a site.
 #[derive(Debug, Clone)]
@@ -38,7 +40,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (asset.clone(), any::<u8>()).prop_map(|(asset, byte)| Edit::Asset(asset, byte % 3)),
         1 => (0..STATICS.len(), any::<u8>()).prop_map(|(file, byte)| Edit::Static(file, byte % 3)),
         2 => (0..THEMES.len(), 0..THEMES.len()).prop_map(|(file, text)| Edit::Theme(file, text)),
-        1 => (0_usize..12).prop_map(Edit::Options),
+        1 => (0_usize..15).prop_map(Edit::Options),
         3 => Just(Edit::Age),
     ]
 }
@@ -78,7 +80,7 @@ const BODIES: [&str; 9] = [
     "",
 ];
 
-const MATTERS: [&str; 18] = [
+const MATTERS: [&str; 20] = [
     "",
     "nav: 1\nnav_title: Short\n",
     "nav: 2\n",
@@ -97,6 +99,8 @@ const MATTERS: [&str; 18] = [
     "translation: same\n",
     "highlights:\n  - { title: A, text: B, href: ../about.md }\n",
     "title: [\n",
+    "section: true\nweight: 2\n",
+    "weight: 1\nextra:\n  colour: { red: 1 }\n",
 ];
 
 const THEMES: [(&str, &str); 8] = [
@@ -213,6 +217,19 @@ impl Bench {
             }
             Edit::Options(10) => self.options.languages = vec!["en".into(), "de".into()],
             Edit::Options(11) => self.options.words = vec![word("copied", "Done")],
+            Edit::Options(12) => self.options.search = Some(true),
+            Edit::Options(13) => self.options.posts_per_page = 1,
+            Edit::Options(14) => {
+                let redirect = |from: &str, to: &str| RedirectOption {
+                    from: from.into(),
+                    to: to.into(),
+                    status: 308,
+                    place: "frontdesk.toml".into(),
+                    line: Some(1),
+                };
+                self.options.redirects =
+                    vec![redirect("/old/", "/about/"), redirect("/former/*", "/docs/:splat")];
+            }
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
                 let links = vec![link("/about/"), link("/nowhere/")];
@@ -406,4 +423,153 @@ fn the_cache_shares_bodies_with_the_site() {
     let kept = &bench.cache.contents["pages/about.md"].content;
     assert!(html.contains(&kept.html.as_ptr()) && markdown.contains(&kept.markdown.as_ptr()));
     assert!(html.contains(&bench.cache.pages["/about/"].document.content.html.as_ptr()));
+}
+
+/// Writes `count` posts, and returns the site with `per_page` posts on a page.
+fn site_with_posts(bench: &mut Bench, count: usize, per_page: usize) -> Site {
+    for number in 1..=count {
+        let day =
+            jiff::civil::date(2026, 1, 1) + jiff::Span::new().days(i64::try_from(number).unwrap_or_default());
+        let text = format!("---\ntitle: Post {number}\ndescription: It.\ndate: {day}\ntags: [rust]\n---\n");
+        bench.write(&format!("posts/p{number}.md"), &text);
+    }
+    bench.options.posts_per_page = per_page;
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults))
+}
+
+/// The HTML and the Markdown of a page.
+fn texts(site: &Site, path: &str) -> Option<[String; 2]> {
+    let Some(SiteEntry::Page(page)) = site.get(path) else { return None };
+    Some(
+        [&page.html, &page.markdown]
+            .map(|file| String::from_utf8_lossy(&file.unencoded().bytes).into_owned()),
+    )
+}
+
+#[test]
+fn long_lists_of_posts_are_divided_into_pages() {
+    for (posts, pages) in [(0, 1), (1, 1), (20, 1), (21, 2), (41, 3)] {
+        let mut bench = Bench::new();
+        for file in [6, 7, 8] {
+            bench.apply(&Edit::Remove(file));
+        }
+        let site = site_with_posts(&mut bench, posts, 20);
+        for base in ["/blog/", "/blog/tags/rust/"] {
+            let first = texts(&site, base);
+            assert_eq!(first.is_some(), posts > 0, "{base}: {posts}");
+            for number in 2..=pages + 1 {
+                let page = texts(&site, &format!("{base}page/{number}/"));
+                assert_eq!(page.is_some(), number <= pages, "{base}: {posts}, {number}");
+            }
+            let alias = site.get(&format!("{base}page/1/"));
+            assert_eq!(matches!(alias, Some(SiteEntry::Redirect(to)) if to.to == base), pages > 1, "{posts}");
+        }
+        let listed: usize = (1..=pages)
+            .filter_map(|number| texts(&site, &crate::pages::pagination::page_path("/blog/", number)))
+            .map(|[_, markdown]| markdown.matches("- [Post ").count())
+            .sum();
+        assert_eq!(listed, posts, "each post is listed once");
+    }
+}
+
+#[test]
+fn pages_of_a_list_link_to_each_other_in_both_representations() {
+    let mut bench = Bench::new();
+    let site = site_with_posts(&mut bench, 21, 10);
+    let [html, markdown] = texts(&site, "/blog/page/2/").expect("the second page");
+    for part in [
+        "<link rel=\"prev\" href=\"/blog/\">",
+        "<link rel=\"next\" href=\"/blog/page/3/\">",
+        "<link rel=\"canonical\" href=\"https://www.example.com/blog/page/2/\">",
+        "<h1>Blog, page 2</h1>",
+        "aria-current=\"page\"",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert!(markdown.contains("[Newer posts](https://www.example.com/blog/) · [Older posts](https://www.example.com/blog/page/3/)"), "{markdown}");
+    assert!(
+        site.pages.iter().any(|page| page.path == "/blog/page/3/" && page.is_generated),
+        "in the sitemap"
+    );
+    // With one post less on each page, the same posts need more pages: the cached pages must not remain.
+    let site = site_with_posts(&mut bench, 21, 5);
+    let [html, _] = texts(&site, "/blog/page/3/").expect("the third page");
+    assert!(html.contains("/blog/page/5/"), "{html}");
+    bench.check(&[]);
+}
+
+#[test]
+fn the_search_has_listed_pages_only() {
+    let mut bench = Bench::new();
+    bench.options.search = Some(true);
+    bench.apply(&Edit::Matter(1, 4));
+    bench.apply(&Edit::Matter(6, 3));
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let Some(SiteEntry::File(index, Role::Resource)) = site.get("/_frontdesk/search.json") else {
+        panic!("no index")
+    };
+    let index: serde_json::Value = serde_json::from_slice(&index.unencoded().bytes).expect("JSON");
+    let mut paths: Vec<_> =
+        index.as_array().expect("a list").iter().filter_map(|page| page[0].as_str()).collect();
+    paths.sort_unstable();
+    assert_eq!(
+        paths,
+        ["/", "/blog/three/", "/blog/two/", "/docs/"],
+        "without unlisted pages, drafts and lists"
+    );
+    let [html, _] = texts(&site, "/").expect("a page");
+    assert!(html.contains("data-search=\"/_frontdesk/search.json\""), "{html}");
+    // Nine pages or fewer have no search by default.
+    bench.options.search = None;
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    assert!(site.get("/_frontdesk/search.json").is_none());
+    let [html, _] = texts(&site, "/").expect("a page");
+    assert!(!html.contains("data-search"), "{html}");
+}
+
+#[test]
+fn the_pages_of_a_section_have_its_navigation() {
+    let mut bench = Bench::new();
+    bench.apply(&Edit::Matter(3, 16));
+    bench.apply(&Edit::Matter(4, 17));
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let [html, _] = texts(&site, "/docs/first/").expect("a page");
+    assert!(html.contains("<a href=\"/docs/first/\" aria-current=\"page\">"), "{html}");
+    assert!(html.contains("<a rel=\"prev\" href=\"/docs/\">"), "{html}");
+    let [other, _] = texts(&site, "/about/").expect("a page");
+    assert!(!other.contains("section-nav"), "{other}");
+}
+
+#[test]
+fn templates_read_extra_values_of_page_and_site() {
+    let mut bench = Bench::new();
+    bench.apply(&Edit::Matter(1, 17));
+    bench.options.extra.insert("phone".into(), "+1 555".into());
+    bench.write(
+        "theme/page.html",
+        "{% if page.extra.colour %}{{ page.extra.colour.red }}{% endif %} {{ site.extra.phone }}",
+    );
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    assert_eq!(texts(&site, "/about/").expect("a page")[0], "1 +1 555");
+}
+
+#[test]
+fn redirects_of_the_configuration_are_entries_or_rules() {
+    let mut bench = Bench::new();
+    bench.apply(&Edit::Options(7));
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    for path in ["/old", "/old/"] {
+        assert!(
+            matches!(site.get(path), Some(SiteEntry::Redirect(to)) if to.to == "/about/" && to.status == 308)
+        );
+    }
+    let rule = site.find_rule("/former/x/");
+    assert!(matches!(rule.as_deref(), Some(crate::pages::SiteEntry::Redirect(to)) if to.to == "/docs/x/"));
+    assert_eq!(site.rule_lines(), ["/former/* /docs/:splat 308"]);
+    bench.options.redirects[0].to = "/abuot/".into();
+    let faults = bench.cache.load(bench.folder.path(), &bench.options, &[]).faults;
+    let said = "frontdesk.toml:1: the link to `/abuot/` is broken";
+    assert!(faults.iter().any(|fault| fault.to_string().starts_with(said)), "{faults:?}");
 }

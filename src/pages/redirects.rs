@@ -1,0 +1,221 @@
+//! The redirects of the configuration: compiles them to rules, and reports those that cannot work.
+
+use super::link::LinkTarget;
+use super::path;
+use super::path_registry::PathRegistry;
+use super::rules::RedirectRule;
+use crate::fault::Fault;
+
+/// A redirect from the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedirectOption {
+    /// A path. It may end with `*`, and `:name` stands for one segment.
+    pub from: String,
+    /// A path on this site or a URL, with `:splat` for what `*` stands for.
+    pub to: String,
+    /// One of the statuses 301, 302, 303, 307 and 308.
+    pub status: u16,
+    /// The configuration file.
+    pub place: String,
+    pub line: Option<usize>,
+}
+
+/// The most redirects in a row that a client has to follow.
+const MAX_HOPS: usize = 10;
+
+/// The rules for redirects, and the places of the targets on this site whose existence must be checked.
+#[derive(Debug, Default)]
+pub(super) struct CompiledRedirects {
+    pub rules: Vec<RedirectRule>,
+    pub targets: Vec<(LinkTarget, Option<usize>)>,
+}
+
+/// Compiles redirects. Claims the paths of those without placeholders, and reports paths that are in use and
+/// redirects that lead back to themselves.
+pub(super) fn compile(
+    redirects: &[RedirectOption],
+    names: &mut PathRegistry,
+    faults: &mut Vec<Fault>,
+) -> CompiledRedirects {
+    let mut parsed = Vec::with_capacity(redirects.len());
+    for redirect in redirects {
+        match RedirectRule::new(&redirect.from, &encode_target(&redirect.to), redirect.status) {
+            Ok(rule) => parsed.push((redirect, rule)),
+            Err(why) => {
+                let message = format!("the redirect from `{}` {why}", redirect.from);
+                let hint = "an example is \"/old/\" = \"/new/\", or \"/old/*\" = \"/new/:splat\" for all pages below /old/";
+                faults.push(Fault::error(&*redirect.place, redirect.line, message).hint(hint));
+            }
+        }
+    }
+    // Redirects without placeholders take precedence over those with, and longer paths over shorter ones.
+    parsed.sort_by_key(|(redirect, rule)| {
+        (rule.literal_paths().is_empty(), std::cmp::Reverse(redirect.from.len()))
+    });
+    let rules: Vec<RedirectRule> = parsed.iter().map(|(_, rule)| rule.clone()).collect();
+    let circular: Vec<bool> =
+        parsed.iter().map(|(redirect, _)| is_circular(redirect, &rules, names)).collect();
+    let mut compiled = CompiledRedirects::default();
+    for ((redirect, rule), is_circular) in parsed.into_iter().zip(circular) {
+        let RedirectOption { from, to, place, line, .. } = redirect;
+        if is_circular {
+            let message = format!("the redirect from `{from}` leads back to itself");
+            faults.push(Fault::error(&**place, *line, message).hint("redirect to a page"));
+            continue;
+        }
+        let literal = rule.literal_paths();
+        if let Some(used) = literal.iter().find(|path| names.has_path(path)) {
+            let message = match names.owner(used) {
+                Some(owner) => format!("the path `{used}` is taken by {owner}"),
+                None => format!("the path `{used}` already leads to a page"),
+            };
+            let fault = Fault::error(&**place, *line, message);
+            faults.push(fault.hint("a redirect needs a path of its own; remove it, or rename the page"));
+            continue;
+        }
+        for path in &literal {
+            names.claim(path, place, *line, faults);
+        }
+        if let Some(target) = local_target(to).filter(|_| !to.contains("/:")) {
+            compiled.targets.push((target, *line));
+        }
+        compiled.rules.push(rule);
+    }
+    let has_rule =
+        |target: &LinkTarget| compiled.rules.iter().any(|rule| rule.target(&target.path).is_some());
+    compiled.targets.retain(|(target, _)| !has_rule(target));
+    compiled
+}
+
+/// Percent-encodes characters that a `Location` header cannot contain. Keeps reserved characters and existing
+/// escapes.
+fn encode_target(to: &str) -> String {
+    to.chars()
+        .map(|c| if c.is_ascii() { c.to_string() } else { path::encode(&c.to_string()).into_owned() })
+        .collect()
+}
+
+/// The path and fragment of a target on this site; `None` for a URL.
+fn local_target(to: &str) -> Option<LinkTarget> {
+    let (rest, fragment) = to.split_once('#').map_or((to, None), |(rest, fragment)| (rest, Some(fragment)));
+    let path = rest.split('?').next().filter(|path| path.starts_with('/'))?;
+    Some(LinkTarget { path: path::decode(path).ok()?.into_owned(), fragment: fragment.map(str::to_owned) })
+}
+
+/// Whether a client that follows the redirect never arrives at a page or another site.
+fn is_circular(redirect: &RedirectOption, rules: &[RedirectRule], names: &PathRegistry) -> bool {
+    // An example of a path that the redirect applies to.
+    let segments =
+        redirect.from.split('/').map(|segment| if segment.starts_with(':') { "x" } else { segment });
+    let example = segments.collect::<Vec<_>>().join("/").replace('*', "x");
+    let Ok(mut path) = path::decode(&example).map(std::borrow::Cow::into_owned) else { return false };
+    for _ in 0..MAX_HOPS {
+        let Some(to) = rules.iter().find_map(|rule| rule.target(&path)) else { return false };
+        let Some(target) = local_target(&to).filter(|target| !names.has_path(&target.path)) else {
+            return false;
+        };
+        path = target.path;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compiles redirects on a site with the page `/new/`. The line of a redirect is its position.
+    fn compile_lines(lines: &[(&str, &str)]) -> (CompiledRedirects, Vec<String>) {
+        let mut names = PathRegistry::default();
+        let mut faults = Vec::new();
+        names.claim("/new/", "pages/new.md", None, &mut faults);
+        names.add_secondary("/new".into());
+        let redirect = |(index, (from, to)): (usize, &(&str, &str))| RedirectOption {
+            from: (*from).into(),
+            to: (*to).into(),
+            status: 308,
+            place: "frontdesk.toml".into(),
+            line: Some(index + 1),
+        };
+        let redirects: Vec<RedirectOption> = lines.iter().enumerate().map(redirect).collect();
+        let compiled = compile(&redirects, &mut names, &mut faults);
+        (compiled, faults.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn redirects_apply_to_paths_and_folders() {
+        let lines = [
+            ("/*", "/new/"),
+            ("/old/*", "/new/:splat"),
+            ("/old/a/", "/new/?q=1#x"),
+            ("/ä", "https://example.com/ü"),
+        ];
+        let (compiled, faults) = compile_lines(&lines);
+        assert_eq!(faults, [""; 0]);
+        let target = |path| compiled.rules.iter().find_map(|rule| rule.target(path));
+        for (path, expected) in [
+            ("/old/a/", "/new/?q=1#x"),
+            ("/old/a", "/new/?q=1#x"),
+            ("/old/b/c", "/new/b/c"),
+            ("/other", "/new/"),
+            ("/ä/", "https://example.com/%C3%BC"),
+        ] {
+            assert_eq!(target(path).as_deref(), Some(expected), "{path}");
+        }
+        assert!(compiled.rules.iter().all(|rule| rule.status == 308 && !rule.is_forced));
+    }
+
+    #[test]
+    fn redirects_that_cannot_work_are_faults_with_their_line() {
+        for (lines, expected) in [
+            (vec![("/new/", "/x/")], "frontdesk.toml:1: the path `/new` already leads to a page"),
+            (
+                vec![("/a/", "/new/"), ("/a", "/new/")],
+                "frontdesk.toml:2: the path `/a` is taken by frontdesk.toml",
+            ),
+            (
+                vec![("a", "/new/")],
+                "frontdesk.toml:1: the redirect from `a` applies to another host or is not a path",
+            ),
+            (vec![("/a", "new")], "frontdesk.toml:1: the redirect from `/a` has an invalid target"),
+            (
+                vec![("/a", "//example.com/")],
+                "frontdesk.toml:1: the redirect from `/a` has an invalid target",
+            ),
+            (vec![("/a", "javascript:x")], "frontdesk.toml:1: the redirect from `/a` has an invalid target"),
+            (vec![("/a", "/b c")], "frontdesk.toml:1: the redirect from `/a` has an invalid target"),
+            (vec![("/*/a/*", "/new/")], "frontdesk.toml:1: the redirect from `/*/a/*` has more than one `*`"),
+            (
+                vec![("/*/a", "/new/")],
+                "frontdesk.toml:1: the redirect from `/*/a` has a `*` that is not at its end",
+            ),
+            (vec![("/a", "/a/")], "frontdesk.toml:1: the redirect from `/a` leads back to itself"),
+            (
+                vec![("/a/*", "/a/b/:splat")],
+                "frontdesk.toml:1: the redirect from `/a/*` leads back to itself",
+            ),
+        ] {
+            let (compiled, faults) = compile_lines(&lines);
+            assert!(faults.len() == 1 && faults[0].starts_with(expected), "{lines:?}: {faults:?}");
+            assert_eq!(compiled.rules.len(), lines.len() - 1);
+        }
+        let (compiled, faults) = compile_lines(&[("/a", "/b"), ("/b", "/c/"), ("/c", "/a"), ("/d", "/new/")]);
+        assert_eq!((compiled.rules.len(), faults.len()), (1, 3), "{faults:?}");
+    }
+
+    #[test]
+    fn targets_are_checked_unless_another_redirect_applies() {
+        let lines = [
+            ("/a", "/b/?x"),
+            ("/b", "/new/"),
+            ("/c/*", "/gone/"),
+            ("/d/*", "/e/:splat"),
+            ("/f", "https://x.example/"),
+        ];
+        let (compiled, faults) = compile_lines(&lines);
+        assert_eq!(faults, [""; 0]);
+        let mut paths: Vec<_> =
+            compiled.targets.iter().map(|(target, line)| (&*target.path, *line)).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, [("/gone/", Some(3)), ("/new/", Some(2))]);
+    }
+}
