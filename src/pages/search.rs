@@ -105,23 +105,31 @@ fn levels_of_detail() -> impl Iterator<Item = Detail> {
 /// Builds the index as JSON. If titles alone exceed the limit, leaves out the last pages.
 fn build_index(documents: &[SearchDocument<'_>]) -> String {
     let limit = max_bytes(documents.len());
-    let sections = in_parallel(documents, |document| read_parts(document.html));
-    let pages: Vec<(&SearchDocument<'_>, Vec<TextPart>)> = documents.iter().zip(sections).collect();
-    let mut frequencies = None;
+    let parts = in_parallel(documents, |document| read_parts(document.html));
+    let pages: Vec<(&SearchDocument<'_>, Vec<TextPart>)> = documents.iter().zip(parts).collect();
+    let lengths: Vec<usize> = pages.iter().map(|(_, parts)| text_length(parts)).collect();
+    let mut words: Option<Vec<Vec<String>>> = None;
+    let numbers: Vec<usize> = (0..pages.len()).collect();
     for detail in levels_of_detail() {
-        let is_cut = detail.text < usize::MAX;
-        let frequencies = is_cut.then(|| &*frequencies.get_or_insert_with(|| page_frequencies(&pages)));
-        let entries =
-            in_parallel(&pages, |(document, sections)| entry(document, sections, detail, frequencies));
+        let size = lengths.iter().fold(0, |sum: usize, length| sum.saturating_add(*length.min(&detail.text)));
+        if size > limit.saturating_mul(MAX_RATIO) {
+            continue;
+        }
+        if detail.text < usize::MAX && words.is_none() {
+            words = Some(ranked_words(&pages));
+        }
+        let entries = in_parallel(&numbers, |number| {
+            let (document, parts) = &pages[*number];
+            entry(document, parts, detail, words.as_ref().map_or(&[], |words| &words[*number]))
+        });
         let index = Value::from(entries).to_string();
         if is_small_enough(&index, limit) {
             return index;
         }
     }
-    let mut titles: Vec<Value> = documents
-        .iter()
-        .map(|document| json!([document.path, cut(document.title, MAX_TITLE), "", [], ""]))
-        .collect();
+    let title =
+        |document: &SearchDocument<'_>| json!([document.path, cut(document.title, MAX_TITLE), "", [], ""]);
+    let mut titles: Vec<Value> = documents.iter().map(title).collect();
     loop {
         titles.truncate(titles.len() / 2);
         let index = json!(titles).to_string();
@@ -146,29 +154,23 @@ struct TextPart {
     text: String,
 }
 
-/// A page's entry in the index. `frequencies` has the number of pages that contain each word; `None` if no
-/// text is cut.
-fn entry(
-    document: &SearchDocument<'_>,
-    sections: &[TextPart],
-    detail: Detail,
-    frequencies: Option<&HashMap<String, usize>>,
-) -> Value {
-    let length: usize = sections.iter().map(|section| section.text.len()).sum();
-    let is_cut = length > detail.text || sections.len() > detail.sections;
+fn text_length(parts: &[TextPart]) -> usize {
+    parts.iter().map(|part| part.text.len()).sum()
+}
+
+/// A page's entry in the index. `words` has the page's words, those on the fewest pages first.
+fn entry(document: &SearchDocument<'_>, parts: &[TextPart], detail: Detail, words: &[String]) -> Value {
+    let is_cut = text_length(parts) > detail.text || parts.len() > detail.sections;
     let of_words = if is_cut { detail.text / 2 } else { 0 };
     let mut left = detail.text - of_words;
-    let shown = &sections[..sections.len().min(detail.sections)];
-    let kept = shown.iter().enumerate().map(|(index, section)| {
-        let text = if is_cut { cut(&section.text, left / (shown.len() - index)) } else { &section.text };
+    let shown = &parts[..parts.len().min(detail.sections)];
+    let kept = shown.iter().enumerate().map(|(index, part)| {
+        let text = if is_cut { cut(&part.text, left / (shown.len() - index)) } else { &part.text };
         left -= if is_cut { text.len() } else { 0 };
-        (section, text)
+        (part, text)
     });
     let kept: Vec<(&TextPart, &str)> = kept.collect();
-    let words = match frequencies {
-        Some(frequencies) if is_cut => rarest_words(sections, &kept, frequencies, of_words),
-        _ => String::new(),
-    };
+    let words = if is_cut { other_words(&kept, words, of_words) } else { String::new() };
     let sections: Vec<Value> = kept
         .iter()
         .filter(|(section, text)| !section.heading.is_empty() || !text.is_empty())
@@ -191,26 +193,13 @@ fn cut(text: &str, length: usize) -> &str {
     }
 }
 
-/// The words of the page that are not in the texts that are kept, those on the fewest pages first, with a
-/// total length of at most `length` bytes. Leaves out words that are on more than half of all pages.
-fn rarest_words(
-    sections: &[TextPart],
-    kept: &[(&TextPart, &str)],
-    frequencies: &HashMap<String, usize>,
-    length: usize,
-) -> String {
+/// The first of `words` that are not in the texts that are kept, with a total length of at most `length`
+/// bytes.
+fn other_words(kept: &[(&TextPart, &str)], words: &[String], length: usize) -> String {
     let shown = kept.iter().map(|(_, text)| *text).collect::<Vec<_>>().join(" ").to_lowercase();
-    let mut known: HashSet<&str> = words(&shown).collect();
-    let all =
-        sections.iter().map(|section| section.text.as_str()).collect::<Vec<_>>().join(" ").to_lowercase();
-    let mut others: Vec<(usize, &str)> = words(&all)
-        .filter(|word| known.insert(word))
-        .filter_map(|word| Some((*frequencies.get(word)?, word)))
-        .collect();
-    // Stable, so that words of the same frequency stay in their order.
-    others.sort_by_key(|(frequency, _)| *frequency);
+    let known: HashSet<&str> = words_of(&shown).collect();
     let mut text = String::new();
-    for (_, word) in others {
+    for word in words.iter().filter(|word| !known.contains(word.as_str())) {
         if text.len() + word.len() + 1 > length {
             break;
         }
@@ -222,24 +211,41 @@ fn rarest_words(
     text
 }
 
-/// The number of pages that contain each word, for words on at most half of the pages.
-fn page_frequencies(pages: &[(&SearchDocument<'_>, Vec<TextPart>)]) -> HashMap<String, usize> {
-    let mut counts: HashMap<String, usize> = HashMap::new();
-    for (_, sections) in pages {
-        let mut found: HashSet<String> = HashSet::new();
-        for section in sections {
-            found.extend(words(&section.text.to_lowercase()).map(str::to_owned));
+/// The different words of each page in lower case, those on the fewest pages first. Leaves out words that are
+/// on more than half of all pages.
+fn ranked_words(pages: &[(&SearchDocument<'_>, Vec<TextPart>)]) -> Vec<Vec<String>> {
+    let mut words: Vec<Vec<String>> = in_parallel(pages, |(_, parts)| {
+        let mut found = HashSet::new();
+        let mut words = Vec::new();
+        for part in parts {
+            let text = part.text.to_lowercase();
+            for word in words_of(&text) {
+                if !found.contains(word) {
+                    found.insert(word.to_owned());
+                    words.push(word.to_owned());
+                }
+            }
         }
-        for word in found {
-            *counts.entry(word).or_default() += 1;
-        }
+        words
+    });
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for word in words.iter().flatten() {
+        *counts.entry(word).or_default() += 1;
     }
-    counts.retain(|_, count| *count * 2 <= pages.len());
-    counts
+    let ranks: Vec<Vec<usize>> =
+        words.iter().map(|words| words.iter().map(|word| counts[word.as_str()]).collect()).collect();
+    for (words, ranks) in words.iter_mut().zip(ranks) {
+        let mut ranked: Vec<(usize, String)> = ranks.into_iter().zip(std::mem::take(words)).collect();
+        ranked.retain(|(count, _)| *count * 2 <= pages.len());
+        // Stable, so that words of the same frequency stay in their order.
+        ranked.sort_by_key(|(count, _)| *count);
+        *words = ranked.into_iter().map(|(_, word)| word).collect();
+    }
+    words
 }
 
 /// The words of a text. Leaves out words of languages without spaces, which cannot be told apart here.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| WORD_LENGTHS.contains(&word.chars().count()) && !word.chars().any(is_unspaced))
 }
@@ -447,9 +453,7 @@ mod tests {
     #[test]
     fn the_index_of_500_long_pages_is_at_most_100_kb() {
         let texts: Vec<(String, String, String)> = (0..500)
-            .map(|page| {
-                (format!("/docs/page-{page}/"), format!("Page number {page}"), long_text(page, 1_000))
-            })
+            .map(|page| (format!("/docs/page-{page}/"), format!("Page number {page}"), long_text(page, 650)))
             .collect();
         let documents: Vec<SearchDocument<'_>> =
             texts.iter().map(|(path, title, html)| self::page(path, title, html)).collect();
@@ -500,7 +504,7 @@ mod tests {
         let document = page("/a/", "A", &html);
         let sections = read_parts(&html);
         let detail = Detail { text: 100, sections: 5, has_description: true };
-        let cut = entry(&document, &sections, detail, Some(&HashMap::new()));
+        let cut = entry(&document, &sections, detail, &[]);
         let text = cut[3][0][2].as_str().expect("text");
         assert!(text.len() > 40 && text.len() <= 50 && html.contains(text), "{text}");
         assert_eq!(cut[4], "");
