@@ -802,12 +802,11 @@ fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
         (link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'))).then_some(link)
     };
     let read_group = |group: &Raw| {
-        let (title, links, language) = match group.members(["title", "links"]) {
-            Some([title, links]) => (title, links, None),
-            None => {
-                let [title, links, language] = group.members(["title", "links", "lang"])?;
-                (title, links, Some(language.as_text()?.to_owned()))
-            }
+        let (title, links, language) = if let Some([title, links]) = group.members(["title", "links"]) {
+            (title, links, None)
+        } else {
+            let [title, links, language] = group.members(["title", "links", "lang"])?;
+            (title, links, Some(language.as_text()?.to_owned()))
         };
         let Raw::List(links) = links else { return None };
         let links = links.iter().map(read_link).collect::<Option<_>>()?;

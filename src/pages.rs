@@ -22,11 +22,13 @@ mod options;
 mod parallel;
 pub mod path;
 mod path_registry;
+mod placeholder;
 mod prebuilt;
 mod rules;
 mod site;
 mod site_files;
 mod theme;
+mod translations;
 mod twin;
 mod words;
 
@@ -43,4 +45,4 @@ pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, RuleResult, Site,
 pub use site_files::SITE_FOLDERS;
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};
 pub use twin::escape_brackets;
-pub use words::{WordOverride, Words};
+pub use words::{WordList, WordOverride};
