@@ -844,12 +844,11 @@ fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
         (link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'))).then_some(link)
     };
     let read_group = |group: &Raw| {
-        let (title, links, language) = match group.members(["title", "links"]) {
-            Some([title, links]) => (title, links, None),
-            None => {
-                let [title, links, language] = group.members(["title", "links", "lang"])?;
-                (title, links, Some(language.as_text()?.to_owned()))
-            }
+        let (title, links, language) = if let Some([title, links]) = group.members(["title", "links"]) {
+            (title, links, None)
+        } else {
+            let [title, links, language] = group.members(["title", "links", "lang"])?;
+            (title, links, Some(language.as_text()?.to_owned()))
         };
         let Raw::List(links) = links else { return None };
         let links = links.iter().map(read_link).collect::<Option<_>>()?;
@@ -1256,7 +1255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_secret_replaces_the_password_and_is_hidden() {
+    fn sources_are_hashed_with_the_shared_secret_which_is_hidden() {
         let secret = "correct horse battery";
         let text =
             format!("[limits]\nshared_url = \"redis://redis.example.com\"\nshared_secret = {secret:?}\n");

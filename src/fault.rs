@@ -48,6 +48,7 @@ impl Fault {
     }
 }
 
+/// Formats `place:line: message`, without the severity, and the hint on its own line.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.place)?;

@@ -4,7 +4,7 @@
 "use strict";
 
 {
-  // The texts, which a page in another language replaces: a script element contains them as JSON (docs/pages/languages.md).
+  // The texts. A page in another language has its texts as JSON in a script element (docs/pages/languages.md).
   const english = {
     language: "en",
     singular: "1",

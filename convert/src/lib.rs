@@ -36,7 +36,7 @@ pub struct Options {
     /// Selects the elements to leave out.
     pub exclude: Option<Selector>,
     /// Hashes (from [`Converted::block_hashes`]) of blocks that repeat across the pages of a site. These
-    /// blocks are left out, except for headings and code before other content.
+    /// blocks are left out, except for headings and code blocks that directly precede a block that is kept.
     pub boilerplate: HashSet<u64>,
 }
 

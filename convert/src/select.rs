@@ -125,6 +125,7 @@ impl Element for ElementRef<'_> {
         self.dom.attribute(self.id, &name.0).is_some_and(|value| operation.eval_str(value))
     }
 
+    // Never called: `Pseudo` has no variants, because selectors with such pseudo-classes are invalid.
     fn match_non_ts_pseudo_class(&self, pseudo: &Pseudo, _: &mut MatchingContext<'_, Css>) -> bool {
         match *pseudo {}
     }

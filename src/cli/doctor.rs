@@ -66,7 +66,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
         let finding = describe_outcome(&channel.kind, &outcome, began.elapsed());
         report.print_result(&format!("channel {}", channel.name), finding)?;
     }
-    // Receiving mail servers check these records of each sender's domain.
+    // Check the SPF, DKIM and DMARC records of each sender's domain, as receiving mail servers do.
     let senders = channels.iter().filter_map(|channel| match &channel.kind {
         TransportOptions::Smtp(smtp) => Some(smtp.addresses.domain()),
         _ => None,

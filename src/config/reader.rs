@@ -358,8 +358,8 @@ impl<'a> Reader<'a> {
         names
     }
 
-    /// Takes the table `[table]` and the tables in it. Returns the names of all values, relative to the table,
-    /// which can then be read as `table.NAME`.
+    /// Takes the table `[table]` and the tables in it. Returns the names of all values, relative to the
+    /// table, which can then be read as `table.NAME`.
     pub(super) fn names_in(&mut self, table: &str) -> Vec<String> {
         let prefix = format!("{table}.");
         if let Some((raw, line)) = self.entries.remove(table)

@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn outages_are_classified_by_duration() {
+    fn a_pause_of_thirty_seconds_counts_as_an_outage() {
         for (seconds, after_outage) in [(29, false), (30, true), (31, true)] {
             let mut channel = ChannelHealth::new(4);
             let began = Duration::from_secs(1000);

@@ -1,4 +1,5 @@
-//! The rate-limiting rule: the quotas of both layers, and decisions based on the debts that Redis keeps.
+//! The quotas of both layers, and what follows from their debts: which layer refuses a request, for how long,
+//! and the status of each quota. With Redis, `gcra.lua` decides whether a request is allowed.
 
 use std::time::Duration;
 

@@ -65,8 +65,8 @@ pub(super) struct Document {
     pub kind: PageKind,
     /// The index of the page's language.
     pub language: usize,
-    /// The same for files with the same name in the folders of all languages. `None` for generated pages, home
-    /// pages and lists of posts, which are translations of each other if their paths are.
+    /// The same for files with the same name in the folders of all languages. `None` for generated pages,
+    /// home pages and lists of posts, which are translations of each other if their paths are.
     pub source_key: Option<String>,
     pub front_matter: FrontMatter,
     /// The byte offset of the body in the source.
@@ -256,7 +256,7 @@ fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedSo
     ParsedSource { hash: source.hash, changed: source.changed, document, faults, page_faults }
 }
 
-/// What the file name and the front matter say about a page.
+/// The properties that follow from the file name of a page.
 struct PageIdentity {
     path: String,
     kind: PageKind,
@@ -308,11 +308,11 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     PageIdentity { path, kind, language, source_key }
 }
 
-/// Adds the pages that list posts and tags in each language, unless the operator has written them, and unifies
-/// the spelling of tags.
+/// Adds the pages that list posts and tags in each language, unless the operator has written them, and
+/// unifies the spelling of tags.
 pub(super) fn add_blog_pages(documents: &mut Vec<Document>, languages: &[Language], faults: &mut Vec<Fault>) {
-    for index in 0..languages.len() {
-        add_blog_pages_in(index, &languages[index], documents, faults);
+    for (index, language) in languages.iter().enumerate() {
+        add_blog_pages_in(index, language, documents, faults);
     }
 }
 

@@ -58,8 +58,8 @@ pub struct FrontMatter {
     pub unlisted: bool,
     /// The page's language, instead of the one of its folder.
     pub lang: Option<String>,
-    /// Identifies the page and its translations. Otherwise, files with the same name in each language's folder
-    /// are translations of each other.
+    /// Identifies the page and its translations. Otherwise, files with the same name in each language's
+    /// folder are translations of each other.
     pub translation: Option<String>,
     /// Whether the page opens a section: it and all pages below it show a common navigation.
     pub section: bool,

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
-use super::language::{Language, LanguageLink, Translations};
+use super::language::Language;
 use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::pagination::{ListPage, Pagination, post_range};
 use super::path::{encode, twin_path};
@@ -22,7 +22,8 @@ use super::schedule::{Unpublished, format_time};
 use super::search::INDEX_PATH;
 use super::section::{NavSection, SectionPage, sections};
 use super::theme::{CompiledTheme, template_fault};
-use super::words::Words;
+use super::translations::{LanguageLink, Translations};
+use super::words::WordList;
 use crate::fault::Fault;
 use crate::forms::{Field, FieldKind};
 
@@ -168,7 +169,7 @@ impl SiteContext {
         };
         let same = before.filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data);
         same.cloned().unwrap_or_else(|| {
-            let english = Words::english();
+            let english = WordList::english();
             let languages = data.languages.iter();
             Arc::new(Self {
                 operator: to_template_value(&data.options.operator),
@@ -195,7 +196,7 @@ impl SiteContext {
 }
 
 impl LanguageValues {
-    fn new(data: &LanguageData, forms: &[PageForm], english: &Words) -> Self {
+    fn new(data: &LanguageData, forms: &[PageForm], english: &WordList) -> Self {
         let words = &data.language.words;
         let forms: BTreeMap<&str, FormValues<'_>> =
             forms.iter().map(|form| (form.name, FormValues::new(form, words))).collect();
@@ -211,7 +212,7 @@ impl LanguageValues {
 }
 
 impl<'a> FormValues<'a> {
-    fn new(form: &'a PageForm, words: &'a Words) -> Self {
+    fn new(form: &'a PageForm, words: &'a WordList) -> Self {
         let field = |field: &'a Field| {
             let word = |end: &str, otherwise| {
                 words.find(&format!("{}_{}{end}", form.name, field.name)).unwrap_or(otherwise)

@@ -20,7 +20,7 @@ use super::file::{Blob, Cache, File, media_type};
 use super::highlight::Highlighter;
 use super::html::{id_attributes, rewrite_links};
 use super::images::catalog_images;
-use super::language::{Language, LanguageLink, report_repeated_translations};
+use super::language::Language;
 use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateContext};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
 use super::live_reload::add_reload_script;
@@ -29,12 +29,13 @@ use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::path_registry::{LinkUse, PathRegistry, check_links};
-use super::prebuilt::{self, BuildCache};
+use super::prebuilt::{self, BuildCache, Prebuilt};
 use super::redirects::{self, CompiledRedirects};
 use super::search::{self, SearchCache, SearchDocument};
 use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{Asset, FileCache, FileChanged, SiteFiles, SourceFile, name_assets};
 use super::theme::{CompiledTheme, Theme};
+use super::translations::{LanguageLink, report_repeated_translations};
 use super::variants::insert_variants;
 use super::{twin, words};
 use crate::fault::{Fault, Severity, closest};
@@ -144,10 +145,7 @@ impl LoadCache {
         let tags = options.language_tags();
         let languages = Language::list(options, words::load(&tags, &tree.theme, &options.words, &mut faults));
         let theme = Theme::new(tree.theme);
-        if self.languages != tags {
-            self.languages = tags.iter().map(|tag| (*tag).to_owned()).collect();
-            self.parsed.clear();
-        }
+        self.discard_other_languages(&tags);
         let SourcePages { mut documents, left_out_folders, scheduled } =
             read_documents(&tree.sources, options, &mut self.parsed, &mut faults)?;
         let left_out: HashSet<String> =
@@ -160,21 +158,16 @@ impl LoadCache {
         add_list_pages(&mut documents, &languages, options);
         report_repeated_translations(&documents, &mut faults);
         check_documents(&mut documents, &theme, options, forms, &mut faults);
-        let mut names = PathRegistry::default();
-        options.reserved.iter().for_each(|path| names.reserve(path));
-        for language in languages.iter().skip(1) {
-            TRANSLATED_RESOURCES.iter().for_each(|path| names.reserve(&format!("{}{path}", language.prefix)));
-        }
-        names.reserve(search::INDEX_PATH);
-        if let Some(build) = &build {
-            build.register(&mut names, &mut faults);
-        }
-        register_paths(&mut names, &documents, &tree.verbatim, &assets, &mut faults);
+        let mut names = claim_paths(
+            build.as_ref(),
+            options,
+            &languages,
+            &documents,
+            &tree.verbatim,
+            &assets,
+            &mut faults,
+        );
         let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
-        if !names.has_path("/") {
-            faults
-                .push(Fault::error("pages/", None, "there is no home page").hint("create `pages/index.md`"));
-        }
         let catalog = LinkCatalog {
             base_url: options.base_url.clone(),
             pages: documents
@@ -241,11 +234,8 @@ impl LoadCache {
             let mut posts = vec![0; languages.len()];
             for (document, page) in documents.iter().zip(pages) {
                 let translations = self.pages.get(&document.path).map(|page| &*page.view.translations);
-                let summary = summarize(document, options, &mut posts[document.language]);
-                let summary = summary.map(|summary| PageSummary {
-                    translations: translation_paths(translations.unwrap_or_default(), &languages),
-                    ..summary
-                });
+                let translations = translation_paths(translations.unwrap_or_default(), &languages);
+                let summary = summarize(document, options, translations, &mut posts[document.language]);
                 site.insert_page(&document.path, page, summary);
             }
             insert_aliases(&mut site, &documents);
@@ -263,6 +253,14 @@ impl LoadCache {
             site
         });
         Ok(LoadResult { site, faults, options: options.clone() })
+    }
+
+    /// Discards the parsed sources if the site's languages have changed, because paths depend on them.
+    fn discard_other_languages(&mut self, tags: &[&str]) {
+        if self.languages != tags {
+            self.languages = tags.iter().map(|tag| (*tag).to_owned()).collect();
+            self.parsed.clear();
+        }
     }
 
     /// Renders the documents' bodies in parallel. Reuses a body if its source, path and link targets are
@@ -452,6 +450,38 @@ fn check_documents(
             faults.push(fault.hint(hint));
         }
     }
+}
+
+/// Registers the owners of all paths. Reports paths with two owners, and missing home pages.
+fn claim_paths(
+    build: Option<&Prebuilt>,
+    options: &PagesOptions,
+    languages: &[Language],
+    documents: &[Document],
+    verbatim: &[(String, Blob)],
+    assets: &[Asset],
+    faults: &mut Vec<Fault>,
+) -> PathRegistry {
+    let mut names = PathRegistry::default();
+    options.reserved.iter().for_each(|path| names.reserve(path));
+    for language in languages.iter().skip(1) {
+        for path in TRANSLATED_RESOURCES {
+            names.reserve(&format!("{}{path}", language.prefix));
+        }
+    }
+    names.reserve(search::INDEX_PATH);
+    if let Some(build) = build {
+        build.register(&mut names, faults);
+    }
+    register_paths(&mut names, documents, verbatim, assets, faults);
+    if !names.has_path("/") {
+        faults.push(Fault::error("pages/", None, "there is no home page").hint("create `pages/index.md`"));
+    }
+    for language in languages.iter().skip(1).filter(|language| !names.has_path(&language.home())) {
+        let fault = Fault::warning("pages/", None, format!("there is no home page in `{}`", language.tag));
+        faults.push(fault.hint(format!("create `pages/{}/index.md`", language.tag)));
+    }
+    names
 }
 
 fn register_paths(
@@ -656,7 +686,12 @@ fn lay_out_page(
 }
 
 /// A page's summary, or `None` for an unlisted or unpublished page. Increments `posts` for a listed post.
-fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> Option<PageSummary> {
+fn summarize(
+    document: &Document,
+    options: &PagesOptions,
+    translations: Vec<(usize, String)>,
+    posts: &mut usize,
+) -> Option<PageSummary> {
     let matter = &document.front_matter;
     let is_post = document.kind == PageKind::Post;
     let is_listed = !matter.unlisted && document.unpublished.is_none();
@@ -677,7 +712,7 @@ fn summarize(document: &Document, options: &PagesOptions, posts: &mut usize) -> 
         is_post,
         is_generated: document.file.is_empty(),
         language: document.language,
-        translations: Vec::new(),
+        translations,
         feed_html: if is_fed { rewrite_links(&document.content.html, absolute) } else { String::new() },
     })
 }

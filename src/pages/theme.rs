@@ -7,12 +7,15 @@ use std::sync::Arc;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 use super::file::Blob;
-use super::words;
+use super::placeholder::add_filters;
 use crate::fault::Fault;
 use crate::forms::text::escape_html;
 
 /// The script that submits the forms on rendered pages and on a build's pages.
 pub const FORMS_SCRIPT: &str = include_str!("../../theme/forms.js");
+
+/// The folder of the files with words, in the theme.
+pub(super) const WORDS_FOLDER: &str = "words/";
 
 /// The built-in files, by their names in the theme's folder.
 pub const BUILT_IN: &[(&str, &str)] = &[
@@ -77,7 +80,7 @@ impl Theme {
     }
 
     pub fn asset_files(&self) -> impl Iterator<Item = (&str, &Blob)> {
-        let is_asset = |name: &str| !is_template(name) && !name.starts_with(words::FOLDER);
+        let is_asset = |name: &str| !is_template(name) && !name.starts_with(WORDS_FOLDER);
         self.files.iter().filter(move |(name, _)| is_asset(name)).map(|(name, blob)| (name.as_str(), blob))
     }
 
@@ -121,7 +124,7 @@ impl Theme {
                 Error::new(ErrorKind::InvalidOperation, message)
             })
         });
-        words::add_filters(&mut environment);
+        add_filters(&mut environment);
         for (name, blob) in self.template_files() {
             let Ok(text) = std::str::from_utf8(&blob.bytes) else {
                 faults.push(Fault::error(format!("theme/{name}"), None, "the template is not valid UTF-8"));

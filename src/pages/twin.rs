@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::document::{Document, PageKind};
 use super::file::fingerprint;
 use super::layout::{ListItem, TemplateContext};
-use super::words::Words;
+use super::words::WordList;
 
 /// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL.
 /// `listing` contains the pages or tags that the page lists.
@@ -107,7 +107,7 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
 }
 
 /// A line of a list: the title, the date, the author, the tags and the description.
-fn list_entry(item: &ListItem, base: &str, words: &Words) -> String {
+fn list_entry(item: &ListItem, base: &str, words: &WordList) -> String {
     let tags = (!item.tags.is_empty()).then(|| {
         let names = join(&item.tags, |tag| tag.name.clone());
         words.fill("listed_tags", &[("tags", &names)])

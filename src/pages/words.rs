@@ -1,29 +1,25 @@
 //! Words: the texts of the theme and of generated pages, by language.
 //!
 //! `theme/words/en.toml` has every word; a word that is missing in another language is English. The words of
-//! `de-CH` are, from weakest to strongest: `en.toml`, the built-in and the site's own `de.toml`, `de-CH.toml`,
-//! `[words]` and then `[words.de]` and `[words.de-CH]` in `frontdesk.toml`.
+//! `de-CH` are, from weakest to strongest: `en.toml`, the built-in and the site's own `de.toml`,
+//! `de-CH.toml`, `[words]` and then `[words.de]` and `[words.de-CH]` in `frontdesk.toml`.
 //!
 //! The names of months are words too. The crate `pure-rust-locales`, which knows them in every language, adds
 //! 131 KB to the binary (measured), and a language that an operator adds needs a file of words in any case.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use jiff::civil::Date;
-use minijinja::value::{Kwargs, Serde, Value};
-use minijinja::{Environment, Error, ErrorKind};
+use minijinja::value::{Serde, Value};
 use toml::de::{DeTable, DeValue};
 
 use super::brand::Placed;
 use super::file::Blob;
-use super::theme::BUILT_IN;
+use super::placeholder::{fill, placeholders, plural_name};
+use super::theme::{BUILT_IN, WORDS_FOLDER};
 use crate::fault::{Fault, closest};
-use crate::forms::text::escape_html;
 
-/// The folder in the theme.
-pub(super) const FOLDER: &str = "words/";
 /// The language of the words that other languages lack.
 const ENGLISH: &str = "en";
 /// Prefix of the words that the forms' script uses.
@@ -44,14 +40,14 @@ pub struct WordOverride {
 
 /// All words in one language.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
+pub struct WordList {
     /// Every word by its name.
     texts: BTreeMap<String, String>,
     /// The language of the texts: `en` if there are no words for the language of the pages.
     language: String,
 }
 
-impl Words {
+impl WordList {
     /// The built-in words in English.
     pub fn english() -> Self {
         let texts = built_in(ENGLISH).map(|text| parse(text).0).unwrap_or_default();
@@ -90,7 +86,7 @@ impl Words {
         self.fill("date", &[("day", &day), ("month", name), (MONTH_NUMBER, &month), ("year", &year)])
     }
 
-    /// The words of the forms' script as JSON for a script element. `None` if they are the script's own texts.
+    /// The words of the forms' script as JSON for a script element. `None` if they are the script's own.
     pub(super) fn of_script(&self, english: &Self) -> Option<String> {
         let select = |words: &Self| -> BTreeMap<String, String> {
             let texts = words.texts.iter().filter(|(name, _)| name.starts_with(OF_SCRIPT));
@@ -112,29 +108,6 @@ impl Words {
     }
 }
 
-/// Adds the filters for words: `words.or_write|fill(mail=…)` and `words|plural("posts", n)`.
-pub(super) fn add_filters(environment: &mut Environment<'static>) {
-    environment.add_filter("fill", |text: String, values: Kwargs| -> Result<Value, Error> {
-        let mut given = BTreeMap::new();
-        for name in values.args() {
-            let value: Value = values.get(name)?;
-            let text = value.to_string();
-            given.insert(name, if value.is_safe() { text } else { escape_html(&text) });
-        }
-        let filled = fill(&escape_html(&text), |name| given.get(name).map(|value| value.as_str().into()));
-        Ok(Value::from_safe_string(filled))
-    });
-    environment.add_filter("plural", |words: Value, name: String, n: usize| -> Result<Value, Error> {
-        let text = |name: &str| words.get_attr(name).map(|text| text.to_string());
-        let number = n.to_string();
-        let name = plural_name(&name, &text("singular")?, &number);
-        if words.get_attr(&name)?.is_undefined() {
-            return Err(Error::new(ErrorKind::InvalidOperation, format!("there is no word `{name}`")));
-        }
-        Ok(Value::from(fill(&text(&name)?, |name| (name == "n").then(|| number.as_str().into()))))
-    });
-}
-
 /// Loads the words of each language from the built-in files, the site's own files in `theme/words/` (named
 /// relative to `theme/`) and the configuration. Reports unknown words and placeholders, and languages without
 /// words.
@@ -143,9 +116,9 @@ pub(super) fn load(
     own_files: &[(String, Blob)],
     overrides: &[WordOverride],
     faults: &mut Vec<Fault>,
-) -> Vec<Words> {
-    let english = Words::english();
-    let mut files: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
+) -> Vec<WordList> {
+    let english = WordList::english();
+    let mut files: BTreeMap<&str, Vec<WordLine>> = BTreeMap::new();
     for (name, blob) in own_files {
         let Some(language) = language_of_file(name) else { continue };
         files.insert(language, read_file(&format!("theme/{name}"), blob, &english, faults));
@@ -189,7 +162,7 @@ pub(super) fn load(
 fn report_overrides(
     languages: &[&str],
     overrides: &[WordOverride],
-    english: &Words,
+    english: &WordList,
     faults: &mut Vec<Fault>,
 ) {
     for WordOverride { language, name, text } in overrides {
@@ -212,7 +185,7 @@ fn report_overrides(
 
 /// A word in a file.
 #[derive(Debug)]
-struct Entry {
+struct WordLine {
     name: String,
     text: String,
     /// The line in the file, counted from 1.
@@ -221,7 +194,7 @@ struct Entry {
 
 /// Reads one of the site's own files. Reports its faults, and words that it lacks although no built-in file
 /// has them in its language.
-fn read_file(place: &str, blob: &Blob, english: &Words, faults: &mut Vec<Fault>) -> Vec<Entry> {
+fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Fault>) -> Vec<WordLine> {
     let Ok(text) = std::str::from_utf8(&blob.bytes) else {
         faults.push(Fault::error(place, None, "the file is not valid UTF-8"));
         return Vec::new();
@@ -253,7 +226,7 @@ fn read_file(place: &str, blob: &Blob, english: &Words, faults: &mut Vec<Fault>)
 }
 
 /// Parses a file of words. Returns its words, and the faults of other entries with their lines.
-fn parse(text: &str) -> (Vec<Entry>, Vec<(Option<usize>, String)>) {
+fn parse(text: &str) -> (Vec<WordLine>, Vec<(Option<usize>, String)>) {
     let line = |span: Range<usize>| 1 + text[..span.start.min(text.len())].matches('\n').count();
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut faults: Vec<(Option<usize>, String)> = errors
@@ -264,7 +237,7 @@ fn parse(text: &str) -> (Vec<Entry>, Vec<(Option<usize>, String)>) {
     for (key, value) in table.get_ref() {
         let (name, line) = (key.get_ref().to_string(), line(key.span()));
         match value.get_ref() {
-            DeValue::String(text) => entries.push(Entry { name, text: text.to_string(), line }),
+            DeValue::String(text) => entries.push(WordLine { name, text: text.to_string(), line }),
             _ => faults.push((Some(line), format!("the word `{name}` must be text in quotes"))),
         }
     }
@@ -272,7 +245,7 @@ fn parse(text: &str) -> (Vec<Entry>, Vec<(Option<usize>, String)>) {
 }
 
 /// Checks the name and the text of a word. Returns what is wrong, and a hint.
-fn check(name: &str, text: &str, english: &Words) -> Result<(), (String, Option<String>)> {
+fn check(name: &str, text: &str, english: &WordList) -> Result<(), (String, Option<String>)> {
     let Some(original) = english.texts.get(name) else {
         let known = closest(name, english.texts.keys().map(String::as_str));
         let hint = known.map(|known| format!("did you mean `{known}`?"));
@@ -306,7 +279,7 @@ fn check(name: &str, text: &str, english: &Words) -> Result<(), (String, Option<
 
 /// The language of a file in the theme: `de` for `words/de.toml`.
 fn language_of_file(name: &str) -> Option<&str> {
-    name.strip_prefix(FOLDER)?.strip_suffix(".toml").filter(|tag| !tag.contains('/'))
+    name.strip_prefix(WORDS_FOLDER)?.strip_suffix(".toml").filter(|tag| !tag.contains('/'))
 }
 
 fn built_in(language: &str) -> Option<&'static str> {
@@ -326,49 +299,6 @@ fn is_same_tag(one: &str, other: &str) -> bool {
 
 fn is_english(tag: &str) -> bool {
     ancestors(tag).first().is_some_and(|language| is_same_tag(language, ENGLISH))
-}
-
-/// The name of the word for a number of things. `singular` lists the numbers that take the singular.
-fn plural_name(name: &str, singular: &str, number: &str) -> String {
-    let is_singular = singular.split(',').any(|one| one.trim() == number);
-    format!("{name}_{}", if is_singular { "one" } else { "other" })
-}
-
-/// Replaces each placeholder `{name}` for which `value` has a value. Leaves other braces unchanged.
-fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<Cow<'a, str>>) -> String {
-    let mut filled = String::with_capacity(text.len() + 32);
-    let mut rest = text;
-    while let Some(at) = rest.find('{') {
-        let (before, after) = rest.split_at(at);
-        filled.push_str(before);
-        let name = placeholder(after);
-        match name.and_then(&value) {
-            Some(value) => {
-                filled.push_str(&value);
-                rest = &after[name.map_or(0, str::len) + 2..];
-            }
-            None => {
-                filled.push('{');
-                rest = &after[1..];
-            }
-        }
-    }
-    filled + rest
-}
-
-/// The name of the placeholder with which a text begins.
-fn placeholder(text: &str) -> Option<&str> {
-    let (name, _) = text.strip_prefix('{')?.split_once('}')?;
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    is_name.then_some(name)
-}
-
-fn placeholders(text: &str) -> Vec<&str> {
-    let mut names: Vec<&str> =
-        text.match_indices('{').filter_map(|(at, _)| placeholder(&text[at..])).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::pages::Words;
+    use crate::pages::WordList;
 
     /// The guides to a site with pages at these paths.
     fn guides_of(paths: impl Iterator<Item = String>) -> Vec<(String, String)> {
@@ -183,7 +183,7 @@ mod tests {
 
     fn language(tag: &str, prefix: &str) -> Language {
         let [title, tagline, description] = [(); 3].map(|()| String::new());
-        let words = std::sync::Arc::new(Words::english());
+        let words = std::sync::Arc::new(WordList::english());
         Language { tag: tag.into(), prefix: prefix.into(), words, title, tagline, description }
     }
 

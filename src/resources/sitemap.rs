@@ -57,8 +57,8 @@ pub(super) fn to_xml(pages: &[PageSummary], languages: &[Language], base_url: &s
     list_as_xml(&root, "url", base_url, pages)
 }
 
-/// Formats paths, the dates of their last change and further elements as `entry` elements in a `root` element.
-/// `root` may have attributes.
+/// Formats paths, the dates of their last change and further elements as `entry` elements in a `root`
+/// element. `root` may have attributes.
 fn list_as_xml(
     root: &str,
     entry: &str,
@@ -106,6 +106,35 @@ pub(super) fn sitemap_markdown(pages: &[PageSummary], language: &Language, base_
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_with_translations_link_to_all_of_them() {
+        let options = PagesOptions::default();
+        let language = |tag: &str, prefix: &str| Language {
+            tag: tag.into(),
+            prefix: prefix.into(),
+            words: std::sync::Arc::new(crate::pages::WordList::english()),
+            title: options.title.clone(),
+            tagline: String::new(),
+            description: String::new(),
+        };
+        let languages = [language("en", ""), language("de", "/de")];
+        let page = |path: &str, translations: &[(usize, &str)]| PageSummary {
+            path: path.into(),
+            translations: translations.iter().map(|(index, path)| (*index, (*path).to_owned())).collect(),
+            ..PageSummary::default()
+        };
+        let both = [(0, "/a/"), (1, "/de/a&b/")];
+        let xml = to_xml(&[page("/a/", &both), page("/x/", &[])], &languages, "https://www.example.com");
+        let expected = "    <xhtml:link rel=\"alternate\" hreflang=\"en\" href=\"https://www.example.com/a/\"/>\n    \
+                        <xhtml:link rel=\"alternate\" hreflang=\"de\" href=\"https://www.example.com/de/a&amp;b/\"/>\n    \
+                        <xhtml:link rel=\"alternate\" hreflang=\"x-default\" href=\"https://www.example.com/a/\"/>\n  </url>";
+        assert!(xml.contains(expected), "{xml}");
+        assert_eq!(xml.matches("<xhtml:link").count(), 3);
+        assert!(xml.contains("<urlset xmlns:xhtml=") && xml.ends_with("</urlset>\n"), "{xml}");
+        let plain = to_xml(&[page("/x/", &[])], &languages, "https://www.example.com");
+        assert!(!plain.contains("xhtml"), "{plain}");
+    }
 
     #[test]
     fn no_sitemap_has_more_addresses_than_it_may() {

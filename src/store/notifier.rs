@@ -119,7 +119,7 @@ impl ServerListener {
 
 pub(crate) struct FileListener {
     database: PathBuf,
-    /// `None` if the user has no inotify instance left; by default, the kernel allows 128.
+    /// `None` if the user has no inotify instances left; by default, the kernel allows 128 per user.
     inotify: Option<OwnedFd>,
     watch: Option<i32>,
     seen: Option<(u64, i64, i64)>,

@@ -1,4 +1,5 @@
-//! The writer thread: commits all waiting requests together, then reports the outcome to each caller.
+//! The writer threads: each commits everything that waits in its queue (submissions, other changes, or both)
+//! together, then reports the outcome to each caller.
 
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -175,7 +175,7 @@ impl Log {
             tracing::warn!(
                 connections_bytes = held,
                 max_memory_bytes = limit,
-                "memory has nearly reached `server.max_memory`: closing the connections that hold the most, and refusing their sources for {} seconds; if this repeats without an attack, raise the limit",
+                "memory has nearly reached `server.max_memory`: closing the connections that use the most, and refusing connections from their sources for {} seconds; if this keeps happening when the server is not under attack, raise the limit",
                 BLOCKED_FOR.as_secs()
             );
         }

@@ -10,7 +10,7 @@ fn contact(message: &str) -> Value {
     json!({ "name": "Ada Lovelace", "email": "ada@example.com", "message": message })
 }
 
-/// The sentence of an answer whose body is exactly `{"error": "<sentence>"}`.
+/// The error message in a response whose body is exactly `{"error": "<message>"}`.
 fn sentence(answer: &Answer) -> String {
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let body = answer.json();

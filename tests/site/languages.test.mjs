@@ -122,7 +122,7 @@ test('the form has translated texts and messages', () =>
     assert.deepEqual((await server.inbox()).map((it) => it.message), ['Guten Tag.']);
   }));
 
-test('a server that does not respond is reported in the language of the page', () =>
+test('a refused request is reported in the language of the page', () =>
   visit('/de/kontakt/', async (page) => {
     await page.route('**/api/contact', (route) => route.fulfill({ status: 429, headers: { 'Retry-After': '1' }, body: '{}' }));
     const form = page.locator('form[action="/api/contact"]');

@@ -1,8 +1,8 @@
 //! Writes nginx `map` blocks that choose HTML or Markdown, and the encoding, as [`negotiate`] does.
 //!
-//! nginx matches regular expressions and uses their captures, but it cannot calculate. So each weight becomes
-//! a number of at least four digits (`1000`, `0500`), and two weights are compared at the first digit that
-//! differs. A table of common field values comes first, because a lookup is faster.
+//! nginx can match regular expressions and use their captures, but it cannot compare numbers. So each weight
+//! becomes a number of at least four digits (`1000`, `0500`), and two weights are compared at the first digit
+//! that differs. A table of common field values comes first, because a lookup is faster.
 
 use std::fmt::Write as _;
 

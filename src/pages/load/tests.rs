@@ -123,7 +123,8 @@ const THEMES: [(&str, &str); 8] = [
 /// A site in a temporary folder, and a cache of its loads.
 struct Bench {
     folder: tempfile::TempDir,
-    /// By index in `FILES`: the number in the title, and the indices of the front matter and the body.
+    /// Keyed by index into `FILES`. The values are the number in the page's title, an index into `MATTERS` and
+    /// an index into `BODIES`.
     pages: BTreeMap<usize, (u8, usize, usize)>,
     options: PagesOptions,
     cache: LoadCache,
@@ -531,8 +532,8 @@ fn the_search_has_listed_pages_only() {
 #[test]
 fn the_pages_of_a_section_have_its_navigation() {
     let mut bench = Bench::new();
-    bench.apply(&Edit::Matter(3, 16));
-    bench.apply(&Edit::Matter(4, 17));
+    bench.apply(&Edit::Matter(3, 18));
+    bench.apply(&Edit::Matter(4, 19));
     let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
     let [html, _] = texts(&site, "/docs/first/").expect("a page");
     assert!(html.contains("<a href=\"/docs/first/\" aria-current=\"page\">"), "{html}");
@@ -544,7 +545,7 @@ fn the_pages_of_a_section_have_its_navigation() {
 #[test]
 fn templates_read_extra_values_of_page_and_site() {
     let mut bench = Bench::new();
-    bench.apply(&Edit::Matter(1, 17));
+    bench.apply(&Edit::Matter(1, 19));
     bench.options.extra.insert("phone".into(), "+1 555".into());
     bench.write(
         "theme/page.html",
@@ -557,7 +558,7 @@ fn templates_read_extra_values_of_page_and_site() {
 #[test]
 fn redirects_of_the_configuration_are_entries_or_rules() {
     let mut bench = Bench::new();
-    bench.apply(&Edit::Options(7));
+    bench.apply(&Edit::Options(14));
     let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
     let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
     for path in ["/old", "/old/"] {

@@ -9,7 +9,7 @@ const LANGUAGES: [&str; 5] = ["en", "de", "fr", "es", "ja"];
 
 #[test]
 fn included_languages_have_the_same_words_and_placeholders() {
-    let english = Words::english();
+    let english = WordList::english();
     for language in LANGUAGES {
         let (entries, faults) = parse(built_in(language).expect("it is included"));
         assert_eq!(faults, []);
@@ -17,7 +17,7 @@ fn included_languages_have_the_same_words_and_placeholders() {
         for name in english.texts.keys() {
             assert!(names.contains(&name.as_str()), "{language}: `{name}` is missing");
         }
-        for Entry { name, text, .. } in &entries {
+        for WordLine { name, text, .. } in &entries {
             assert_eq!(check(name, text, &english), Ok(()), "{language}");
             assert_eq!(placeholders(text), placeholders(english.get(name)), "{language}: {name}");
             let is_optional = name.starts_with("site_") || (language == "ja" && name == "singular");
@@ -57,7 +57,7 @@ fn numbers_choose_singular_or_plural() {
 
 #[test]
 fn the_words_of_fields_are_those_of_the_forms() {
-    let english = Words::english();
+    let english = WordList::english();
     for form in FORMS {
         assert_eq!(english.get(&format!("{}_description", form.name)), form.description);
         for field in form.fields {
@@ -70,7 +70,7 @@ fn the_words_of_fields_are_those_of_the_forms() {
 
 #[test]
 fn the_script_has_the_english_words() {
-    let english = Words::english();
+    let english = WordList::english();
     for (name, text) in english.texts.iter().filter(|(name, _)| name.starts_with(OF_SCRIPT)) {
         let line = format!("    {}: {},\n", &name[OF_SCRIPT.len()..], serde_json::Value::from(text.as_str()));
         assert!(FORMS_SCRIPT.contains(&line), "theme/forms.js lacks {line}");
@@ -148,26 +148,11 @@ fn a_wrong_word_has_its_line_and_a_suggestion() {
 }
 
 #[test]
-fn braces_that_are_no_placeholders_stay() {
-    let value = |name: &str| (name == "n").then(|| "{n}".into());
-    for (text, expected) in [
-        ("{n} of {m}", "{n} of {m}"),
-        ("{{n}}", "{{n}}"),
-        ("{", "{"),
-        ("{n", "{n"),
-        ("{ n }", "{ n }"),
-        ("a{n}é", "a{n}é"),
-    ] {
-        assert_eq!(fill(text, value), expected);
-    }
-}
-
-#[test]
 fn templates_fill_words_and_escape_values() {
-    let mut environment = Environment::new();
-    add_filters(&mut environment);
+    let mut environment = minijinja::Environment::new();
+    crate::pages::placeholder::add_filters(&mut environment);
     let render = |source: &str| {
-        let words = Words::english().to_template_value();
+        let words = WordList::english().to_template_value();
         environment.render_str(source, minijinja::context! { words }).expect("it renders")
     };
     assert_eq!(render("{{ words|plural('posts', 1) }}, {{ words|plural('posts', 2) }}"), "1 post, 2 posts");
@@ -184,14 +169,14 @@ fn load_words(
     languages: &[&str],
     files: &[(&str, &str)],
     overrides: &[WordOverride],
-) -> (Vec<Words>, Vec<Fault>) {
+) -> (Vec<WordList>, Vec<Fault>) {
     let mut faults = Vec::new();
     let files: Vec<(String, Blob)> =
         files.iter().map(|(name, text)| ((*name).to_owned(), Blob::new(text.as_bytes().to_vec()))).collect();
     (load(languages, &files, overrides, &mut faults), faults)
 }
 
-fn accept(languages: &[&str], files: &[(&str, &str)], overrides: &[WordOverride]) -> Vec<Words> {
+fn accept(languages: &[&str], files: &[(&str, &str)], overrides: &[WordOverride]) -> Vec<WordList> {
     let (words, faults) = load_words(languages, files, overrides);
     assert_eq!(faults, []);
     words

@@ -280,8 +280,9 @@ fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result
 
 /// The lowest rank of a suspicious submission.
 pub const SUSPICIOUS_RANK: i64 = 64;
-/// The lowest rank of a submission whose network has used up its daily allowance. Networks within their
-/// allowance have lower ranks: at most 72 of a network's submissions count, so the rank is at most 7.
+/// The lowest rank of a submission whose network has used up its daily allowance. Submissions of
+/// networks within their allowance rank lower: the rank is the bit length of the number of the network's
+/// earlier submissions, which is capped at 72, so it is at most 7.
 pub const HIGH_VOLUME_RANK: i64 = 8;
 
 fn claim_for_channel(

@@ -286,7 +286,7 @@ fn chunks(list: &mut List) {
     }
 }
 
-/// Lines and empty lines: RFC 9112 §2.2 and §5.
+/// Line endings, leading empty lines and malformed field lines: RFC 9112 §2.2 and §5.
 fn lines(list: &mut List) {
     list.add("line feeds alone", "GET / HTTP/1.1\nHost: www.example.com\n\n", "200, open");
     list.add("carriage returns alone", "GET / HTTP/1.1\rHost: www.example.com\r\r\n\r\n", "400, closed");

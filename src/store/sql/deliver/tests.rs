@@ -1,8 +1,8 @@
-//! Runs processing, workers, the retry schedule and the database with a virtual clock, in many simulations.
-//! Each simulation can be reproduced from its seed.
+//! Simulates processing, delivery workers, retries and the database many times, with a virtual clock. Each
+//! simulation can be reproduced from its seed.
 //!
-//! The statements of [`super`] on a database in memory, the [`Dispatcher`] and the schedule are real. Time,
-//! receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number of simulations.
+//! The SQL statements of [`super`] (run on an in-memory database), the [`Dispatcher`] and the retry schedule are
+//! real. Time, receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number of simulations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;

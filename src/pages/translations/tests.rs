@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::pages::{FooterGroup, FooterLink, Site, SiteEntry, load};
+use crate::pages::{FooterGroup, FooterLink, PagesOptions, Site, SiteEntry, load};
 
 const FILES: &[(&str, &str)] = &[
     ("pages/index.md", "title: Welcome"),
@@ -197,6 +197,10 @@ fn wrong_languages_and_keys_are_reported() {
         "title: X\nlang: fr",
         "pages/x.md:3: `fr` is not a language of this site\n    hint: add it to `site.languages` in frontdesk.toml",
     );
+    let languages = ["en", "de", "fr"].map(String::from).to_vec();
+    let faults = load_site(FILES, &PagesOptions { languages, ..options() }).1;
+    let expected = "pages/: there is no home page in `fr`\n    hint: create `pages/fr/index.md`";
+    assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
     check(
         "title: X\ntranslation: people",
         "pages/x.md:3: pages/team.md has the same `translation` in the same language\n    hint: only the first one is linked as a translation",

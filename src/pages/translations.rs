@@ -1,0 +1,138 @@
+//! Finds the translations of each page, and links to them.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::document::Document;
+use super::language::Language;
+use super::path::encode;
+use crate::fault::Fault;
+
+/// A link to a page in one of the site's languages.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub(super) struct LanguageLink {
+    /// The language tag.
+    pub language: String,
+    /// The language's own name, such as `Deutsch`.
+    pub name: String,
+    /// Percent-encoded.
+    pub path: String,
+    pub url: String,
+    /// The value of `og:locale`.
+    pub locale: String,
+    pub current: bool,
+}
+
+/// The translations of each page of a site with several languages.
+#[derive(Debug, Default)]
+pub(super) struct Translations<'a> {
+    languages: &'a [Language],
+    base_url: &'a str,
+    /// By key, at most one page per language, in the order of the languages.
+    by_key: HashMap<String, Vec<&'a Document>>,
+    homes: Vec<Option<&'a Document>>,
+}
+
+impl<'a> Translations<'a> {
+    pub fn new(documents: &'a [Document], languages: &'a [Language], base_url: &'a str) -> Self {
+        let mut by_key: HashMap<String, Vec<&Document>> = HashMap::new();
+        if languages.len() > 1 {
+            for document in documents {
+                let group = by_key.entry(key(document, languages)).or_default();
+                if !group.iter().any(|other| other.language == document.language) {
+                    group.push(document);
+                }
+            }
+        }
+        for group in by_key.values_mut() {
+            group.sort_by_key(|document| document.language);
+        }
+        let home = |language: &Language| documents.iter().find(|document| document.path == language.home());
+        Self { languages, base_url, by_key, homes: languages.iter().map(home).collect() }
+    }
+
+    /// The pages with the same content as `document` in all languages, including itself. Empty if it has no
+    /// translation.
+    pub fn of(&self, document: &Document) -> Vec<LanguageLink> {
+        let group = self.group(document);
+        if group.len() < 2 || !group.iter().any(|page| page.path == document.path) {
+            return Vec::new();
+        }
+        group.iter().map(|page| self.link(page, document)).collect()
+    }
+
+    /// One link for each of the site's languages: to the translation of `document`, or else to the language's
+    /// home page. Empty for a site with one language.
+    pub fn switcher(&self, document: &Document) -> Vec<LanguageLink> {
+        let group = self.group(document);
+        let links = self.languages.iter().enumerate().filter_map(|(index, _)| {
+            if index == document.language {
+                return Some(self.link(document, document));
+            }
+            let page = group.iter().find(|page| page.language == index).copied();
+            Some(self.link(page.or(self.homes[index])?, document))
+        });
+        let links: Vec<LanguageLink> = links.collect();
+        if links.len() > 1 { links } else { Vec::new() }
+    }
+
+    /// The path of the page at `path` in another language; `None` if there is no such page.
+    pub fn path_in(&self, language: usize, page: &Document) -> Option<&'a str> {
+        let found = self.group(page).iter().find(|page| page.language == language)?;
+        Some(&found.path)
+    }
+
+    fn group(&self, document: &Document) -> &[&'a Document] {
+        let group = (self.languages.len() > 1).then(|| self.by_key.get(&key(document, self.languages)));
+        group.flatten().map_or(&[], Vec::as_slice)
+    }
+
+    fn link(&self, to: &Document, from: &Document) -> LanguageLink {
+        let language = &self.languages[to.language];
+        let path = encode(&to.path).into_owned();
+        LanguageLink {
+            language: language.tag.clone(),
+            name: language.words.get("language_name").to_owned(),
+            url: format!("{}{path}", self.base_url),
+            path,
+            locale: language.open_graph_locale(),
+            current: to.language == from.language,
+        }
+    }
+}
+
+/// A text that is the same for a page and its translations.
+fn key(document: &Document, languages: &[Language]) -> String {
+    if let Some(name) = &document.front_matter.translation {
+        return format!("translation {name}");
+    }
+    match &document.source_key {
+        Some(key) => key.clone(),
+        None => document
+            .path
+            .strip_prefix(&languages[document.language].prefix)
+            .unwrap_or(&document.path)
+            .to_owned(),
+    }
+}
+
+/// Warns about pages in the same language with the same `translation`.
+pub(super) fn report_repeated_translations(documents: &[Document], faults: &mut Vec<Fault>) {
+    let mut first: HashMap<(usize, &str), &Document> = HashMap::new();
+    for document in documents {
+        let Some(name) = &document.front_matter.translation else { continue };
+        let other = *first.entry((document.language, name)).or_insert(document);
+        if !std::ptr::eq(other, document) {
+            let message = format!("{} has the same `translation` in the same language", other.place());
+            faults.push(
+                document
+                    .warning_at_key("translation", message)
+                    .hint("only the first one is linked as a translation"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
