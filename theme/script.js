@@ -1,5 +1,5 @@
-// Adds "Copy as Markdown", the choice of theme, buttons that copy code, and the current section in the table of
-// contents. Pages also work without this script.
+// Adds "Copy as Markdown", the choice of theme, the search, buttons that copy code, and the current
+// section in the table of contents. Pages also work without this script.
 "use strict";
 
 const announce = (text) => {
@@ -63,6 +63,35 @@ for (const link of document.querySelectorAll("[data-copy]")) {
     // A page restored from the back/forward cache may have an older choice.
     addEventListener("pageshow", ({ persisted }) => {
       if (persisted) try { apply(localStorage.getItem("theme")); } catch {}
+    });
+  }
+}
+
+// Search: the button, Ctrl+K and `/` open it. search.js is loaded at the first attempt.
+{
+  const dialog = document.querySelector("[data-search]");
+  const button = document.querySelector("[data-search-open]");
+  const open = () => {
+    const { script } = dialog.dataset;
+    if (!script) return dialog.dispatchEvent(new Event("search"));
+    delete dialog.dataset.script;
+    const element = document.createElement("script");
+    element.src = script;
+    element.addEventListener("error", () => (dialog.dataset.script = script)); // try again next time
+    document.head.append(element);
+  };
+  if (button && dialog?.showModal) {
+    button.hidden = false;
+    button.addEventListener("click", open);
+    document.addEventListener("keydown", (event) => {
+      const { key, altKey, shiftKey, target } = event;
+      const hasModifier = event.ctrlKey || event.metaKey;
+      const isCombination = key?.toLowerCase() === "k" && hasModifier && !altKey && !shiftKey;
+      const isSlash = key === "/" && !hasModifier && !altKey;
+      const isTyping = target.closest?.("input, textarea, select, [contenteditable]");
+      if (!isCombination && !(isSlash && !isTyping)) return;
+      event.preventDefault();
+      open();
     });
   }
 }

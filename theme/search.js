@@ -1,8 +1,7 @@
-// Site search: loads the index on first use, ranks the pages, and shows the results in a dialog.
+// Site search: loads the index, ranks the pages, and shows the results in a dialog.
 "use strict";
 {
   const dialog = document.querySelector("[data-search]");
-  const opener = document.querySelector("[data-search-open]");
 
   // Folding: lower case without diacritics.
   const LETTERS = { ß: "ss", æ: "ae", œ: "oe", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ı: "i", ς: "σ" };
@@ -201,8 +200,6 @@
       update();
     };
 
-    opener.hidden = false;
-    opener.addEventListener("click", open);
     dialog.querySelector("[data-search-close]").addEventListener("click", () => dialog.close());
     // A click beside the dialog closes it, and so does following a link to a part of this page.
     dialog.addEventListener("click", ({ target }) => {
@@ -219,15 +216,10 @@
       else return;
       event.preventDefault();
     });
-    document.addEventListener("keydown", (event) => {
-      const isCombination = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
-      const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
-      const isSlash = event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
-      if (!isCombination && !isSlash) return;
-      event.preventDefault();
-      open();
-    });
+    // script.js loads this script at the first attempt, and sends this event at later ones.
+    dialog.addEventListener("search", open);
+    open();
   };
 
-  if (dialog?.showModal && opener) setUp();
+  setUp();
 }

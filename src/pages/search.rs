@@ -6,6 +6,7 @@
 //! in `words`, those of its other words that the fewest pages contain.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use blake3::{Hash, Hasher};
@@ -28,8 +29,8 @@ const MAX_BYTES: usize = 100_000;
 const BYTES_PER_PAGE: usize = 200;
 const MOST_BYTES: usize = 500_000;
 
-/// Texts never compress better than by this factor in practice, so larger indexes are not even compressed.
-const MAX_RATIO: usize = 8;
+/// Texts rarely compress better than by this factor, so larger indexes are not even compressed.
+const MAX_RATIO: usize = 5;
 
 /// Maximum lengths of titles and descriptions, in bytes.
 const MAX_TITLE: usize = 200;
@@ -108,24 +109,29 @@ fn build_index(documents: &[SearchDocument<'_>]) -> String {
     let parts = in_parallel(documents, |document| read_parts(document.html));
     let pages: Vec<(&SearchDocument<'_>, Vec<TextPart>)> = documents.iter().zip(parts).collect();
     let lengths: Vec<usize> = pages.iter().map(|(_, parts)| text_length(parts)).collect();
-    let mut words: Option<Vec<Vec<String>>> = None;
+    let (texts, words) = (OnceCell::new(), OnceCell::new());
+    // The size that an index probably has when it is just small enough.
+    let mut most = limit.saturating_mul(MAX_RATIO);
     let numbers: Vec<usize> = (0..pages.len()).collect();
     for detail in levels_of_detail() {
         let size = lengths.iter().fold(0, |sum: usize, length| sum.saturating_add(*length.min(&detail.text)));
-        if size > limit.saturating_mul(MAX_RATIO) {
+        if size > most {
             continue;
         }
-        if detail.text < usize::MAX && words.is_none() {
-            words = Some(ranked_words(&pages));
-        }
+        let words: &[Vec<&str>] = match detail.text {
+            usize::MAX => &[],
+            _ => words.get_or_init(|| ranked_words(texts.get_or_init(|| lower_case_texts(&pages)))),
+        };
         let entries = in_parallel(&numbers, |number| {
             let (document, parts) = &pages[*number];
-            entry(document, parts, detail, words.as_ref().map_or(&[], |words| &words[*number]))
+            entry(document, parts, detail, words.get(*number).map_or(&[], Vec::as_slice))
         });
         let index = Value::from(entries).to_string();
-        if is_small_enough(&index, limit) {
+        let bytes = compressed_size(&index, limit);
+        if bytes <= limit {
             return index;
         }
+        most = most.min(index.len().saturating_mul(limit) / bytes);
     }
     let title =
         |document: &SearchDocument<'_>| json!([document.path, cut(document.title, MAX_TITLE), "", [], ""]);
@@ -133,17 +139,19 @@ fn build_index(documents: &[SearchDocument<'_>]) -> String {
     loop {
         titles.truncate(titles.len() / 2);
         let index = json!(titles).to_string();
-        if titles.is_empty() || is_small_enough(&index, limit) {
+        if titles.is_empty() || compressed_size(&index, limit) <= limit {
             return index;
         }
     }
 }
 
-fn is_small_enough(index: &str, limit: usize) -> bool {
-    index.len() <= limit
-        || (index.len() <= limit.saturating_mul(MAX_RATIO)
-            && encode(Encoding::Gzip, index.as_bytes(), Effort::Quick)
-                .is_some_and(|bytes| bytes.len() <= limit))
+/// The size of the index after compression with gzip. Returns the size before compression if it does not
+/// exceed the limit.
+fn compressed_size(index: &str, limit: usize) -> usize {
+    if index.len() <= limit {
+        return index.len();
+    }
+    encode(Encoding::Gzip, index.as_bytes(), Effort::Quick).map_or(index.len(), |bytes| bytes.len())
 }
 
 /// A part of a page: a heading and the text up to the next heading.
@@ -159,7 +167,7 @@ fn text_length(parts: &[TextPart]) -> usize {
 }
 
 /// A page's entry in the index. `words` has the page's words, those on the fewest pages first.
-fn entry(document: &SearchDocument<'_>, parts: &[TextPart], detail: Detail, words: &[String]) -> Value {
+fn entry(document: &SearchDocument<'_>, parts: &[TextPart], detail: Detail, words: &[&str]) -> Value {
     let is_cut = text_length(parts) > detail.text || parts.len() > detail.sections;
     let of_words = if is_cut { detail.text / 2 } else { 0 };
     let mut left = detail.text - of_words;
@@ -195,11 +203,11 @@ fn cut(text: &str, length: usize) -> &str {
 
 /// The first of `words` that are not in the texts that are kept, with a total length of at most `length`
 /// bytes.
-fn other_words(kept: &[(&TextPart, &str)], words: &[String], length: usize) -> String {
+fn other_words(kept: &[(&TextPart, &str)], words: &[&str], length: usize) -> String {
     let shown = kept.iter().map(|(_, text)| *text).collect::<Vec<_>>().join(" ").to_lowercase();
     let known: HashSet<&str> = words_of(&shown).collect();
     let mut text = String::new();
-    for word in words.iter().filter(|word| !known.contains(word.as_str())) {
+    for word in words.iter().filter(|word| !known.contains(**word)) {
         if text.len() + word.len() + 1 > length {
             break;
         }
@@ -211,43 +219,41 @@ fn other_words(kept: &[(&TextPart, &str)], words: &[String], length: usize) -> S
     text
 }
 
-/// The different words of each page in lower case, those on the fewest pages first. Leaves out words that are
-/// on more than half of all pages.
-fn ranked_words(pages: &[(&SearchDocument<'_>, Vec<TextPart>)]) -> Vec<Vec<String>> {
-    let mut words: Vec<Vec<String>> = in_parallel(pages, |(_, parts)| {
+fn lower_case_texts(pages: &[(&SearchDocument<'_>, Vec<TextPart>)]) -> Vec<String> {
+    in_parallel(pages, |(_, parts)| {
+        let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
+        texts.join(" ").to_lowercase()
+    })
+}
+
+/// The different words of each text, those in the fewest texts first. Leaves out words that are in more than
+/// half of all texts.
+fn ranked_words(texts: &[String]) -> Vec<Vec<&str>> {
+    let indexes: Vec<usize> = (0..texts.len()).collect();
+    let words: Vec<Vec<&str>> = in_parallel(&indexes, |index| {
         let mut found = HashSet::new();
-        let mut words = Vec::new();
-        for part in parts {
-            let text = part.text.to_lowercase();
-            for word in words_of(&text) {
-                if !found.contains(word) {
-                    found.insert(word.to_owned());
-                    words.push(word.to_owned());
-                }
-            }
-        }
-        words
+        words_of(&texts[*index]).filter(|word| found.insert(*word)).collect()
     });
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for word in words.iter().flatten() {
         *counts.entry(word).or_default() += 1;
     }
-    let ranks: Vec<Vec<usize>> =
-        words.iter().map(|words| words.iter().map(|word| counts[word.as_str()]).collect()).collect();
-    for (words, ranks) in words.iter_mut().zip(ranks) {
-        let mut ranked: Vec<(usize, String)> = ranks.into_iter().zip(std::mem::take(words)).collect();
-        ranked.retain(|(count, _)| *count * 2 <= pages.len());
+    in_parallel(&words, |words| {
+        let rare = words.iter().filter(|word| counts[**word] * 2 <= texts.len());
+        let mut ranked: Vec<&str> = rare.copied().collect();
         // Stable, so that words of the same frequency stay in their order.
-        ranked.sort_by_key(|(count, _)| *count);
-        *words = ranked.into_iter().map(|(_, word)| word).collect();
-    }
-    words
+        ranked.sort_by_cached_key(|word| counts[word]);
+        ranked
+    })
 }
 
 /// The words of a text. Leaves out words of languages without spaces, which cannot be told apart here.
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| WORD_LENGTHS.contains(&word.chars().count()) && !word.chars().any(is_unspaced))
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| {
+        let is_ascii = word.is_ascii();
+        let length = if is_ascii { word.len() } else { word.chars().count() };
+        WORD_LENGTHS.contains(&length) && (is_ascii || !word.chars().any(is_unspaced))
+    })
 }
 
 /// Whether a character belongs to a script without spaces: Thai, Lao, Burmese, Khmer, Japanese and Chinese.
@@ -341,12 +347,16 @@ fn tag_length(tag: &str) -> usize {
 fn push_text(sections: &mut [TextPart], is_heading: bool, text: &str) {
     let Some(section) = sections.last_mut() else { return };
     let target = if is_heading { &mut section.heading } else { &mut section.text };
-    for c in decode_references(text).chars() {
-        if !c.is_whitespace() {
-            target.push(c);
-        } else if !target.is_empty() && !target.ends_with(' ') {
+    let text = decode_references(text);
+    let needs_space = |target: &str| !target.is_empty() && !target.ends_with(' ');
+    for (index, word) in text.split_whitespace().enumerate() {
+        if (index > 0 || text.starts_with(char::is_whitespace)) && needs_space(target) {
             target.push(' ');
         }
+        target.push_str(word);
+    }
+    if text.ends_with(char::is_whitespace) && needs_space(target) {
+        target.push(' ');
     }
 }
 
