@@ -479,17 +479,16 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_hugo_and_zola_would_not_publish_are_left_out() {
-        for matter in [
-            "render: false",
-            "headless: true",
-            "build: {render: never}",
-            "_build: {render: false}",
-            "draft: true",
-        ] {
-            assert!(accept(&format!("---\ntitle: T\n{matter}\n---\n")).draft, "{matter}");
+    fn pages_that_hugo_and_zola_would_not_render_are_recognized() {
+        for matter in ["render: false", "headless: true", "build: {render: never}", "_build: {render: false}"]
+        {
+            let page = accept(&format!("---\ntitle: T\n{matter}\n---\n"));
+            assert!(page.is_unrendered && !page.draft, "{matter}");
         }
-        assert!(!accept("---\ntitle: T\nrender: true\nbuild: {render: always}\n---\n").draft);
+        let page = accept("---\ntitle: T\ndraft: true\n---\n");
+        assert!(page.draft && !page.is_unrendered);
+        let page = accept("---\ntitle: T\nrender: true\nbuild: {render: always}\n---\n");
+        assert!(!page.draft && !page.is_unrendered);
         assert_eq!(
             accept("+++\ntitle = \"T\"\npath = \"about/us\"\n+++\n").path.as_deref(),
             Some("/about/us/")

@@ -77,6 +77,8 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
     if !view.help.is_empty() {
         let _ = write!(text, "\n{}", view.help);
     }
+    // Other than the HTML, the Markdown does not list drafts, because llms-full.txt contains it.
+    let listing: Vec<&ListItem> = listing.iter().filter(|item| !item.draft).collect();
     if !listing.is_empty() {
         text.push_str(if document.kind == PageKind::Home { "\n## Latest writing\n\n" } else { "\n" });
         text.extend(listing.iter().map(|item| list_entry(item, base)));

@@ -117,7 +117,8 @@ fn stopping_does_not_wait_for_open_pages() {
     server.signal(Signal::TERM);
     let answer = waiting.answer(false).expect("an answer");
     assert_eq!((answer.status, answer.header("connection")), (503, Some("close")));
-    assert_eq!(server.terminate().0, Some(0));
+    until("the end", || server.has_ended());
+    until("the last line", || server.log().contains("\"stopped\""));
 }
 
 #[test]
