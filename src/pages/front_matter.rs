@@ -14,6 +14,7 @@ use super::schedule::parse_time;
 use crate::fault::{Fault, closest};
 
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent keys of the front matter")]
 pub struct FrontMatter {
     /// The page's title and only first-level heading.
     pub title: String,
@@ -22,8 +23,7 @@ pub struct FrontMatter {
     pub date: Option<Date>,
     /// The date of the last substantial change.
     pub updated: Option<Date>,
-    /// The time before which the page is not published, if the date has a time. Otherwise, this is the start of
-    /// `date`.
+    /// The time before which the page is not published. `None` if only the file name has a date.
     pub publish_at: Option<Timestamp>,
     /// Whether the page is unfinished. Only a preview shows drafts.
     pub draft: bool,

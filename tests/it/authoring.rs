@@ -1,4 +1,4 @@
-//! What authors use: `--watch`, `--drafts`, pages with a date in the future, and hosts that pages may use.
+//! Features for authors: `--watch`, `--drafts`, pages with a date in the future, and permitted hosts.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
