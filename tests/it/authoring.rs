@@ -62,7 +62,7 @@ fn a_watched_site_tells_open_pages_about_reloads_and_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     let server = serve(&site, &["--watch"]);
-    assert!(server.log().contains("`--watch` is for authors, not for production"), "{}", server.log());
+    until("the note", || server.log().contains("`--watch` is for authors, not for production"));
     for path in ["/", "/contact/", "/nowhere/"] {
         assert!(server.get(path, &[]).text().contains(SCRIPT), "{path}");
     }
