@@ -58,7 +58,7 @@ enum Command {
         site: SiteArgument,
         #[command(flatten)]
         overrides: ConfigOverrides,
-        /// For authors: reload the site, its configuration and open pages whenever a file in its folder changes
+        /// For authors: reload the site, its configuration and open pages whenever a file changes
         #[arg(long)]
         watch: bool,
         /// For authors: also show drafts and pages with a date in the future

@@ -30,6 +30,7 @@ mod request_id;
 mod response;
 mod router;
 mod selection;
+mod shutdown;
 mod slot;
 mod socket;
 mod state;

@@ -2,6 +2,7 @@
 
 mod log;
 mod notify;
+mod options;
 mod process;
 mod reload;
 
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 
 use self::log::ServerLog;
 use self::notify::ServiceManager;
+pub(super) use self::options::ServeOptions;
 use self::reload::{ReloadReason, Reloader, SiteWatcher};
 use super::output::{DIM, ERROR, GOOD, count_faults, counted, print_faults, with_hint};
 use super::site;
@@ -37,26 +39,6 @@ use crate::web::{self, Address, AppState, LiveReload, Metrics, ShutdownPhase, Sn
 
 /// Number of bytes of response bodies to compress before the first request.
 const COMPRESSED_AT_START: usize = 2 << 20;
-
-/// The options of `frontdesk serve` that are not configuration keys.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ServeOptions {
-    /// Whether a change in the site's folder reloads the site, its configuration and open pages.
-    pub(super) watch: bool,
-    /// Whether drafts and pages with a future date are shown.
-    pub(super) drafts: bool,
-    /// Whether to start even if the inbox cannot be written.
-    pub(super) pages_only: bool,
-}
-
-impl ServeOptions {
-    /// Applies the options to a configuration that was just read.
-    fn apply_to(self, mut config: Config) -> Config {
-        config.pages.has_reload_script = self.watch;
-        config.pages.shows_unpublished = self.drafts;
-        config
-    }
-}
 
 /// Serves until SIGTERM or SIGINT. SIGHUP reloads the site and its configuration.
 pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {

@@ -15,7 +15,7 @@ use super::options::PagesOptions;
 use super::pagination::{ListPage, page_count, page_path, post_range};
 use super::parallel::in_parallel;
 use super::path::{self, encode, slug};
-use super::schedule::{ScheduledPage, Unpublished, unpublished};
+use super::schedule::{ScheduledPage, Unpublished, start_of_day, unpublished};
 use super::site_files::{FileChanged, SourceFile};
 use crate::fault::{Fault, closest};
 
@@ -155,8 +155,8 @@ pub(super) struct ParsedSource {
 #[derive(Debug, Default)]
 pub(super) struct SourcePages {
     pub documents: Vec<Document>,
-    /// The folders that contain only a page that is left out and its files, such as `posts/secret/`. The files in
-    /// these folders are not published either.
+    /// The folders that contain only a page that is left out and its files, such as `posts/secret/`. These
+    /// files are not published either.
     pub left_out_folders: Vec<String>,
     /// The pages that are published later, in the order of their times.
     pub scheduled: Vec<ScheduledPage>,
@@ -181,7 +181,9 @@ pub(super) fn read_documents(
     for parsed in read {
         faults.extend(parsed.faults.iter().cloned());
         let Some(document) = &parsed.document else { continue };
-        let unpublished = unpublished(&document.front_matter, options.now);
+        let matter = &document.front_matter;
+        let publish_at = matter.publish_at.or_else(|| start_of_day(matter.date?));
+        let unpublished = unpublished(matter.draft, publish_at, options.now);
         if let (Some(Unpublished::Until(at)), false) = (unpublished, document.front_matter.is_unrendered) {
             pages.scheduled.push(ScheduledPage { at, file: document.file.clone() });
         }

@@ -39,6 +39,8 @@ pub(super) struct ListItem {
     pub author: Option<String>,
     pub tags: Vec<Tag>,
     pub reading_minutes: usize,
+    /// Whether only a preview shows the page.
+    pub draft: bool,
 }
 
 #[derive(Debug, Clone, Serialize, PartialEq)]
@@ -391,6 +393,7 @@ impl<'a> PageIndex<'a> {
             author: matter.author.clone(),
             tags: tags.cloned().collect(),
             reading_minutes: document.reading_minutes(),
+            draft: document.unpublished.is_some(),
         }
     }
 

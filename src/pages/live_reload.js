@@ -1,5 +1,5 @@
-// Reloads the page whenever the site changes, and shows errors in the site. Only `frontdesk serve --watch` adds
-// this script to pages.
+// Reloads the page whenever the site changes, and shows errors in the site. Only `serve --watch` adds this
+// script to pages.
 "use strict";
 
 {
@@ -21,7 +21,7 @@
     return made;
   };
 
-  // The shadow root keeps the page's styles away. The content security policy permits a constructed stylesheet.
+  // The shadow root keeps the page's styles away. The policy permits a constructed stylesheet.
   const show = (errors) => {
     overlay?.remove();
     overlay = null;
@@ -77,8 +77,8 @@
     }
   };
 
-  // Waits for a state that differs from `version`. A hidden tab does not wait: browsers limit the connections to one
-  // server, and another tab may need one.
+  // Waits for a state that differs from `version`. A hidden tab does not wait: browsers limit the connections
+  // to one server, and another tab may need one.
   const next = async (version) => {
     await visible();
     abort = new AbortController();

@@ -1,10 +1,8 @@
-//! Decides which pages are published. Drafts and pages with a date in the future are not, except in a preview.
+//! Decides which pages are published: a draft, or a page with a date in the future, is only in a preview.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-
-use super::front_matter::FrontMatter;
 
 /// Why a page is not published, so that only a preview shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +20,17 @@ pub struct ScheduledPage {
     pub file: String,
 }
 
-/// Why the page is not published at `now`; `None` if it is. If `now` is `None`, no date is in the future.
-pub(super) fn unpublished(page: &FrontMatter, now: Option<Timestamp>) -> Option<Unpublished> {
-    if page.draft {
+/// Why a page with this publication time is not published at `now`; `None` if it is. If `now` is `None`, no
+/// time is in the future.
+pub(super) fn unpublished(
+    is_draft: bool,
+    publish_at: Option<Timestamp>,
+    now: Option<Timestamp>,
+) -> Option<Unpublished> {
+    if is_draft {
         return Some(Unpublished::Draft);
     }
-    let at = page.publish_at.or_else(|| start_of_day(page.date?))?;
+    let at = publish_at?;
     now.filter(|now| *now < at).map(|_| Unpublished::Until(at))
 }
 
@@ -38,7 +41,8 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| without_zone().map(|time| time.timestamp()))
 }
 
-fn start_of_day(date: Date) -> Option<Timestamp> {
+/// The time at which a page with only a date is published.
+pub(super) fn start_of_day(date: Date) -> Option<Timestamp> {
     date.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp())
 }
 
@@ -73,31 +77,18 @@ mod tests {
 
     #[test]
     fn drafts_and_future_pages_are_unpublished() {
-        let page = |draft, date: Option<&str>, publish_at: Option<&str>| FrontMatter {
-            draft,
-            date: date.map(|date| date.parse().expect("a date")),
-            publish_at: publish_at.map(time),
-            ..FrontMatter::default()
+        let check = |is_draft, publish_at: Option<&str>, now: Option<&str>, expected| {
+            let result = unpublished(is_draft, publish_at.map(time), now.map(time));
+            assert_eq!(result, expected, "{is_draft} {publish_at:?} {now:?}");
         };
-        let now = time("2026-11-30T23:59:59Z");
-        let until = |text| Some(Unpublished::Until(time(text)));
-        for (page, expected) in [
-            (page(false, None, None), None),
-            (page(true, Some("2026-12-01"), None), Some(Unpublished::Draft)),
-            (page(false, Some("2026-11-30"), None), None),
-            (page(false, Some("2026-12-01"), None), until("2026-12-01T00:00Z")),
-            // The time has precedence over the date, which may be the date in another time zone.
-            (page(false, Some("2026-12-01"), Some("2026-11-30T13:30Z")), None),
-            (
-                page(false, Some("2026-11-30"), Some("2026-11-30T23:59:59.5Z")),
-                until("2026-11-30T23:59:59.5Z"),
-            ),
-        ] {
-            assert_eq!(unpublished(&page, Some(now)), expected, "{page:?}");
-        }
-        let future = page(false, Some("2026-12-01"), None);
-        assert_eq!(unpublished(&future, Some(time("2026-12-01T00:00Z"))), None, "published at its date");
-        assert_eq!(unpublished(&future, None), None);
+        let (before, date) = (Some("2026-11-30T23:59:59.999Z"), Some("2026-12-01T00:00Z"));
+        check(false, None, before, None);
+        check(false, date, before, Some(Unpublished::Until(time("2026-12-01T00:00Z"))));
+        check(false, date, date, None);
+        check(false, date, None, None);
+        check(true, date, before, Some(Unpublished::Draft));
+        check(true, None, date, Some(Unpublished::Draft));
+        assert_eq!(start_of_day(jiff::civil::date(2026, 12, 1)), date.map(time));
     }
 
     #[test]

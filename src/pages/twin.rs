@@ -80,6 +80,8 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
     if !view.help.is_empty() {
         let _ = write!(text, "\n{}", view.help);
     }
+    // Other than the HTML, the Markdown does not list drafts, because llms-full.txt contains it.
+    let listing: Vec<&ListItem> = listing.iter().filter(|item| !item.draft).collect();
     if !listing.is_empty() {
         text.push('\n');
         if document.kind == PageKind::Home {

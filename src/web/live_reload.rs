@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::response::{HttpResponse, json_response, text};
-use super::state::ShutdownPhase;
+use super::shutdown::ShutdownPhase;
 
 const PATH: &str = "/_frontdesk/reload";
 
@@ -44,7 +44,7 @@ struct ReloadState {
 }
 
 impl LiveReload {
-    /// The state of a site that has just been loaded. `version` must exceed the versions of earlier processes.
+    /// The state of a site that was just loaded. `version` must exceed the versions of earlier processes.
     pub fn new(version: u64, phase: watch::Receiver<ShutdownPhase>) -> Self {
         let state =
             ReloadState { version, site: version, loaded: Instant::now(), errors: Value::Array(Vec::new()) };
@@ -65,7 +65,7 @@ impl LiveReload {
     /// Responds to a client that knows the version in the query, once there is another one. Responds after
     /// [`max_wait`] in any case, and at once during shutdown. `exchange` is the time limit for a request.
     pub(super) async fn respond(&self, head: &Parts, exchange: Duration) -> HttpResponse {
-        let Some(_waiting) = Waiting::begin(&self.waiting) else {
+        let Some(_waiting) = WaitingClient::begin(&self.waiting) else {
             return text(StatusCode::SERVICE_UNAVAILABLE, "Too many pages wait for changes.\n");
         };
         let known: Option<u64> = head.uri.query().and_then(|query| query.parse().ok());
@@ -97,16 +97,16 @@ fn max_wait(exchange: Duration) -> Duration {
 }
 
 /// A waiting client, counted until it is dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitingClient<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingClient<'a> {
     fn begin(count: &'a AtomicUsize) -> Option<Self> {
         let waiting = Self(count);
         (count.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(waiting)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingClient<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -186,7 +186,7 @@ mod tests {
     #[tokio::test]
     async fn the_number_of_waiting_clients_is_limited() {
         let (live, _phase) = start();
-        let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| Waiting::begin(&live.waiting)).collect();
+        let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| WaitingClient::begin(&live.waiting)).collect();
         assert!(waiting.iter().all(Option::is_some));
         assert_eq!(ask(&live, "").await.0, StatusCode::SERVICE_UNAVAILABLE);
         waiting.pop();

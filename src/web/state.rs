@@ -11,6 +11,7 @@ use super::agent::{self, Agents, SiteOrigin};
 use super::live_reload::LiveReload;
 use super::metrics::Metrics;
 use super::options::WebOptions;
+pub use super::shutdown::ShutdownPhase;
 use super::tls::Tls;
 use crate::deliver::worker::Confirmations;
 use crate::intake::Intake;
@@ -97,16 +98,4 @@ pub struct Snapshot {
     pub options: Arc<WebOptions>,
     /// The number of this snapshot, counted from 1.
     pub generation: u64,
-}
-
-/// The phases of a server's life, in order. A server never returns to an earlier phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShutdownPhase {
-    Serving,
-    /// The server still accepts connections, but `/readyz` returns 503, each HTTP/1 response closes its
-    /// connection, and open HTTP/2 connections receive GOAWAY: load balancers should stop sending requests
-    /// before the sockets close. Lasts for [`WebOptions::drain`].
-    Draining,
-    /// The server accepts no new connections and finishes the requests in progress.
-    Stopping,
 }

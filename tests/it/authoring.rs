@@ -1,4 +1,4 @@
-//! What authors use: `--watch`, `--drafts`, pages with a date in the future, and hosts that pages may use.
+//! Features for authors: `--watch`, `--drafts`, pages with a date in the future, and permitted hosts.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ fn a_watched_site_tells_open_pages_about_reloads_and_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     let server = serve(&site, &["--watch"]);
-    assert!(server.log().contains("`--watch` is for authors, not for production"), "{}", server.log());
+    until("the note", || server.log().contains("`--watch` is for authors, not for production"));
     for path in ["/", "/contact/", "/nowhere/"] {
         assert!(server.get(path, &[]).text().contains(SCRIPT), "{path}");
     }
@@ -117,7 +117,8 @@ fn stopping_does_not_wait_for_open_pages() {
     server.signal(Signal::TERM);
     let answer = waiting.answer(false).expect("an answer");
     assert_eq!((answer.status, answer.header("connection")), (503, Some("close")));
-    assert_eq!(server.terminate().0, Some(0));
+    until("the end", || server.has_ended());
+    until("the last line", || server.log().contains("\"stopped\""));
 }
 
 #[test]

@@ -14,7 +14,8 @@ use jiff::{SignedDuration, Timestamp};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use super::notify::ServiceManager;
-use super::{ServeOptions, process};
+use super::options::ServeOptions;
+use super::process;
 use crate::cli::output::count_faults;
 use crate::cli::site;
 use crate::config::{Config, Flag};
@@ -464,7 +465,7 @@ mod tests {
     #[test]
     fn the_reload_thread_wakes_at_the_publication_time() {
         let check = |until: Option<&str>, expected: u64| {
-            let (interval, now) = (Duration::from_secs(60), time("2026-11-30T23:59:30Z"));
+            let (interval, now) = (Duration::from_mins(1), time("2026-11-30T23:59:30Z"));
             let wait = shortened(interval, until.map(time), now);
             assert_eq!(wait, Duration::from_secs(expected), "{until:?}");
         };

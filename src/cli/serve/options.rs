@@ -1,0 +1,23 @@
+//! The options of `frontdesk serve` that only its command line has.
+
+use crate::config::Config;
+
+/// The options of `frontdesk serve` that are not configuration keys.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct ServeOptions {
+    /// Whether a change in the site's folder reloads the site, its configuration and open pages.
+    pub(in crate::cli) watch: bool,
+    /// Whether drafts and pages with a future date are shown.
+    pub(in crate::cli) drafts: bool,
+    /// Whether to start even if the inbox cannot be written.
+    pub(in crate::cli) pages_only: bool,
+}
+
+impl ServeOptions {
+    /// Applies the options to a configuration that was just read.
+    pub(super) fn apply_to(self, mut config: Config) -> Config {
+        config.pages.has_reload_script = self.watch;
+        config.pages.shows_unpublished = self.drafts;
+        config
+    }
+}
