@@ -4,7 +4,8 @@
 "use strict";
 
 {
-  // The texts. A page in another language has its texts as JSON in a script element (docs/pages/languages.md).
+  // The texts. A page in another language has its texts as JSON in a script element
+  // (docs/pages/languages.md).
   const english = {
     language: "en",
     singular: "1",

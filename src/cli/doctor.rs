@@ -164,8 +164,8 @@ fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyh
     Ok(())
 }
 
-/// Describes the submissions that were never delivered to anyone, and how to deliver them. `None` if there are
-/// none.
+/// Describes the submissions that were never delivered to anyone, and how to deliver them. `None` if there
+/// are none.
 pub(super) fn describe_undelivered(
     inbox: &InboxReader,
     has_channels: bool,

@@ -129,8 +129,9 @@ pub(super) enum InboxCommand {
 }
 
 impl InboxCommand {
-    /// Removes the site's folder from the arguments, and returns it. Where ids are expected, it is the argument
-    /// that is no id. Fails if the remaining arguments select nothing, or select by ids and by options.
+    /// Removes the site's folder from the arguments, and returns it. Where ids are expected, it is the
+    /// argument that is no id. Fails if the remaining arguments select nothing, or select by ids and by
+    /// options.
     pub(super) fn take_site_folder(&mut self) -> Result<Option<PathBuf>, String> {
         let (ids, has_filter, may_combine, options) = match self {
             Self::List { which, .. } | Self::Export(SubmissionExport { which, .. }) => {

@@ -15,8 +15,8 @@ use crate::web::Address;
 /// Options that override the configuration.
 #[derive(Debug, Default, Args)]
 pub(super) struct ConfigOverrides {
-    /// Public address, or several: `8080` is on loopback, `:80` on every interface, `unix:PATH` a Unix socket;
-    /// port 0 picks a free port
+    /// Public address, or several: `8080` is on loopback, `:80` on every interface, `unix:PATH` a Unix
+    /// socket; port 0 picks a free port
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     listen: Vec<Address>,
     /// Private address for health checks and metrics, or `off`

@@ -132,7 +132,7 @@ pub struct Setting {
     pub key: ConfigKey,
     /// The value in TOML, with secrets hidden: passwords, keys and the URLs of webhooks.
     pub value: String,
-    /// What the value means here, if it depends on the machine or on other keys, such as "auto".
+    /// The value that applies here, if it depends on the machine or on other keys, as "auto" does.
     pub effective: Option<String>,
     pub origin: ValueOrigin,
     pub(super) raw: Raw,

@@ -209,8 +209,8 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
-/// Reads the front matter of a source, and derives the path, kind and language of the page. Does not parse the
-/// body.
+/// Reads the front matter of a source, and derives the path, kind and language of the page. Does not parse
+/// the body.
 fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedSource {
     let file = &source.file;
     let (mut faults, mut page_faults) = (Vec::new(), Vec::new());

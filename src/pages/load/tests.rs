@@ -123,8 +123,8 @@ const THEMES: [(&str, &str); 8] = [
 /// A site in a temporary folder, and a cache of its loads.
 struct Bench {
     folder: tempfile::TempDir,
-    /// Keyed by index into `FILES`. The values are the number in the page's title, an index into `MATTERS` and
-    /// an index into `BODIES`.
+    /// Keyed by index into `FILES`. The values are the number in the page's title, an index into `MATTERS`
+    /// and an index into `BODIES`.
     pages: BTreeMap<usize, (u8, usize, usize)>,
     options: PagesOptions,
     cache: LoadCache,

@@ -133,9 +133,9 @@ impl Editor {
         })
     }
 
-    /// Queues a submission for those of the `channels` that accept its form and have no delivery of it, ahead of
-    /// other waiting submissions. Returns the number of new deliveries: none for a held or encrypted submission,
-    /// and none before it is processed.
+    /// Queues a submission for those of the `channels` that accept its form and have no delivery of it, ahead
+    /// of other waiting submissions. Returns the number of new deliveries: none for a held or encrypted
+    /// submission, and none before it is processed.
     pub fn deliver(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<usize, StoreError> {
         self.commit_and_notify(|tx| {
             let count = add_missing_deliveries(tx, id, channels, now)?;
@@ -432,8 +432,8 @@ fn to_database_time(sql: &dyn Sql, ours: Timestamp) -> Result<Timestamp, StoreEr
     Ok(ours.saturating_add(transaction::clock_ahead(sql)?).unwrap_or(ours))
 }
 
-/// Inserts a submission's missing deliveries, due now. Returns their number: none if it is held, or not in the
-/// table of processed submissions.
+/// Inserts a submission's missing deliveries, due now. Returns their number: none if it is held, or not in
+/// the table of processed submissions.
 fn add_missing_deliveries(
     tx: &dyn Sql,
     id: Uuid,

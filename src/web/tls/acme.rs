@@ -435,7 +435,8 @@ mod tests {
             (failures(12, 0), 2048),
             (failures(17, 0), 65_536),
             (failures(u32::MAX, u32::MAX), 65_536),
-            // After a rejected nonce, the order is retried soon, but the wait grows if every nonce is rejected.
+            // After a rejected nonce, the order is retried soon, but the wait grows if every nonce is
+            // rejected.
             (failures(0, 1), 1),
             (failures(2, 3), 16),
             (failures(0, 40), 65_536),

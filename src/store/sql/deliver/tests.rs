@@ -1,8 +1,9 @@
 //! Simulates processing, delivery workers, retries and the database many times, with a virtual clock. Each
 //! simulation can be reproduced from its seed.
 //!
-//! The SQL statements of [`super`] (run on an in-memory database), the [`Dispatcher`] and the retry schedule are
-//! real. Time, receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number of simulations.
+//! The SQL statements of [`super`] (run on an in-memory database), the [`Dispatcher`] and the retry schedule
+//! are real. Time, receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number
+//! of simulations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
