@@ -460,6 +460,7 @@ fn resolve_database_path(data_dir: &Path, place: DatabaseUrl) -> DatabaseUrl {
 }
 
 /// Reads `[operator]` and `[site]`. Also returns the contact address for security.txt.
+#[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
 fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String) {
     let operator = Operator {
         name: r.get(

@@ -157,6 +157,10 @@ impl Store {
     }
 
     /// Fails if the database does not accept a write now.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method itself does not have the lifetimes that `change_blocking` requires"
+    )]
     pub fn check_writable(&self) -> Result<(), StoreError> {
         self.change_blocking(|tx| tx.check_writable())
     }

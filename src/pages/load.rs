@@ -101,6 +101,41 @@ fn sort_faults(faults: &mut Vec<Fault>) -> bool {
     faults.iter().all(|fault| fault.severity != Severity::Error)
 }
 
+/// The result for a build without Markdown pages.
+fn load_build_alone(build: Prebuilt, options: &PagesOptions, mut faults: Vec<Fault>) -> LoadResult {
+    let mut names = PathRegistry::default();
+    options.reserved.iter().for_each(|path| names.reserve(path));
+    // The faults of the build's paths do not concern a site without other pages.
+    build.register(&mut names, &mut Vec::new());
+    let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
+    faults.extend(check_links(&redirect_links(&redirects), &names, &HashMap::new()));
+    let site = sort_faults(&mut faults).then(|| {
+        let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
+        let mut site = Site::new(options, not_found);
+        build.insert_into(&mut site);
+        site.add_rules(redirects.rules);
+        site
+    });
+    LoadResult { site, faults, options: options.clone() }
+}
+
+/// The targets that links may name.
+fn link_catalog(
+    documents: &[Document],
+    assets: &[Asset],
+    verbatim: &[(String, Blob)],
+    options: &PagesOptions,
+) -> LinkCatalog {
+    let written = documents.iter().filter(|document| !document.file.is_empty());
+    LinkCatalog {
+        base_url: options.base_url.clone(),
+        pages: written.map(|document| (document.file.clone(), document.path.clone())).collect(),
+        assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
+        images: catalog_images(assets, verbatim),
+        allowed: options.allowed.clone(),
+    }
+}
+
 impl LoadCache {
     /// Like [`load()`], but reads and renders only the files that have changed since the last load.
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
@@ -126,20 +161,7 @@ impl LoadCache {
         let mut build = options.build.as_ref().map(|build| self.build.load(build, options, &mut faults));
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
         if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
-            let mut names = PathRegistry::default();
-            options.reserved.iter().for_each(|path| names.reserve(path));
-            // The faults of the build's paths do not concern a site without other pages.
-            build.register(&mut names, &mut Vec::new());
-            let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
-            faults.extend(check_links(&redirect_links(&redirects), &names, &HashMap::new()));
-            let site = sort_faults(&mut faults).then(|| {
-                let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
-                let mut site = Site::new(options, not_found);
-                build.insert_into(&mut site);
-                site.add_rules(redirects.rules);
-                site
-            });
-            return Ok(LoadResult { site, faults, options: options.clone() });
+            return Ok(load_build_alone(build, options, faults));
         }
         let tree = SiteFiles::read(folder, &mut self.files, &mut faults);
         let tags = options.language_tags();
@@ -168,17 +190,7 @@ impl LoadCache {
             &mut faults,
         );
         let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
-        let catalog = LinkCatalog {
-            base_url: options.base_url.clone(),
-            pages: documents
-                .iter()
-                .filter(|document| !document.file.is_empty())
-                .map(|document| (document.file.clone(), document.path.clone()))
-                .collect(),
-            assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
-            images: catalog_images(&assets, &tree.verbatim),
-            allowed: options.allowed.clone(),
-        };
+        let catalog = link_catalog(&documents, &assets, &tree.verbatim, options);
         self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
         let mut missing = take_not_found_pages(&mut documents, &languages);
         let all = documents.iter_mut().chain(&mut missing);

@@ -18,6 +18,7 @@ const TERMINAL_LIMIT: usize = 50;
 
 /// Exports the selected submissions.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub struct SubmissionExport {
     /// Write CSV, the default (RFC 4180, UTF-8, safe to open in a spreadsheet)
     #[arg(long)]
