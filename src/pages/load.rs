@@ -119,6 +119,21 @@ fn load_build_alone(build: Prebuilt, options: &PagesOptions, mut faults: Vec<Fau
     LoadResult { site, faults, options: options.clone() }
 }
 
+/// Gives documents without an image the brand's image, a path.
+fn set_default_image(documents: &mut [Document], image: Option<&str>, base_url: &str) {
+    let Some(image) = image else { return };
+    for document in documents {
+        document.image.get_or_insert_with(|| format!("{base_url}{image}"));
+    }
+}
+
+/// The targets on this site of the footer's links.
+fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget> {
+    let place = LinkOrigin { file: "", path: "/" };
+    let links = options.footer.iter().flat_map(|group| &group.links);
+    links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
+}
+
 /// The targets that links may name.
 fn link_catalog(
     documents: &[Document],
@@ -196,16 +211,8 @@ impl LoadCache {
         let all = documents.iter_mut().chain(&mut missing);
         let links_of_matter: Vec<_> =
             all.map(|document| resolve_front_matter(document, &self.catalog)).collect();
-        if let Some(image) = &brand.image {
-            let image = format!("{}{image}", options.base_url);
-            for document in &mut documents {
-                document.image.get_or_insert_with(|| image.clone());
-            }
-        }
-        let place = LinkOrigin { file: "", path: "/" };
-        let links = options.footer.iter().flat_map(|group| &group.links);
-        let links_of_footer: Vec<_> =
-            links.filter_map(|link| self.catalog.resolve(place, &link.href).target).collect();
+        set_default_image(&mut documents, brand.image.as_deref(), &options.base_url);
+        let links_of_footer = footer_links(options, &self.catalog);
         let all = documents.iter().chain(&missing);
         let mut links = collect_links(all, &links_of_matter, &links_of_footer);
         links.extend(redirect_links(&redirects));

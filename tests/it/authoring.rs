@@ -76,7 +76,7 @@ fn a_watched_site_tells_open_pages_about_reloads_and_errors() {
     // The response comes after the change: the client has the old version.
     write(&site.join("pages/news.md"), "---\ntitle: News\ndate: soon\n---\n");
     let broken = loop {
-        let state = state(&server, &known.to_string());
+        let state = state(&server, &known);
         if state["version"] != first["version"] {
             break state;
         }
@@ -106,7 +106,7 @@ fn stopping_does_not_wait_for_open_pages() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     let mut server = serve(&site, &["--watch"]);
-    let known = state(&server, "")["version"].clone();
+    let known = state(&server, "")["version"].to_string();
     let mut waiting = server.connect();
     waiting
         .send(
@@ -142,10 +142,10 @@ fn a_watched_build_reloads_open_pages() {
     let data = folder.path().join("data");
     let server = TestServer::serving(&build, &data, &["--watch"], &[]);
     assert!(server.get("/", &[]).text().contains(SCRIPT));
-    let known = state(&server, "")["version"].to_string();
+    let known = state(&server, "")["version"].clone();
     write(&build.join("index.html"), &html("Second."));
     until("the second page", || {
-        let state = state(&server, &known);
+        let state = state(&server, &known.to_string());
         state["version"] != known && state["site"] == state["version"]
     });
     assert!(server.get("/", &[]).text().contains("<p>Second.</p>"));
