@@ -58,6 +58,10 @@ pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<Exit
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
+    if prebuilt.is_none() {
+        let assets = folder.join("assets");
+        std::fs::create_dir_all(&assets).with_context(|| format!("cannot create {}", assets.display()))?;
+    }
     let mut stderr = anstream::stderr().lock();
     let (files, shown) = (others.len() + 1, folder.display());
     writeln!(stderr, "{GOOD}written:{GOOD:#} a site with {files} files in {shown}")?;

@@ -196,7 +196,10 @@ fn a_data_folder_that_vanishes_is_not_recreated() {
 
 #[test]
 fn pages_are_served_even_if_the_inbox_cannot_be_opened_at_the_start() {
-    let mut server = TestServer::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let unlimited = [("FRONTDESK_LIMITS__ENABLED", "false")];
+    let mut server = TestServer::serving(&small_site(), &data, &["--pages-only"], &unlimited);
     assert_eq!(server.post("/api/waitlist", &json!({ "email": "before@example.com" })).status, 200);
     server.kill();
     let away = server.data_dir().with_extension("away");
@@ -210,6 +213,22 @@ fn pages_are_served_even_if_the_inbox_cannot_be_opened_at_the_start() {
     std::fs::rename(&away, server.data_dir()).expect("it can be moved back");
     wait_for_200(&server, "after@example.com");
     server.expect(2);
+}
+
+#[test]
+fn a_server_does_not_start_if_the_inbox_cannot_be_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    std::fs::write(&data, "no folder").expect("it can be written");
+    let output = crate::support::frontdesk()
+        .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "off", "--data-dir"])
+        .arg(&data)
+        .arg(small_site())
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write to the inbox") && said.contains("--pages-only"), "{said}");
 }
 
 #[test]

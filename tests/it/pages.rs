@@ -364,7 +364,9 @@ fn stray_files_are_not_published() {
     };
     write("pages/contact.md.bak", "old");
     write("pages/team/index.md", "---\ntitle: Team\ndescription: Us.\n---\n![us](us.png)\n");
-    write("pages/team/us.png", "png");
+    // The header of an image of one pixel.
+    let image = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde";
+    std::fs::write(site.join("pages/team/us.png"), image).expect("it can be written");
     write("posts/secret/index.md", "---\ntitle: Secret\ndate: 2026-01-01\ndraft: true\n---\n");
     write("posts/secret/plan.png", "png");
     write("pages/guide/index.md", "---\ntitle: Guide\ndescription: Not yet.\ndraft: true\n---\n");
@@ -372,7 +374,7 @@ fn stray_files_are_not_published() {
         "pages/guide/part.md",
         "---\ntitle: Part\ndescription: A part.\naliases: [/guide/part/, /old/, /old/]\n---\n![p](p.png)\n",
     );
-    write("pages/guide/p.png", "png");
+    std::fs::write(site.join("pages/guide/p.png"), image).expect("it can be written");
     write("pages/404.md", "---\ntitle: Lost?\ndescription: So are we.\n---\nOur own words.\n");
     write("static/promo/index.html", "<!doctype html><title>Promo</title>");
     let server = TestServer::with(&site, &[]);
