@@ -93,8 +93,8 @@ test('a button copies the code, without line numbers and removed lines', async (
         return page.evaluate(() => navigator.clipboard.readText());
       };
       const code = '// A comment, which has the faintest colour.\nfn main() {\n    println!("<hello>");\n}';
-      assert.equal(await copied('Copy src/main.rs'), code);
-      assert.equal(await copied('Copy code'), 'new = 1');
+      assert.equal(await copied('Copy code: src/main.rs'), code);
+      assert.equal(await copied(/^Copy code$/), 'new = 1');
       assert.equal(await page.locator('.copy-code').count(), 3);
     },
     { permissions: ['clipboard-read', 'clipboard-write'] },
@@ -104,7 +104,7 @@ test('a button copies the code, without line numbers and removed lines', async (
 test('without JavaScript there are no buttons, and the code is complete', async () => {
   await visit(
     async (page) => {
-      assert.equal(await page.locator('button').count(), 0);
+      assert.equal(await page.getByRole('button').count(), 0);
       assert.ok((await page.locator('pre').first().textContent()).startsWith('// A comment'));
     },
     { javaScriptEnabled: false },

@@ -41,7 +41,12 @@ export async function watch(page, origin, trouble = []) {
     if (message.type() === 'error') trouble.push(`console: ${message.text()}`);
   });
   page.on('pageerror', (error) => trouble.push(`exception: ${error.message}`));
-  page.on('requestfailed', (request) => trouble.push(`request failed: ${request.url()}: ${request.failure()?.errorText}`));
+  page.on('requestfailed', (request) => {
+    const error = request.failure()?.errorText;
+    // A navigation ends the browser's own request for the icon.
+    const isIcon = /\/favicon\.[^/]*$/.test(request.url()) && error === 'net::ERR_ABORTED';
+    if (!isIcon) trouble.push(`request failed: ${request.url()}: ${error}`);
+  });
   page.on('request', (request) => {
     const url = request.url();
     if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) trouble.push(`request to ${url}`);
