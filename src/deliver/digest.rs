@@ -22,7 +22,7 @@ pub struct Digest {
     pub channels: Vec<ChannelState>,
     /// The number of overdue deliveries of each channel that has any.
     pub overdue: Vec<(String, usize)>,
-    /// The same for deliveries that are still being retried after [`MANY_FAILURES`] or more failures.
+    /// The same for deliveries that are still being retried after `MANY_FAILURES` or more failures.
     pub failing: Vec<(String, usize)>,
 }
 

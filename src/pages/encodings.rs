@@ -145,7 +145,7 @@ impl Encodings {
     }
 }
 
-/// Encodes `file` with [`Effort::Strong`], or with [`Effort::Quick`] if it is longer than [`MAX_STRONG`].
+/// Encodes `file` with [`Effort::Strong`], or with `Effort::Quick` if it is longer than [`MAX_STRONG`].
 pub(super) fn encode_strongly(file: &File) -> Encoded {
     let bytes = &file.unencoded().bytes;
     if bytes.len() > MAX_STRONG {

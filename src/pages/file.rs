@@ -166,7 +166,7 @@ impl File {
         self.encoded[slot].get()?.as_ref()
     }
 
-    /// Prepares the missing encodings with [`Effort::Quick`], except those that are not smaller than the
+    /// Prepares the missing encodings with `Effort::Quick`, except those that are not smaller than the
     /// body.
     pub fn compress(&self) {
         self.prepare_missing(|_, encoding| {
@@ -234,7 +234,7 @@ pub(super) enum Effort {
     Strong,
 }
 
-/// Brotli's levels for [`Effort::Quick`] and [`Effort::Strong`]. Debug builds use lower levels: the highest
+/// Brotli's levels for `Effort::Quick` and [`Effort::Strong`]. Debug builds use lower levels: the highest
 /// level takes half a second for a four-page site, and would delay every test that starts a server.
 const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) {
     (BrotliQuality::Q2, BrotliQuality::Q5)
