@@ -5,8 +5,9 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Media {
+    /// `text/html`
     Html,
-    /// RFC 7763
+    /// `text/markdown` (RFC 7763)
     Markdown,
 }
 
@@ -40,10 +41,25 @@ impl Encoding {
 /// A quality value in thousandths, 0 to 1000 (RFC 9110 §12.4.2).
 type Quality = u16;
 
-/// How specifically a media range matches a representation: 0 if it does not match, 1 for `*/*`, 2 for
-/// `text/*`, and [`EXACT`] for the type itself.
-type Specificity = u8;
-const EXACT: Specificity = 3;
+/// The quality of one representation according to the media ranges read so far.
+#[derive(Clone, Copy, Default)]
+struct RangeMatch {
+    /// 0 if no range matches, 1 for `*/*`, 2 for `text/*`, 3 for the type itself.
+    specificity: u8,
+    quality: Quality,
+}
+
+impl RangeMatch {
+    /// Applies a media range unless a more specific range has already been applied. Among equally specific
+    /// ranges, the highest quality wins.
+    fn add_range(&mut self, specificity: u8, quality: Quality) {
+        if specificity > self.specificity {
+            *self = Self { specificity, quality };
+        } else if specificity == self.specificity {
+            self.quality = self.quality.max(quality);
+        }
+    }
+}
 
 /// Chooses between HTML and Markdown based on the `Accept` header lines. `None` if neither is acceptable
 /// (406).
@@ -54,40 +70,57 @@ const EXACT: Specificity = 3;
 /// it together with `text/html` and `*/*`, all with quality 1. A header without a valid member counts as
 /// `*/*`.
 ///
-/// Accepts some qualities that the grammar forbids (`.2`, more than three digits), because clients send them
+/// Accepts a few qualities that the grammar forbids (`.2`, more than three digits), because clients send them
 /// and should not get a 406.
 pub fn choose<'a>(accept: impl IntoIterator<Item = &'a [u8]>) -> Option<Media> {
-    // The most specific range for HTML and for Markdown, with the highest quality among equally specific
-    // ones.
-    let mut best: [(Specificity, Quality); 2] = Default::default();
+    let (mut html, mut markdown) = (RangeMatch::default(), RangeMatch::default());
     let mut has_valid = false;
     for line in accept {
         for member in split_members(line) {
-            // After the first valid member, skip types that cannot match, such as browsers' image types.
+            // Once a valid member has been found, skip types that cannot match, such as the image types that
+            // browsers list.
             if has_valid && !matches!(member[0], b't' | b'T' | b'*') {
                 continue;
             }
-            let Some((specificities, quality)) = parse_media_range(member) else { continue };
+            let Some((range, quality)) = parse_media_range(member) else { continue };
             has_valid = true;
-            for (best, specificity) in best.iter_mut().zip(specificities) {
-                if specificity > 0 {
-                    *best = (*best).max((specificity, quality));
+            match range {
+                Range::Any => {
+                    html.add_range(1, quality);
+                    markdown.add_range(1, quality);
                 }
+                Range::AnyText => {
+                    html.add_range(2, quality);
+                    markdown.add_range(2, quality);
+                }
+                Range::Exactly(Media::Html) => html.add_range(3, quality),
+                Range::Exactly(Media::Markdown) => markdown.add_range(3, quality),
+                Range::Other => {}
             }
         }
     }
-    let [(_, html), (specificity, markdown)] = best;
-    match (html, markdown) {
-        _ if !has_valid => Some(Media::Html),
+    if !has_valid {
+        return Some(Media::Html);
+    }
+    match (html.quality, markdown.quality) {
         (0, 0) => None,
-        _ if markdown > html || (markdown == html && specificity == EXACT) => Some(Media::Markdown),
+        (html, markdown_quality) if markdown_quality > html => Some(Media::Markdown),
+        (html, markdown_quality) if markdown_quality == html && markdown.specificity == 3 => {
+            Some(Media::Markdown)
+        }
         _ => Some(Media::Html),
     }
 }
 
-/// Parses `type/subtype *( OWS ";" OWS parameter )`. Returns how specifically the range matches HTML and
-/// Markdown, or `None` if the member is malformed.
-fn parse_media_range(member: &[u8]) -> Option<([Specificity; 2], Quality)> {
+enum Range {
+    Any,
+    AnyText,
+    Exactly(Media),
+    Other,
+}
+
+/// Parses `type/subtype *( OWS ";" OWS parameter )`. `None` if the member is malformed.
+fn parse_media_range(member: &[u8]) -> Option<(Range, Quality)> {
     let (range, parameters) = split_parameters(member);
     let slash = range.iter().position(|byte| *byte == b'/')?;
     let (kind, subtype) = (&range[..slash], &range[slash + 1..]);
@@ -95,26 +128,21 @@ fn parse_media_range(member: &[u8]) -> Option<([Specificity; 2], Quality)> {
         return None;
     }
     let quality = parse_quality(parameters)?;
-    let specificities = if kind == b"*" {
-        [1, 1]
+    let range = if kind == b"*" {
+        Range::Any
     } else if !kind.eq_ignore_ascii_case(b"text") {
-        [0, 0]
+        Range::Other
     } else if subtype == b"*" {
-        [2, 2]
+        Range::AnyText
+    } else if subtype.eq_ignore_ascii_case(b"html") {
+        Range::Exactly(Media::Html)
+    } else if subtype.eq_ignore_ascii_case(b"markdown") {
+        Range::Exactly(Media::Markdown)
     } else {
-        [&b"html"[..], b"markdown"].map(|name| EXACT * u8::from(subtype.eq_ignore_ascii_case(name)))
+        Range::Other
     };
-    Some((specificities, quality))
+    Some((range, quality))
 }
-
-/// The names of content codings in `Accept-Encoding`.
-const NAMES: [(&[u8], Encoding); 5] = [
-    (b"gzip", Encoding::Gzip),
-    (b"br", Encoding::Brotli),
-    (b"zstd", Encoding::Zstd),
-    (b"identity", Encoding::Identity),
-    (b"x-gzip", Encoding::Gzip),
-];
 
 /// The qualities in `Accept-Encoding` (RFC 9110 §12.5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -132,11 +160,18 @@ impl Codings {
             for member in split_members(line) {
                 let (coding, parameters) = split_parameters(member);
                 let Some(quality) = parse_quality(parameters) else { continue };
-                let named = NAMES.iter().find(|(name, _)| coding.eq_ignore_ascii_case(name));
-                let slot = match named {
-                    Some((_, encoding)) => &mut codings.named[*encoding as usize],
-                    None if coding == b"*" => &mut codings.of_others,
-                    None => continue,
+                let slot = if coding == b"*" {
+                    &mut codings.of_others
+                } else if coding.eq_ignore_ascii_case(b"identity") {
+                    &mut codings.named[Encoding::Identity as usize]
+                } else if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") {
+                    &mut codings.named[Encoding::Gzip as usize]
+                } else if coding.eq_ignore_ascii_case(b"br") {
+                    &mut codings.named[Encoding::Brotli as usize]
+                } else if coding.eq_ignore_ascii_case(b"zstd") {
+                    &mut codings.named[Encoding::Zstd as usize]
+                } else {
+                    continue;
                 };
                 *slot = Some(slot.map_or(quality, |earlier| earlier.max(quality)));
             }
@@ -146,7 +181,7 @@ impl Codings {
 
     /// The encoding with the highest quality among those that are `available`.
     ///
-    /// Returns identity even if the client accepts neither identity nor any available encoding, because an
+    /// Returns identity even if the client refuses both identity and all available encodings, because an
     /// unencoded response is more useful than a 406 (RFC 9110 §12.5.3 permits both).
     pub fn choose(self, available: impl Fn(Encoding) -> bool) -> Encoding {
         // Unless the client names identity, prefer any other acceptable coding.
@@ -214,11 +249,11 @@ fn parse_qvalue(value: &[u8]) -> Option<Quality> {
     }
 }
 
-/// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). An unclosed quote and all quotes after it
-/// count as ordinary characters, which keeps the time linear.
+/// Splits at `separator` outside quoted strings (RFC 9110 §5.6.4). An unclosed quote, and any quote after it,
+/// counts as an ordinary character, which keeps the time linear.
 fn split_outside_quotes(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
-    // Most headers contain no quotes, so skip the search for quoted strings.
+    // Few headers contain quotes, so the search for quoted strings is skipped for most of them.
     let mut quotes = bytes.contains(&b'"');
     std::iter::from_fn(move || {
         let current = rest?;

@@ -23,9 +23,15 @@ for (const folder of [site, join(root, 'starter')]) {
     // Links point to the server under test.
     const server = await startServer({ folder, env: { FRONTDESK_BASE_URL: undefined } });
     try {
-      const { results } = await check(`${server.origin}/`);
+      // AFDocs does not repeat a request that fails, for example because the server has just closed an idle
+      // connection, and one such request spoils a check. What fails three times is a finding.
+      let results;
+      let problems;
+      for (let attempt = 0; attempt < 3 && problems?.length !== 0; attempt += 1) {
+        ({ results } = await check(`${server.origin}/`));
+        problems = results.filter(({ status }) => !['pass', 'skip'].includes(status));
+      }
       assert.ok(results.length >= 28, `${results.length} checks`);
-      const problems = results.filter(({ status }) => !['pass', 'skip'].includes(status));
       assert.deepEqual(problems.map(({ id, status, message }) => `${id}: ${status}: ${message}`), []);
       const skipped = results.filter(({ status }) => status === 'skip').map(({ id }) => id);
       assert.deepEqual(skipped, ['auth-alternative-access'], 'not applicable: all pages are public');
