@@ -1,5 +1,5 @@
-// Screenshots for review: one page of each kind of the example site and of a new site, three widths, light and dark,
-// under target/screenshots.
+// Screenshots for review: one page of each kind of the example site, a new site and the documentation, three widths,
+// light and dark, under target/screenshots.
 import { after, before, test } from 'node:test';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,6 +12,9 @@ import { MISSING, readSite } from './support/sitemap.mjs';
 const WIDTHS = [390, 768, 1280];
 const SCHEMES = ['light', 'dark'];
 const PATHS = ['/', '/product/', '/developers/', '/contact/', '/waitlist/', '/blog/', '/blog/tags/'];
+// Of the documentation: code, diagrams and long tables.
+const DOCS_PATHS = ['/authoring/', '/performance/', '/configuration/'];
+const SITES = [['site', site], ['starter', join(root, 'starter')], ['docs', join(root, 'docs')]];
 
 let browser;
 
@@ -22,14 +25,14 @@ before(async () => {
 
 after(() => browser?.close());
 
-for (const [name, folder] of [['site', site], ['starter', join(root, 'starter')]]) {
+for (const [name, folder] of SITES) {
   test(`one page of each kind of ${name} is pictured`, async () => {
     const server = await startServer({ folder });
     try {
       const { paths } = await readSite(server);
       const post = paths.find((path) => /^\/blog\/[^/]+\/$/.test(path) && path !== '/blog/tags/');
       const tag = paths.find((path) => /^\/blog\/tags\/[^/]+\/$/.test(path));
-      const shown = [...PATHS, post, tag].filter((path) => paths.includes(path));
+      const shown = [...PATHS, ...DOCS_PATHS, post, tag].filter((path) => paths.includes(path));
       const into = join(screenshots, name);
       await mkdir(into, { recursive: true });
       for (const colorScheme of SCHEMES) {
