@@ -104,6 +104,7 @@ fn count(case: &str) -> u64 {
     sum / ROUNDS
 }
 
+/// Formats the counts of each architecture as the content of `instructions.toml`.
 fn written(baseline: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
     let mut text = String::from(
         "# Instructions of each case in benches/cases.rs, from `cargo bench --bench instructions -- --accept`.\n",

@@ -219,6 +219,7 @@ async fn call(mut connection: MultiplexedConnection, hash: &str, number: u32) {
     black_box(answer);
 }
 
+/// Connects and loads the scripts. Returns the connection, and the hashes of the script and the empty script.
 async fn connect(url: &str) -> (MultiplexedConnection, String, String) {
     let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
     let client = redis::Client::open(url).expect("an address");

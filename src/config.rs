@@ -320,7 +320,7 @@ impl Config {
         (config.with_effective_values(), faults)
     }
 
-    /// Records what the values mean that depend on the machine or on other keys.
+    /// Records the effective values of keys that depend on the machine or on other keys.
     fn with_effective_values(mut self) -> Self {
         let bytes = |bytes: u64| format!("{bytes} bytes");
         let space =
@@ -390,7 +390,7 @@ impl Config {
         tls::certificate_faults(&self.web.tls, &self.pages.base_url, &self.settings)
     }
 
-    /// Returns a warning for each file with a secret that every user of this machine can read.
+    /// Returns a warning for each file that contains a secret and is readable by every user of this machine.
     pub fn exposed_secrets(&self) -> Vec<Fault> {
         self.secret_files.iter().filter_map(SecretFile::exposure).collect()
     }
@@ -427,7 +427,7 @@ impl Config {
     }
 
     /// Fills in the base URL: `base_url`, or else the first ACME domain, or else the address `listening_on`,
-    /// which is by default the first configured TCP address.
+    /// which defaults to the first configured TCP address.
     #[must_use]
     pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.tls.source.is_some();
@@ -580,8 +580,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
     (pages, security_email)
 }
 
-/// Reads the options of `site.prebuilt`, or of a site's folder that is a build itself; `None` for other
-/// sites.
+/// Reads the options of `site.prebuilt`, or of a site folder that is itself a build; `None` for other sites.
 fn read_build_options(r: &mut Reader<'_>, folder: &Path) -> Option<pages::BuildOptions> {
     let prebuilt = r.get(
         key("site.prebuilt").with_example("\"dist\""),
@@ -827,7 +826,7 @@ fn resolve_path(path: &Path) -> PathBuf {
     known.map_or_else(|| plain.clone(), |(known, rest)| known.join(rest))
 }
 
-/// Parses groups of a title and links, each of which is a path or has a `title` and `href`.
+/// Parses groups, each with a title and links. A link is a path, or a table with `title` and `href`.
 fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     let expected = || {
         "groups `[[site.footer]]`, each with a `title`, `links` and optionally a `lang`; a link is a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"

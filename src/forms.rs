@@ -21,7 +21,7 @@ pub enum FieldKind {
     Email,
     /// A single line without control characters ([`char::is_control`]).
     Line,
-    /// Any number of lines, with every character except NUL.
+    /// Any number of lines, which may contain any character except NUL.
     Text,
 }
 

@@ -174,7 +174,7 @@ impl Store {
         now: Timestamp,
         lease: Duration,
     ) -> Result<Vec<Claims>, StoreError> {
-        // The lease starts when the claim is executed, not when it was requested.
+        // The lease starts when the claim is executed, not when it is requested.
         let asked = Instant::now();
         let waited = move || Duration::from_secs(asked.elapsed().as_secs());
         let channels = self.channels.load_full();

@@ -75,7 +75,7 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// `None` if the field was not filled in.
+    /// `None` if the field was not filled in, or if the submission is sealed.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
     }

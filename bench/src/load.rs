@@ -28,6 +28,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Number of loopback addresses to connect from. A single source address has too few ports.
 const SOURCES: usize = 8;
 
+/// The requests to send on each connection. [`Script::expected`] is the response to the latest one.
 pub trait Script {
     fn next(&mut self, connection: usize) -> &[u8];
 

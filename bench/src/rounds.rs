@@ -87,8 +87,8 @@ pub fn find<'a>(servers: &'a [Rounds], label: &str) -> Result<&'a Rounds> {
 /// At or above this CPU utilisation, the load generator may be the bottleneck.
 const SATURATED: f64 = 0.97;
 
-/// If server and load generator both stay below this CPU utilisation, other programs must have used their
-/// cores.
+/// If the server and the load generator both stay below this CPU utilisation, other programs must have used
+/// their cores.
 const UNDISTURBED: f64 = 0.9;
 
 type Figure = fn(&Sample) -> f64;

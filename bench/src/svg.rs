@@ -117,6 +117,7 @@ fn ordinate(x: f64) -> f64 {
     (x + 1.0).log10()
 }
 
+/// Replaces a width of zero with 1, because positions are divided by the width.
 fn nonzero(width: f64) -> f64 {
     if width <= 0.0 { 1.0 } else { width }
 }

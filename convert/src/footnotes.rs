@@ -169,8 +169,8 @@ fn is_side_note(dom: &Dom, id: NodeId) -> bool {
     dom.classes(id).any(|c| c == "sidenote" || c == "marginnote")
 }
 
-/// Maps ids to elements, and names to links. Also maps [`BACK`], followed by the fragment of a link back
-/// without its `ref`, to that link.
+/// Maps ids to elements, and names to links. Also maps each link back to a reference: its key is [`BACK`]
+/// followed by the link's fragment without `ref`.
 fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
     let mut ids = HashMap::new();
     for id in dom.descendants(super::dom::DOCUMENT) {

@@ -28,7 +28,7 @@ pub use url::Url;
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The address of the page, which makes relative links absolute.
+    /// The address of the page, used to make relative links absolute.
     pub url: Option<Url>,
     /// Selects the elements that contain the main content. If this is `None` or matches nothing, the content
     /// is detected.

@@ -238,7 +238,7 @@ fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     }
 }
 
-/// Whether a list is a table of contents, which consists of links to places on its own page.
+/// Whether a list is a table of contents, which consists of links to places on the same page.
 fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     let mut links = 0;
     for link in dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A) {

@@ -125,11 +125,12 @@ impl Element for ElementRef<'_> {
         self.dom.attribute(self.id, &name.0).is_some_and(|value| operation.eval_str(value))
     }
 
-    // Never called: `Pseudo` has no variants, because selectors with such pseudo-classes are invalid.
+    // Never called, because `Pseudo` has no variants.
     fn match_non_ts_pseudo_class(&self, pseudo: &Pseudo, _: &mut MatchingContext<'_, Css>) -> bool {
         match *pseudo {}
     }
 
+    // Never called, because `Pseudo` has no variants.
     fn match_pseudo_element(&self, pseudo: &Pseudo, _: &mut MatchingContext<'_, Css>) -> bool {
         match *pseudo {}
     }
@@ -227,8 +228,8 @@ impl PrecomputedHash for Name {
     }
 }
 
-/// Pseudo-classes such as `:hover`, and pseudo-elements. Selectors that contain them are invalid: there are
-/// no variants, because pages are not displayed.
+/// Pseudo-classes such as `:hover`, and pseudo-elements. Has no variants: selectors that contain them are
+/// rejected as invalid, because pages are not displayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pseudo {}
 
@@ -239,10 +240,12 @@ impl ToCss for Pseudo {
 }
 
 impl selectors::parser::NonTSPseudoClass for Pseudo {
+    // Never called, because `Pseudo` has no variants.
     fn is_active_or_hover(&self) -> bool {
         match *self {}
     }
 
+    // Never called, because `Pseudo` has no variants.
     fn is_user_action_state(&self) -> bool {
         match *self {}
     }

@@ -12,7 +12,7 @@ use crate::config::{Config, Flag, Setting};
 use crate::pages::{LoadCache, Site};
 use crate::store::InboxReader;
 
-/// Maximum width of the column of `key = value`. A longer setting moves its origin to the right.
+/// Maximum width of the `key = value` column. A wider setting pushes its origin to the right.
 const MAX_ALIGNED: usize = 72;
 
 /// Prints every fault in a site as `file:line: message`, or as JSON. Returns failure if there are any.
@@ -37,7 +37,7 @@ pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<Exi
         print_faults(&faults);
     }
     let mut stderr = anstream::stderr().lock();
-    // An inbox that cannot be read is no fault of the site: `frontdesk doctor` reports it.
+    // An inbox that cannot be read is not a fault of the site: `frontdesk doctor` reports it.
     let undelivered = InboxReader::open(&config.store.url)
         .and_then(|inbox| doctor::describe_undelivered(&inbox, !config.channels.is_empty()));
     if let Ok(Some(line)) = undelivered {
@@ -53,8 +53,8 @@ pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<Exi
     Ok(exit_code(faults.is_empty()))
 }
 
-/// Prints each effective setting on its own line, with its origin. A value such as "auto" is printed beside
-/// what it means here.
+/// Prints each effective setting on its own line, with its origin. For a value such as `auto`, also prints
+/// the configured value.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
     let (config, warnings) = site::read_configuration(folder, flags)?;
     print_faults(&warnings);

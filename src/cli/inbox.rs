@@ -129,9 +129,9 @@ pub(super) enum InboxCommand {
 }
 
 impl InboxCommand {
-    /// Removes the site's folder from the arguments, and returns it. Where ids are expected, it is the
-    /// argument that is no id. Fails if the remaining arguments select nothing, or select by ids and by
-    /// options.
+    /// Removes the site's folder from the arguments, and returns it. In a list of ids, the folder is the
+    /// argument that is not an id. Fails if the remaining arguments select nothing, or select both by ids
+    /// and by options where only one is allowed.
     pub(super) fn take_site_folder(&mut self) -> Result<Option<PathBuf>, String> {
         let (ids, has_filter, may_combine, options) = match self {
             Self::List { which, .. } | Self::Export(SubmissionExport { which, .. }) => {

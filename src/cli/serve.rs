@@ -159,7 +159,7 @@ fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails if the inbox cannot be written: every form would answer 500, and only the log would say so.
+/// Fails if the inbox is not writable. Otherwise every form would answer 500, and only the log would say so.
 fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> {
     // The writer has already tried to open the database, and its error names the cause.
     store.health().and_then(|()| store.check_writable()).map_err(|error| {
@@ -211,7 +211,7 @@ fn load_and_compress(
     Ok(site)
 }
 
-/// The first version of the state that open pages know: later processes have larger ones.
+/// The initial version of the live reload state: the current time, so that it is higher after a restart.
 #[expect(clippy::disallowed_methods, reason = "the start of the process")]
 fn first_version() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()

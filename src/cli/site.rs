@@ -150,7 +150,7 @@ pub(super) fn load_site(
 /// Maximum number of scheduled pages that are listed one by one.
 const MAX_SCHEDULED: usize = 20;
 
-/// One line for each page that is published later, and one for the number of those beyond a maximum.
+/// One line for each scheduled page, up to [`MAX_SCHEDULED`], and one with the number of further pages.
 pub(super) fn describe_scheduled(pages: &[ScheduledPage]) -> Vec<String> {
     let line = |page: &ScheduledPage| format!("{} is published on {}", page.file, format_time(page.at));
     let mut lines: Vec<String> = pages.iter().take(MAX_SCHEDULED).map(line).collect();

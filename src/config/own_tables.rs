@@ -30,7 +30,7 @@ pub(super) fn read_redirects(r: &mut Reader<'_>) -> Vec<RedirectOption> {
     members.into_iter().filter_map(read).collect()
 }
 
-/// The target and the status.
+/// The target and the status code of a redirect; `None` if the value is invalid.
 fn parse_redirect(raw: &Raw) -> Option<(String, u16)> {
     let permanent = &Raw::Number(308);
     let (to, status) = match raw {

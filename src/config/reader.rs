@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
         self.faults.push(fault);
     }
 
-    /// Adds the place of a key's value. The key must have been read.
+    /// Attaches to `value` the place where `key` is set. The key must have been read.
     pub(super) fn place<T>(&self, key: &str, value: T) -> Placed<T> {
         let Fault { place, line, .. } = fault_of(&self.settings, key, Fault::error, String::new());
         Placed { value, place, line }
@@ -358,8 +358,8 @@ impl<'a> Reader<'a> {
         names
     }
 
-    /// Takes the table `[table]` and the tables in it. Returns the names of all values, relative to the
-    /// table, which can then be read as `table.NAME`.
+    /// Returns the names of all values in `[table]` and its subtables, relative to the table. They can then
+    /// be read as `table.NAME`. Records an error if `table` is not a table.
     pub(super) fn names_in(&mut self, table: &str) -> Vec<String> {
         let prefix = format!("{table}.");
         if let Some((raw, line)) = self.entries.remove(table)

@@ -1,10 +1,10 @@
-//! Reads `[words]`: single texts of the theme that the site replaces, in all languages or in one.
+//! Reads `[words]`: texts of the theme that the site overrides, in all languages or in one.
 
 use super::reader::Reader;
 use super::value;
 use crate::pages::WordOverride;
 
-/// Reads every word in the file. Loading the site checks their names, because it knows the theme.
+/// Reads all words in the file. Their names are checked when the site loads, because the theme defines them.
 pub(super) fn read(r: &mut Reader<'_>) -> Vec<WordOverride> {
     let mut documentation = "Texts of the built-in theme, in all languages or, in a table such as `[words.de]`, in one \
          (docs/pages/languages.md). `frontdesk theme DIR words/en.toml` shows them all.";

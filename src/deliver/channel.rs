@@ -32,7 +32,7 @@ impl ChannelOptions {
         }
     }
 
-    /// The channel's name, forms and daily quota, which the store needs to create deliveries.
+    /// The channel's name, forms and daily quota, which the store uses to create deliveries.
     pub fn route(&self) -> Route {
         let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => {

@@ -306,6 +306,7 @@ impl ChannelHealth {
         self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
     }
 
+    /// Records the start of an attempt.
     pub fn begin(&mut self, is_retry: bool) {
         *(if is_retry { &mut self.retries } else { &mut self.first_attempts }) += 1;
         self.begun = self.begun.wrapping_add(1);
@@ -314,6 +315,7 @@ impl ChannelHealth {
         }
     }
 
+    /// Records the outcome of an attempt. Returns the change that the caller must store and report, if any.
     pub fn end(&mut self, is_retry: bool, outcome: &Outcome, now: Duration) -> HealthChange {
         let count = if is_retry { &mut self.retries } else { &mut self.first_attempts };
         *count = count.saturating_sub(1);

@@ -151,7 +151,7 @@ fn encoded_words(text: &str) -> String {
     words.join(" ")
 }
 
-/// The field's label; its name if the form no longer has the field.
+/// The field's label, or its name if the form no longer has the field.
 fn field_label(notice: &Notification, name: &str) -> String {
     let form = notice.form.as_deref().and_then(Form::from_name);
     let field = form.and_then(|form| form.all_fields().find(|field| field.name == name));

@@ -17,7 +17,7 @@ use crate::submission::outcome::{Cause, Outcome};
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Maximum number of temporary files that interrupted attempts may leave for one notification.
+/// Maximum number of temporary files left behind by interrupted attempts to deliver one notification.
 const MAX_TEMPORARY_FILES: u32 = 1000;
 
 #[derive(Clone, Debug)]
@@ -124,8 +124,8 @@ fn contains_message(folder: &Path, name: &str) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Writes and syncs a new file, and returns its path. Does not reuse files that interrupted attempts left
-/// behind, because another process may still be writing them.
+/// Writes and syncs a new file, and returns its path. Does not reuse files left behind by interrupted
+/// attempts, because another process may still be writing them.
 fn write_temporary_file(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBuf, String> {
     let mut number = 0;
     let (path, mut file) = loop {
@@ -147,7 +147,7 @@ fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
     moved.map_err(describe_io_error("move the message to", target))
 }
 
-/// Removes the files that interrupted attempts to deliver this message left behind. Ignores errors.
+/// Removes the files left behind by interrupted attempts to deliver this message. Ignores errors.
 fn remove_temporary_files(tmp: &Path, name: &str) {
     let prefix: OsString = format!("{name}.").into();
     let Ok(entries) = fs::read_dir(tmp) else { return };

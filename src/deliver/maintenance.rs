@@ -23,7 +23,8 @@ use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
 
 /// Time between two runs of maintenance, unless a digest is due earlier.
 const INTERVAL: Duration = Duration::from_mins(15);
-/// The delay between sealing a submission and truncating the write-ahead log, which still has its plain text.
+/// The delay between sealing a submission and truncating the write-ahead log, which still contains the
+/// submission's plaintext.
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
 /// Maximum number of rows that one transaction seals or removes.
 const BATCH: usize = 200;

@@ -1,6 +1,6 @@
 //! The SMTP channel: sends each notification to a mail server (RFC 5321).
 //!
-//! A message counts as delivered when the server replies to its final dot with a 2xx code. Idle connections
+//! A message counts as delivered when the server replies to the final dot with a 2xx code. Idle connections
 //! are kept for a while and reused. Certificates are always verified, and if TLS is configured, no message is
 //! sent without it.
 

@@ -3,7 +3,8 @@
 //!
 //! The worker has its own thread and runtime, so that a slow receiver never delays a visitor. Of the
 //! processes that share an SQLite inbox, only the one that holds the inbox's lock delivers. It can therefore
-//! requeue all attempts that it finds in progress at its start, without waiting for their leases to expire.
+//! requeue all attempts that are recorded as in progress when it starts, without waiting for their leases to
+//! expire.
 //! With PostgreSQL, every replica delivers.
 //!
 //! [`super::dispatch`] limits the attempts in progress, [`crate::submission::schedule`] times the retries,
@@ -312,7 +313,7 @@ impl WorkerLoop {
             }
         };
         if tokio::time::timeout(grace, finish).await.is_err() {
-            tracing::warn!("attempts in progress have been aborted and will be repeated");
+            tracing::warn!("delivery attempts in progress have been aborted and will be repeated");
             self.attempts.shutdown().await;
         }
     }
@@ -328,7 +329,7 @@ impl WorkerLoop {
         loop {
             if let Ok(count) = self.store.change(|tx| tx.recover(Timestamp::now())).await {
                 if count > 0 {
-                    tracing::info!(count, "interrupted attempts will be repeated");
+                    tracing::info!(count, "interrupted delivery attempts will be repeated");
                 }
                 return lock;
             }

@@ -1,4 +1,5 @@
-//! Checks addresses before the client connects: a third party's name may point into the operator's network.
+//! Checks addresses before the client connects: a third party's host name may point into the operator's
+//! network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

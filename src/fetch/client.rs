@@ -99,7 +99,7 @@ pub struct FetchResponse {
 
 #[derive(Debug)]
 pub struct FetchError {
-    /// Whether the server may have received the request, whose content may then have caused the error.
+    /// Whether the server may have received the request. If so, its content may have caused the error.
     pub is_sent: bool,
     /// The phase and the cause. Callers prepend the server's name.
     pub sentence: String,

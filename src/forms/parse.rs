@@ -372,7 +372,7 @@ fn list_required_fields(form: &Form) -> String {
     }
 }
 
-/// Formats a number as "20,000".
+/// Formats a number with commas between groups of three digits, as in "20,000".
 fn group_thousands(number: usize) -> String {
     match (number / 1000, number % 1000) {
         (0, rest) => rest.to_string(),

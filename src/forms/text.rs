@@ -1,5 +1,5 @@
-//! Escapes text for HTML, and shows invisible and control characters, which could mislead a terminal, a mail
-//! program or a reader, in a visible form.
+//! Escapes text for HTML, and makes invisible and control characters visible, because they could mislead a
+//! terminal, a mail program or a reader.
 
 /// The text on one line. Replaces line breaks with `⏎` and unsafe characters with `\u{…}`.
 pub fn visible(text: &str) -> String {

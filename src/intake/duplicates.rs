@@ -59,7 +59,7 @@ pub(crate) enum Fate {
     Repeat(Uuid),
 }
 
-/// How a repeat changes the hold of its original.
+/// How a repeat changes the hold on its original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Eased {
     /// When the repeat was received, as Unix time in milliseconds.

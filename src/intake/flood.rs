@@ -14,8 +14,8 @@ use crate::store::{FormRate, FormRates, HIGH_VOLUME_RANK, Hash, NetworkRates, SU
 
 const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
-/// The time in which a network's count decreases by one. Up to [`A_FEW`] submissions per hour therefore do
-/// not accumulate.
+/// The time that a network's count takes to decrease by one. Up to [`A_FEW`] submissions per hour therefore
+/// do not accumulate.
 const COUNTS_FOR: i64 = HOUR / A_FEW;
 /// A network's first submissions within an hour, up to this number, are never part of a flood.
 const A_FEW: i64 = 3;

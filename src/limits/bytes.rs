@@ -5,8 +5,8 @@
 //! hours.
 //!
 //! Debts are kept in count-min sketches with the guarantees of `sketch.rs`. A cell holds a byte count: once
-//! that many bytes have been refilled since the limiter's first request, its keys have no debt. The count has
-//! 64 bits and never wraps around, so expired cells need not be cleared.
+//! that many bytes have been refilled since the limiter's first request, the cell's keys have no debt. The
+//! count has 64 bits and never wraps around, so expired cells need not be cleared.
 
 use std::hash::Hash;
 use std::time::{Duration, Instant};

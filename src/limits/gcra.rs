@@ -3,7 +3,8 @@
 //! The algorithm keeps one instant per key, the *theoretical arrival time*, at which the key's whole quota is
 //! available again. The time until then is the *debt*. Each request adds `window / quota`; one that would
 //! raise the debt above a whole window is refused and adds nothing. A key may therefore use its whole quota
-//! at once, then send one request every `window / quota`: at most `quota + t · quota / window` in time `t`.
+//! at once, then send one request every `window / quota`: at most `quota + t · quota / window` requests
+//! in any period `t`.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::quota::{Quota, QuotaStatus};
 /// The largest quota, at which each request still costs 16 ticks.
 pub const MAX_QUOTA: u32 = 1_000_000;
 
-/// The largest debt, and the most ticks in a window. A 32-bit tick count covers 256 windows.
+/// The largest debt, and the maximum number of ticks in a window. A 32-bit tick count covers 256 windows.
 const MAX_TICKS: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug)]

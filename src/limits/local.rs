@@ -85,7 +85,7 @@ impl LocalLimiter {
                 Some(self.layers.lock()?.sources.count_cells_with_debt(from..row.min(from + PIECE)))
             })
             .sum();
-        // Linear counting: sources may share a random cell, so estimate from the fraction of free cells.
+        // Linear counting: several sources may share a cell, so estimate from the fraction of free cells.
         let free = (row - owing).max(1);
         (row as f64 * (row as f64 / free as f64).ln()).round() as u64
     }

@@ -86,8 +86,8 @@ pub(super) fn permit(origins: &[AllowedOrigin], url: &str) -> bool {
     origins.iter().any(|origin| origin.permits(url))
 }
 
-/// Whether the text is a domain name of at least two labels (RFC 1123 §2.1). The last label has a letter, so
-/// an IPv4 address is none.
+/// Whether the text is a domain name of at least two labels (RFC 1123 §2.1). The last label must contain a
+/// letter, which excludes IPv4 addresses.
 fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())

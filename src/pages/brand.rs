@@ -18,7 +18,7 @@ use super::path;
 use super::site_files::Asset;
 use crate::fault::{Fault, closest};
 
-/// A configured value with its place, for faults.
+/// A configured value and the place where it is set, which faults name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed<T> {
     pub value: T,
@@ -74,23 +74,23 @@ const LOGO_HEIGHT: u32 = 32;
 const WORDMARK_RATIO: f64 = 2.0;
 /// The theme's stylesheet, to which the brand's CSS is appended.
 const STYLESHEET: &str = "/assets/style.css";
-/// The least contrast of text (WCAG 2.2, success criterion 1.4.3).
+/// The minimum contrast of text (WCAG 2.2, success criterion 1.4.3).
 const MIN_CONTRAST: f64 = 4.5;
-/// The contrast that a derived dark accent has at least.
+/// The minimum contrast of a derived dark accent.
 const DARK_CONTRAST: f64 = 7.0;
 /// The backgrounds of the built-in theme: `--paper` and `--raised`.
 const LIGHT: [Color; 2] = [Color([0xff, 0xff, 0xff]), Color([0xf5, 0xf6, 0xf8])];
 const DARK: [Color; 2] = [Color([0x11, 0x13, 0x18]), Color([0x1a, 0x1d, 0x24])];
 
-/// The facts about the font of the last load, which are read again only if the file has changed.
+/// The facts about the font from the last load. They are read again only if the font file has changed.
 #[derive(Debug, Default)]
 pub(super) struct BrandCache {
     font: Option<(Hash, Result<FontFacts, &'static str>)>,
 }
 
 impl BrandCache {
-    /// Resolves the brand's files among `assets`, and appends its CSS to the stylesheet. `urls` has the
-    /// assets' URLs by the names that templates use.
+    /// Resolves the brand's files among `assets`, and appends its CSS to the stylesheet. `urls` maps
+    /// the names that templates use to the assets' URLs.
     pub fn apply(
         &mut self,
         options: &BrandOptions,
@@ -169,7 +169,7 @@ impl Logo {
     }
 }
 
-/// Replaces the stylesheet by one that ends with `css`.
+/// Replaces the stylesheet with one that ends with `css`.
 fn append_css(css: &str, assets: &mut [Asset], urls: &mut BTreeMap<String, String>) {
     let Some(sheet) = assets.iter_mut().find(|asset| asset.path == STYLESHEET && !css.is_empty()) else {
         return;
@@ -192,7 +192,7 @@ fn accents(options: &BrandOptions) -> Option<[Color; 2]> {
     }
 }
 
-/// The custom properties of the accent. Print keeps the theme's black.
+/// The custom properties of the accent. Printed pages keep the theme's black.
 fn accent_css(options: &BrandOptions) -> String {
     let Some([light, dark]) = accents(options) else { return String::new() };
     let (on_light, on_dark) = (light.text_color(), dark.text_color());

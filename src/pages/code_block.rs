@@ -1,7 +1,7 @@
 //! Parses the info string of a fenced code block (language, title, highlighted lines) and renders the block.
 //!
-//! Accepts the spellings of Docusaurus, Starlight, VitePress, Hugo, MkDocs and Zola, so that pages can be
-//! moved here unchanged. Lines get classes and data attributes instead of inline styles, which the content
+//! Accepts the syntax of Docusaurus, Starlight, VitePress, Hugo, MkDocs and Zola, so that pages can be moved
+//! here unchanged. Lines get classes and data attributes instead of inline styles, which the content
 //! security policy forbids.
 
 use std::fmt::Write as _;
@@ -28,12 +28,11 @@ pub struct CodeBlock {
     first_number: Option<usize>,
 }
 
-/// Names of attributes with a meaning, for suggestions.
+/// Names of supported attributes, for suggestions.
 const NAMES: [&str; 8] =
     ["title", "hl_lines", "mark", "ins", "del", "showLineNumbers", "linenos", "startLineNumber"];
 
-/// Attributes of other generators and of rustdoc that change nothing here, in lower case. No warning is given
-/// for them.
+/// Attributes of other generators and of rustdoc that are ignored without a warning, in lower case.
 const WITHOUT_EFFECT: [&str; 22] = [
     "wrap",
     "frame",
@@ -61,7 +60,7 @@ const WITHOUT_EFFECT: [&str; 22] = [
 
 impl CodeBlock {
     /// Parses an info string, the text after the opening fence. `lines` is the number of lines of code.
-    /// Reports each attribute that has no effect to `warn`.
+    /// Calls `warn` with a message for each unknown attribute and each invalid line number.
     pub fn parse(info: &str, lines: usize, warn: &mut impl FnMut(String)) -> Self {
         let end = info.find([' ', ',', '{', '\t', ':']).unwrap_or(info.len());
         let mut block = Self { language: info[..end].to_owned(), ..Self::default() };
@@ -87,7 +86,7 @@ impl CodeBlock {
                     Ok(number) => start = Some(number),
                     Err(_) => warn(format!("`{name}={value}` is not a line number")),
                 },
-                // `{.rust #id}` is Pandoc's spelling of a language and an anchor.
+                // `{.rust #id}` is Pandoc's syntax for a language and an anchor.
                 class if class.starts_with('.') && block.language.is_empty() => {
                     name[1..].clone_into(&mut block.language);
                 }
@@ -120,7 +119,7 @@ impl CodeBlock {
     }
 
     /// The info string for the Markdown representation: the language, and the title if there is one. The
-    /// other attributes concern only the look of the block.
+    /// other attributes affect only the appearance of the block.
     pub fn plain_info(&self) -> String {
         match &self.title {
             Some(title) => format!("{} title=\"{}\"", self.named_language(), title.replace(['"', '`'], "'")),
@@ -136,7 +135,7 @@ impl CodeBlock {
         matches!(self.language.as_str(), "diff" | "patch" | "udiff")
     }
 
-    /// The language whose grammar highlights the code. The lines of a diff are coloured as a whole.
+    /// The language whose grammar highlights the code. Empty for a diff, whose lines are coloured as a whole.
     pub fn grammar(&self) -> &str {
         if self.is_diff() { "" } else { &self.language }
     }
@@ -172,7 +171,7 @@ impl CodeBlock {
     }
 
     /// Appends a line with its element. `ins` and `del` mark lines that the page's author added or removed;
-    /// the stylesheet shows their signs. A diff contains the signs itself.
+    /// the stylesheet adds `+` or `-`. The lines of a diff already contain these signs.
     fn render_line(&self, html: &mut String, number: usize, line: &str) {
         let is_in = |ranges: &[LineRange]| ranges.iter().any(|(from, to)| (*from..=*to).contains(&number));
         let mut class = String::from("line");
@@ -211,13 +210,14 @@ fn diff_class(line: &str) -> &'static str {
     }
 }
 
-/// Whether the word is a compiler error that an example of rustdoc expects, such as `E0308`.
+/// Whether the word, in lower case, is a compiler error that a rustdoc example expects, such as `e0308`.
 fn is_error_code(word: &str) -> bool {
     word.strip_prefix('e')
         .is_some_and(|digits| digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Parses line numbers and ranges: `1,3-5`, `1 3-5`, `"2-4",7`. Reports numbers beyond the code's `lines`.
+/// Parses line numbers and ranges: `1,3-5`, `1 3-5`, `"2-4",7`. Calls `warn` for invalid items, and for
+/// numbers greater than `lines`.
 fn line_ranges(text: &str, lines: usize, warn: &mut impl FnMut(String)) -> Vec<LineRange> {
     let items =
         text.split(|c: char| c.is_whitespace() || matches!(c, ',' | '"' | '\'' | '[' | ']' | '{' | '}'));
@@ -238,8 +238,8 @@ fn line_ranges(text: &str, lines: usize, warn: &mut impl FnMut(String)) -> Vec<L
     ranges
 }
 
-/// The attributes of an info string as names and values. A list of lines in braces has an empty name. The
-/// content of other braces (`{linenos=true}`) is returned like attributes outside of them.
+/// The attributes of an info string as names and values. A list of lines in braces has an empty name.
+/// Attributes in other braces (`{linenos=true}`) are treated like attributes without braces.
 struct Attributes<'a>(&'a str);
 
 impl Attributes<'_> {
@@ -258,7 +258,7 @@ impl Attributes<'_> {
             return text[1..end].to_owned();
         }
         let mut end = text.find([' ', '\t', ',', '}']).unwrap_or(text.len());
-        // In Zola's `hl_lines=1 3-5`, numbers and ranges follow after spaces.
+        // In Zola's `hl_lines=1 3-5`, spaces separate the numbers and ranges.
         let is_range = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'-') && !text.is_empty();
         while is_range(text[..end].rsplit(' ').next().unwrap_or_default()) && text[end..].starts_with(' ') {
             let next = &text[end + 1..];

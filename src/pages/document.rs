@@ -65,8 +65,9 @@ pub(super) struct Document {
     pub kind: PageKind,
     /// The index of the page's language.
     pub language: usize,
-    /// The same for files with the same name in the folders of all languages. `None` for generated pages,
-    /// home pages and lists of posts, which are translations of each other if their paths are.
+    /// A key that files with the same name in the folders of all languages share. `None` for generated pages,
+    /// home pages and lists of posts: these are translations of each other if their paths are equal without
+    /// the language's prefix.
     pub source_key: Option<String>,
     pub front_matter: FrontMatter,
     /// The byte offset of the body in the source.
@@ -155,10 +156,10 @@ pub(super) struct ParsedSource {
 #[derive(Debug, Default)]
 pub(super) struct SourcePages {
     pub documents: Vec<Document>,
-    /// The folders that contain only a page that is left out and its files, such as `posts/secret/`. These
-    /// files are not published either.
+    /// The folders that contain only an unpublished page and that page's files, such as `posts/secret/`.
+    /// These files are not published either.
     pub left_out_folders: Vec<String>,
-    /// The pages that are published later, in the order of their times.
+    /// The pages that are published later, ordered by publication time.
     pub scheduled: Vec<ScheduledPage>,
 }
 
@@ -325,7 +326,7 @@ fn add_blog_pages_in(
     faults: &mut Vec<Fault>,
 ) {
     let Language { prefix, words, title, .. } = language;
-    // Unpublished posts determine nothing about a list that also has published ones.
+    // Unpublished posts determine the date of a list only if it has no published ones.
     let age = |document: &Document| (document.unpublished.is_none(), document.updated);
     let is_post = |document: &&Document| document.language == index && document.kind == PageKind::Post;
     let latest = documents.iter().filter(is_post).map(age).max();
@@ -426,7 +427,7 @@ fn add_list_pages_in(index: usize, language: &Language, documents: &mut Vec<Docu
 }
 
 /// Replaces tags that differ only in case with the first spelling. Reports tags that cannot be turned into a
-/// path, and different tags that would share a path (`C` and `C++`).
+/// path, and distinct tags that would share a path (`C` and `C++`).
 fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Fault>) {
     let mut spellings: HashMap<String, String> = HashMap::new();
     let is_post = |document: &&mut Document| document.language == language && document.kind == PageKind::Post;

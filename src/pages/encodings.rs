@@ -117,8 +117,8 @@ impl Encodings {
         self.remove_files(is_hash, used)
     }
 
-    /// Removes the files for whose names `is_ours` holds, except those in `used` and temporary files that may
-    /// still be written.
+    /// Removes the files whose names satisfy `is_ours`, except those in `used`, and temporary files that a
+    /// process may still be writing.
     pub(super) fn remove_files(
         &self,
         is_ours: impl Fn(&str) -> bool,

@@ -53,9 +53,9 @@ pub struct FrontMatter {
     pub cta: Vec<Button>,
     /// Cards, shown before the body on the home page and after the body on other pages.
     pub highlights: Vec<Highlight>,
-    /// Whether the page is left out of sitemaps, guides and the search.
+    /// Whether the page is left out of sitemaps, guides and site search.
     pub unlisted: bool,
-    /// The page's language, instead of the one of its folder.
+    /// Overrides the language of the page's folder.
     pub lang: Option<String>,
     /// Identifies the page and its translations. Otherwise, files with the same name in each language's
     /// folder are translations of each other.
@@ -393,6 +393,7 @@ impl FrontMatterReader<'_> {
         Some(if path.is_empty() { "/".to_owned() } else { format!("/{path}/") })
     }
 
+    /// Records an error about the value of `name`, and returns `None`.
     fn report_invalid<T>(&mut self, name: &str, expected: &str) -> Option<T> {
         let key = name.split('.').next().unwrap_or(name);
         self.faults.push(Fault::error(self.place, self.line(key), format!("`{name}` must be {expected}")));
@@ -421,7 +422,7 @@ fn is_valid_path(path: &str) -> bool {
         && !path.contains("//")
 }
 
-/// The name, title or URL in a table such as `author: { name: … }`; other values unchanged.
+/// The name, title or URL in a table such as `author: { name: … }`. Returns other values unchanged.
 fn name_in_table(value: &Value) -> &Value {
     let keys = ["name", "title", "src", "url"];
     value.as_object().and_then(|table| keys.iter().find_map(|key| table.get(*key))).unwrap_or(value)

@@ -4,8 +4,8 @@
 
 use super::html::attributes;
 
-/// The dimensions in CSS pixels, as a browser shows the image: after the rotation that a JPEG's Exif data ask
-/// for.
+/// The dimensions in CSS pixels, as a browser shows the image: after the rotation that a JPEG's Exif data
+/// specifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct ImageSize {
     pub width: u32,
@@ -32,10 +32,10 @@ impl ImageSize {
     }
 }
 
-/// Number of bytes at the beginning of an SVG in which the root element is searched.
+/// Number of bytes at the beginning of an SVG that are searched for the root element.
 const MAX_SVG_HEADER: usize = 64 << 10;
 
-/// Number of bytes at the beginning of an AVIF in which the dimensions are searched.
+/// Number of bytes at the beginning of an AVIF that are searched for the dimensions.
 const MAX_AVIF_HEADER: usize = 64 << 10;
 
 /// Whether the size of images with this media type can be read.
@@ -44,8 +44,8 @@ pub fn is_sized_format(media_type: &str) -> bool {
     formats.contains(&media_type)
 }
 
-/// The size of the image, by the format that the content has, which may differ from the name's ending. `None`
-/// if the header is damaged, or if an SVG has no size.
+/// The size of the image. Detects the format from the content, because a file's extension may be wrong.
+/// `None` if the header is damaged, or if an SVG has no size.
 pub fn read_size(bytes: &[u8]) -> Option<ImageSize> {
     let size = match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => read_png(bytes),
@@ -81,7 +81,7 @@ fn read_png(bytes: &[u8]) -> Option<ImageSize> {
 pub(super) struct JpegHeader {
     /// The size of the stored image, before rotation.
     pub stored: ImageSize,
-    /// The orientation from the Exif data, 1 to 8. From 5 on, width and height are swapped.
+    /// The orientation from the Exif data, 1 to 8. The values from 5 to 8 swap width and height.
     pub orientation: u8,
     pub is_progressive: bool,
 }
@@ -162,7 +162,7 @@ fn read_webp(bytes: &[u8]) -> Option<ImageSize> {
     }
 }
 
-/// The property `ispe` of the largest item, which is the image, while smaller ones are thumbnails or tiles
+/// The property `ispe` of the largest item, which is the image; smaller items are thumbnails or tiles
 /// (ISO/IEC 23008-12 §6.5.3). A rotation by 90 degrees, the property `irot`, swaps width and height.
 fn read_avif(bytes: &[u8]) -> Option<ImageSize> {
     let header = &bytes[..bytes.len().min(MAX_AVIF_HEADER)];
@@ -192,7 +192,7 @@ fn find_box<'a>(bytes: &'a [u8], kind: &[u8]) -> Option<&'a [u8]> {
     boxes(bytes).find(|(found, _)| *found == kind).map(|(_, content)| content)
 }
 
-/// The boxes in a box, with their types (ISO/IEC 14496-12 §4.2). The last one may be cut off.
+/// The boxes in a box, with their types (ISO/IEC 14496-12 §4.2). The last one may be truncated.
 fn boxes(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -14,7 +14,7 @@ pub struct Language {
     /// language.
     pub prefix: String,
     pub words: Arc<WordList>,
-    /// The site's title in this language. The next two are translated as well.
+    /// The site's title in this language. `tagline` and `description` are translated as well.
     pub title: String,
     pub tagline: String,
     pub description: String,

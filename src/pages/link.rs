@@ -48,7 +48,9 @@ pub struct LinkTarget {
 
 impl LinkCatalog {
     /// Resolves a link relative to the source file (`../posts/x.md`, an image in the same folder) or, if
-    /// there is no such file, relative to the page's path. `@/x.md` names a source file, as in Zola.
+    /// there is no such file, relative to the page's path. `@/x.md` names a source file, as in Zola. Returns
+    /// the link for HTML, the link for Markdown and, unless the link leads to another site, its target. Does
+    /// not check that the target exists.
     pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
             return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };

@@ -105,7 +105,7 @@ fn sort_faults(faults: &mut Vec<Fault>) -> bool {
 fn load_build_alone(build: Prebuilt, options: &PagesOptions, mut faults: Vec<Fault>) -> LoadResult {
     let mut names = PathRegistry::default();
     options.reserved.iter().for_each(|path| names.reserve(path));
-    // The faults of the build's paths do not concern a site without other pages.
+    // Ignore faults in the build's paths: they do not matter on a site without other pages.
     build.register(&mut names, &mut Vec::new());
     let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
     faults.extend(check_links(&redirect_links(&redirects), &names, &HashMap::new()));
@@ -119,7 +119,7 @@ fn load_build_alone(build: Prebuilt, options: &PagesOptions, mut faults: Vec<Fau
     LoadResult { site, faults, options: options.clone() }
 }
 
-/// Gives documents without an image the brand's image, a path.
+/// Uses the brand's image as the image of documents that have none. `image` is its path.
 fn set_default_image(documents: &mut [Document], image: Option<&str>, base_url: &str) {
     let Some(image) = image else { return };
     for document in documents {
@@ -127,7 +127,7 @@ fn set_default_image(documents: &mut [Document], image: Option<&str>, base_url: 
     }
 }
 
-/// The targets on this site of the footer's links.
+/// The targets of the footer's links, except those on other sites.
 fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget> {
     let place = LinkOrigin { file: "", path: "/" };
     let links = options.footer.iter().flat_map(|group| &group.links);

@@ -77,7 +77,7 @@ impl LookupRecorder {
             for part in [&resolved.href, &resolved.absolute, &target.path] {
                 self.results.update(&part.len().to_le_bytes()).update(part.as_bytes());
             }
-            // The size of a file in static/ is not part of its address.
+            // Record the image's size too: the address of an image in static/ does not depend on its content.
             self.results.update(format!("{:?}", catalog.images.get(&target.path)).as_bytes());
             self.links.push(link.into());
         }
@@ -257,8 +257,9 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Renders an image with its size, so that the text below does not move when the image has loaded. The
-    /// first image of a page loads at once, because it is often in view; the others load when they are near.
+    /// Renders an image with its size, so that the text below does not move when the image loads. The first
+    /// image of a page loads immediately, because it is often visible without scrolling; the others load when
+    /// they come close to the viewport.
     fn render_image(&mut self, node: Node<'a>, image: &NodeLink, position: Sourcepos) -> String {
         let catalog = self.catalog;
         self.warn_about_blocked_host(&image.url, BLOCKED_IMAGE, &catalog.allowed.image, position);
@@ -289,7 +290,7 @@ impl<'a> BodyRenderer<'a, '_> {
         }
         if let Some(ImageFacts { size: ImageSize { width, height }, variants }) = known {
             html.push_str(&format!(" width=\"{width}\" height=\"{height}\""));
-            // A query may select another image, as far as the author is concerned.
+            // Omit the smaller variants if the address has a query: it may select another image.
             if !variants.is_empty() && !href.contains('?') {
                 let candidate = |variant: &Variant| format!("{} {}w, ", variant.href, variant.width);
                 let smaller: String = variants.iter().map(candidate).collect();
@@ -322,7 +323,7 @@ impl<'a> BodyRenderer<'a, '_> {
         node.data_mut().value = value;
     }
 
-    /// A formula as MathML. One with a fault is shown as its source.
+    /// A formula as MathML, or its source if the formula is faulty.
     fn formula_html(&mut self, formula: &str, is_block: bool, position: Sourcepos) -> String {
         math::render(formula, is_block).unwrap_or_else(|MathError { message, line }| {
             let mut at = position;
@@ -447,7 +448,7 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Warns about content of another site if the policy does not permit its host.
+    /// Warns about content from another site if the policy does not permit its host.
     fn warn_about_blocked_host(
         &mut self,
         url: &str,
@@ -599,7 +600,8 @@ const BLOCKED: [(&str, &str); 4] = [
     (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
 
-/// The width at which the theme shows an image: that of the column of text, or of a narrower window.
+/// The width at which the theme shows an image: the width of the text column, or of the window if it is
+/// narrower.
 const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
 
 const NO_ALTERNATIVE: &str = "describe the image between the brackets, as in `![Two servers](servers.svg)`; for mere decoration, write \

@@ -33,9 +33,9 @@ pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
         return fail(&format!("more than {MAX_DEPTH} groups or commands enclose each other"), at);
     }
     let display = if is_block { MathDisplay::Block } else { MathDisplay::Inline };
-    // Version 0.7 panics at some invalid formulas, such as `\begin{aligned}^&\end{aligned}`.
+    // math-core 0.7 panics on some invalid formulas, such as `\begin{aligned}^&\end{aligned}`.
     let converted = std::panic::catch_unwind(|| {
-        // The configuration has no macros, which alone could be invalid.
+        // Cannot fail: only macros can make a configuration invalid, and the default has none.
         let converter = LatexToMathML::new(MathCoreConfig::default()).ok()?;
         Some(converter.convert_with_local_state(formula, display))
     });
@@ -72,13 +72,12 @@ fn find_excess_depth(formula: &str) -> Option<usize> {
     None
 }
 
-/// Replaces inline styles, which the content security policy forbids: alignment by classes, and colour by the
-/// attribute `mathcolor`. Removes the others.
+/// Replaces inline styles, which the content security policy forbids: alignment with classes, and colour with
+/// the attribute `mathcolor`. Removes all other styles.
 fn without_styles(mathml: &str) -> String {
     let mut html = String::with_capacity(mathml.len());
     let mut rest = mathml;
-    // The text of a formula contains no quotation mark before `=`, because `"` is escaped in attributes only
-    // and a formula has no attributes of its own.
+    // This matches only attributes, because the converter replaces or escapes each `"` in a formula.
     while let Some((before, styled)) = rest.split_once("style=\"") {
         let Some((style, after)) = styled.split_once('"') else { break };
         html.push_str(before.trim_end());

@@ -36,8 +36,8 @@ pub(super) struct PageLink {
     pub after_gap: bool,
 }
 
-/// The number of pages for a list of posts. There is always one page, even without posts. With zero posts for
-/// each page, all posts are on one page.
+/// The number of pages for a list of posts. There is always at least one page, even without posts. If
+/// `per_page` is 0, all posts are on one page.
 pub(super) fn page_count(posts: usize, per_page: usize) -> usize {
     if per_page == 0 { 1 } else { posts.div_ceil(per_page).max(1) }
 }
@@ -47,7 +47,7 @@ pub(super) fn page_path(base: &str, number: usize) -> String {
     if number <= 1 { base.to_owned() } else { format!("{base}page/{number}/") }
 }
 
-/// The posts on a page, counted from 1: the numbers of the first and the last one. Empty if there are none.
+/// The indices, from 0, of the posts on page `number`, from 1. Empty if there are none.
 pub(super) fn post_range(number: usize, per_page: usize, posts: usize) -> std::ops::Range<usize> {
     if per_page == 0 {
         return 0..posts;

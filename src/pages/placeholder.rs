@@ -31,7 +31,8 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
     });
 }
 
-/// The name of the word for a number of things. `singular` lists the numbers that take the singular.
+/// The name of the word to use with `number`: `name` with `_one` or `_other` appended. `singular` lists the
+/// numbers that take the singular.
 pub(super) fn plural_name(name: &str, singular: &str, number: &str) -> String {
     let is_singular = singular.split(',').any(|one| one.trim() == number);
     format!("{name}_{}", if is_singular { "one" } else { "other" })
@@ -56,13 +57,14 @@ pub(super) fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<Cow<'a, str>>)
     filled + rest
 }
 
-/// The name of the placeholder with which a text begins.
+/// The name of the placeholder at the beginning of `text`; `None` if there is none.
 fn placeholder(text: &str) -> Option<&str> {
     let (name, _) = text.strip_prefix('{')?.split_once('}')?;
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     is_name.then_some(name)
 }
 
+/// The names of all placeholders in `text`, sorted and without duplicates.
 pub(super) fn placeholders(text: &str) -> Vec<&str> {
     let mut names: Vec<&str> =
         text.match_indices('{').filter_map(|(at, _)| placeholder(&text[at..])).collect();

@@ -237,7 +237,8 @@ fn predict(filter: u8, left: u8, above: u8, corner: u8) -> u8 {
     }
 }
 
-/// Writes an image with eight bits per channel. `colour_chunks` are copied. `pixels` has at least one row.
+/// Writes an image with eight bits per channel. `colour_chunks` are copied. `pixels` must contain at least
+/// one row.
 pub fn write(
     width: u32,
     height: u32,
@@ -301,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    /// A PNG with one row of samples, which are not filtered, and additional chunks.
+    /// A PNG with one unfiltered row of samples, and additional chunks.
     fn file(depth: u8, colour: u8, width: u8, chunks: &[(&[u8; 4], &[u8])], row: &[u8]) -> Vec<u8> {
         let mut bytes = SIGNATURE.to_vec();
         push_chunk(&mut bytes, b"IHDR", &[0, 0, 0, width, 0, 0, 0, 1, depth, colour, 0, 0, 0]);

@@ -494,6 +494,7 @@ impl Prebuilt {
         self.files.insert(path, Arc::new(new));
     }
 
+    /// Claims the paths of all files and pages in `names`, and reports conflicts.
     pub fn register(&self, names: &mut PathRegistry, faults: &mut Vec<Fault>) {
         let files = self.files.keys().map(|path| (path.as_str(), path.trim_start_matches('/')));
         let pages = self.pages.iter().map(|page| (page.path.as_str(), page.name.as_str()));

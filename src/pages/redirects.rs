@@ -11,7 +11,7 @@ use crate::fault::Fault;
 pub struct RedirectOption {
     /// A path. It may end with `*`, and `:name` stands for one segment.
     pub from: String,
-    /// A path on this site or a URL, with `:splat` for what `*` stands for.
+    /// A path on this site or a URL, in which `:splat` stands for the text that `*` matched.
     pub to: String,
     /// One of the statuses 301, 302, 303, 307 and 308.
     pub status: u16,
@@ -20,10 +20,11 @@ pub struct RedirectOption {
     pub line: Option<usize>,
 }
 
-/// The most redirects in a row that a client has to follow.
+/// Maximum number of consecutive redirects that a client has to follow.
 const MAX_HOPS: usize = 10;
 
-/// The rules for redirects, and the places of the targets on this site whose existence must be checked.
+/// The rules for redirects, and the targets on this site, with their lines in the configuration, whose
+/// existence must be checked.
 #[derive(Debug, Default)]
 pub(super) struct CompiledRedirects {
     pub rules: Vec<RedirectRule>,

@@ -1,7 +1,7 @@
 //! Scales PNG and JPEG images down.
 //!
 //! The rows of a PNG are averaged as they are decoded; a JPEG is decoded as a whole. Colour profiles are
-//! copied. The decoders are not given images that are larger than the limits below.
+//! copied. Images larger than the limits below are not decoded.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ const MAX_JPEG_PIXELS: u64 = 32_000_000;
 /// Maximum number of pixels of a progressive JPEG, whose decoder also keeps the coefficients.
 const MAX_PROGRESSIVE_PIXELS: u64 = 16_000_000;
 
-/// The quality of scaled JPEGs, of 100. Higher values are hardly distinguishable, and larger.
+/// The quality of scaled JPEGs, out of 100. Higher values make larger files that hardly look better.
 const JPEG_QUALITY: u8 = 80;
 
 /// The reason why an image is not scaled.
@@ -46,7 +46,7 @@ pub fn scale_down(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleEr
     if source.len() > MAX_BYTES {
         return Err(ScaleError::Unsupported("files above 32 MiB are not scaled"));
     }
-    // A panic of a decoder, which would be a defect in it, must not end the thread.
+    // A panic in a decoder, which would be a bug there, must not end the thread.
     std::panic::catch_unwind(|| match source {
         [0xff, 0xd8, ..] => scale_jpeg(source, widths),
         _ => scale_png(source, widths),
@@ -244,7 +244,8 @@ fn add_weighted(sums: &mut [u64], line: &[u64], weight: u64) {
     }
 }
 
-/// Rotates and mirrors a stored image as its Exif orientation asks, so that the result needs none.
+/// Rotates and mirrors a stored image as its Exif orientation specifies, so that the result needs no
+/// orientation.
 fn orient(image: &[u8], stored: ImageSize, channels: usize, orientation: u8) -> Vec<u8> {
     if orientation <= 1 {
         return image.to_vec();
@@ -370,7 +371,7 @@ pub(super) mod tests {
     fn a_truncated_image_is_an_error() {
         for whole in [png(40, 20, |x, y| [u8::try_from(x * y % 251).unwrap_or(0); 4]), jpeg(64, 32, 6)] {
             for end in (0..whole.len() - 40).step_by(7) {
-                // The JPEG decoder fills a missing rest with grey, as browsers do.
+                // The JPEG decoder fills the missing part with grey, as browsers do.
                 let result = scale_down(&whole[..end], &[10]);
                 assert!(result.is_err() || whole[0] == 0xff, "cut off at {end} of {}", whole.len());
             }

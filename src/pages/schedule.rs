@@ -1,4 +1,4 @@
-//! Decides which pages are published: a draft, or a page with a date in the future, is only in a preview.
+//! Decides which pages are published: drafts, and pages with a date in the future, appear only in a preview.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};

@@ -3,7 +3,7 @@
 //! The index is a JSON array with an entry `[path, title, description, sections, words]` for each page. A
 //! section is `[anchor, heading, text]`; the text before the first heading has an empty anchor and heading.
 //! If the index would exceed [`max_bytes`], texts are cut: a page keeps the beginnings of its sections and,
-//! in `words`, those of its other words that the fewest pages contain.
+//! in `words`, the rarest of its other words: those that the fewest pages contain.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -29,7 +29,8 @@ const MAX_BYTES: usize = 100_000;
 const BYTES_PER_PAGE: usize = 200;
 const MOST_BYTES: usize = 500_000;
 
-/// Texts rarely compress better than by this factor, so larger indexes are not even compressed.
+/// Text rarely compresses by more than this factor, so an index whose text exceeds the size limit by a larger
+/// factor is not even built.
 const MAX_RATIO: usize = 5;
 
 /// Maximum lengths of titles and descriptions, in bytes.
@@ -110,7 +111,7 @@ fn build_index(documents: &[SearchDocument<'_>]) -> String {
     let pages: Vec<(&SearchDocument<'_>, Vec<TextPart>)> = documents.iter().zip(parts).collect();
     let lengths: Vec<usize> = pages.iter().map(|(_, parts)| text_length(parts)).collect();
     let (texts, words) = (OnceCell::new(), OnceCell::new());
-    // The size that an index probably has when it is just small enough.
+    // An estimate of the largest uncompressed index that is small enough after compression.
     let mut most = limit.saturating_mul(MAX_RATIO);
     let numbers: Vec<usize> = (0..pages.len()).collect();
     for detail in levels_of_detail() {
@@ -201,7 +202,7 @@ fn cut(text: &str, length: usize) -> &str {
     }
 }
 
-/// The first of `words` that are not in the texts that are kept, with a total length of at most `length`
+/// The first of those `words` that the kept texts do not contain, with a total length of at most `length`
 /// bytes.
 fn other_words(kept: &[(&TextPart, &str)], words: &[&str], length: usize) -> String {
     let shown = kept.iter().map(|(_, text)| *text).collect::<Vec<_>>().join(" ").to_lowercase();
@@ -226,7 +227,7 @@ fn lower_case_texts(pages: &[(&SearchDocument<'_>, Vec<TextPart>)]) -> Vec<Strin
     })
 }
 
-/// The different words of each text, those in the fewest texts first. Leaves out words that are in more than
+/// The distinct words of each text, those in the fewest texts first. Leaves out words that are in more than
 /// half of all texts.
 fn ranked_words(texts: &[String]) -> Vec<Vec<&str>> {
     let indexes: Vec<usize> = (0..texts.len()).collect();
@@ -247,7 +248,7 @@ fn ranked_words(texts: &[String]) -> Vec<Vec<&str>> {
     })
 }
 
-/// The words of a text. Leaves out words of languages without spaces, which cannot be told apart here.
+/// The words of a text. Leaves out text in languages without spaces, which cannot be split into words here.
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| {
         let is_ascii = word.is_ascii();
@@ -329,7 +330,7 @@ fn read_parts(html: &str) -> Vec<TextPart> {
     sections
 }
 
-/// The length of a tag up to and including its `>`, which may also be in a quoted attribute.
+/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag.
 fn tag_length(tag: &str) -> usize {
     let mut quote = None;
     for (at, byte) in tag.bytes().enumerate() {
@@ -438,7 +439,7 @@ mod tests {
         assert_eq!(build_index(&[]), "[]");
     }
 
-    /// Text that compresses like a real one: words with a skewed distribution, and one rare word for each
+    /// Text that compresses like real text: words with a skewed distribution, and one rare word for each
     /// page.
     fn long_text(page: usize, words: usize) -> String {
         let mut state = page as u64 + 1;
@@ -468,7 +469,7 @@ mod tests {
         let documents: Vec<SearchDocument<'_>> =
             texts.iter().map(|(path, title, html)| self::page(path, title, html)).collect();
         let index = build_index(&documents);
-        // The quick level of Brotli is much lower in builds for tests than in releases.
+        // The quick level of Brotli is much lower in test builds than in releases.
         let encodings = [
             (Encoding::Gzip, Effort::Quick),
             (Encoding::Zstd, Effort::Quick),

@@ -85,7 +85,7 @@ impl NavSection {
         Self { root: tree, order }
     }
 
-    /// Whether the page at a decoded path belongs to the section, if it is not in a section of its own.
+    /// Whether the page at a decoded path belongs to the section, or to a section nested in it.
     pub fn contains(&self, path: &str) -> bool {
         path.starts_with(&self.root.path)
     }
@@ -162,8 +162,8 @@ impl Node {
     }
 }
 
-/// The entries of the pages in a folder. In a large section, those near the current page, or else the first
-/// ones.
+/// The entries of the pages in a folder. In a large section, only those near the current page, or the first
+/// ones if the folder does not contain the current page.
 fn shown_entries(nodes: &[Node], current: &str, is_whole: bool) -> Vec<SectionEntry> {
     let at = nodes.iter().position(|node| current.starts_with(&node.path)).unwrap_or_default();
     let shown = if is_whole {

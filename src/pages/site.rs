@@ -98,7 +98,7 @@ pub struct Site {
     /// The languages, the default language first.
     pub languages: Vec<Language>,
     pub not_found: Page,
-    /// The same for paths in the folders of the other languages, in the order of the languages.
+    /// The 404 pages for paths in the folders of the other languages, in the order of the languages.
     pub(super) translated_not_found: Vec<Page>,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
@@ -274,7 +274,7 @@ impl Site {
         self.hash.get_or_init(|| {
             let page =
                 |page: &Page| [&page.html, &page.markdown].map(|file| file.unencoded().etag().to_owned());
-            // Variants follow from the originals, and what is served there depends on the cache.
+            // Variants are derived from the originals, and their responses depend on the cache.
             let variants: HashSet<&str> =
                 self.large_images.iter().flat_map(|image| &image.variants).map(String::as_str).collect();
             let mut lines: Vec<String> = self

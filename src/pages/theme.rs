@@ -14,7 +14,7 @@ use crate::forms::text::escape_html;
 /// The script that submits the forms on rendered pages and on a build's pages.
 pub const FORMS_SCRIPT: &str = include_str!("../../theme/forms.js");
 
-/// The folder of the files with words, in the theme.
+/// The folder in the theme that contains the files of words.
 pub(super) const WORDS_FOLDER: &str = "words/";
 
 /// The built-in files, by their names in the theme's folder.

@@ -77,7 +77,7 @@ impl<'a> Translations<'a> {
         if links.len() > 1 { links } else { Vec::new() }
     }
 
-    /// The path of the page at `path` in another language; `None` if there is no such page.
+    /// The path of `page` in another language; `None` if there is no translation.
     pub fn path_in(&self, language: usize, page: &Document) -> Option<&'a str> {
         let found = self.group(page).iter().find(|page| page.language == language)?;
         Some(&found.path)
@@ -102,7 +102,7 @@ impl<'a> Translations<'a> {
     }
 }
 
-/// A text that is the same for a page and its translations.
+/// A string that is the same for a page and all its translations.
 fn key(document: &Document, languages: &[Language]) -> String {
     if let Some(name) = &document.front_matter.translation {
         return format!("translation {name}");

@@ -80,7 +80,7 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
     if !view.help.is_empty() {
         let _ = write!(text, "\n{}", view.help);
     }
-    // Other than the HTML, the Markdown does not list drafts, because llms-full.txt contains it.
+    // Unlike the HTML, the Markdown does not list drafts, because llms-full.txt contains the Markdown.
     let listing: Vec<&ListItem> = listing.iter().filter(|item| !item.draft).collect();
     if !listing.is_empty() {
         text.push('\n');

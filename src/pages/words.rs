@@ -1,11 +1,13 @@
 //! Words: the texts of the theme and of generated pages, by language.
 //!
-//! `theme/words/en.toml` has every word; a word that is missing in another language is English. The words of
-//! `de-CH` are, from weakest to strongest: `en.toml`, the built-in and the site's own `de.toml`,
-//! `de-CH.toml`, `[words]` and then `[words.de]` and `[words.de-CH]` in `frontdesk.toml`.
+//! `theme/words/en.toml` contains every word; a word that is missing in another language is English. The
+//! sources of the words of `de-CH`, from lowest to highest precedence, are: `en.toml`, the built-in and the
+//! site's own `de.toml`, `de-CH.toml`, `[words]`, and then `[words.de]` and `[words.de-CH]` in
+//! `frontdesk.toml`.
 //!
-//! The names of months are words too. The crate `pure-rust-locales`, which knows them in every language, adds
-//! 131 KB to the binary (measured), and a language that an operator adds needs a file of words in any case.
+//! The names of months are words too. The crate `pure-rust-locales` knows them in every language, but would
+//! add 131 KB to the binary (measured), and a language that an operator adds needs a file of words in any
+//! case.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,13 +22,13 @@ use super::placeholder::{fill, placeholders, plural_name};
 use super::theme::{BUILT_IN, WORDS_FOLDER};
 use crate::fault::{Fault, closest};
 
-/// The language of the words that other languages lack.
+/// The fallback language for words that are missing in another language.
 const ENGLISH: &str = "en";
 /// Prefix of the words that the forms' script uses.
 const OF_SCRIPT: &str = "form_";
 /// Maximum length of a word, in characters.
 const MAX_CHARS: usize = 2_000;
-/// A placeholder that only the word `date` may contain in addition to those in English.
+/// A placeholder that the word `date` may contain in addition to those of the English word.
 const MONTH_NUMBER: &str = "month_number";
 
 /// A word in `frontdesk.toml`.
@@ -86,7 +88,8 @@ impl WordList {
         self.fill("date", &[("day", &day), ("month", name), (MONTH_NUMBER, &month), ("year", &year)])
     }
 
-    /// The words of the forms' script as JSON for a script element. `None` if they are the script's own.
+    /// The words of the forms' script as JSON for a script element. `None` if they are the same
+    /// as in English, because the script contains the English words.
     pub(super) fn of_script(&self, english: &Self) -> Option<String> {
         let select = |words: &Self| -> BTreeMap<String, String> {
             let texts = words.texts.iter().filter(|(name, _)| name.starts_with(OF_SCRIPT));
@@ -192,8 +195,8 @@ struct WordLine {
     line: usize,
 }
 
-/// Reads one of the site's own files. Reports its faults, and words that it lacks although no built-in file
-/// has them in its language.
+/// Reads one of the site's own files. Reports its faults. If there is no built-in file for its language, also
+/// reports the words that it lacks.
 fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Fault>) -> Vec<WordLine> {
     let Ok(text) = std::str::from_utf8(&blob.bytes) else {
         faults.push(Fault::error(place, None, "the file is not valid UTF-8"));
@@ -287,7 +290,7 @@ fn built_in(language: &str) -> Option<&'static str> {
     file.map(|(_, text)| *text)
 }
 
-/// A language tag after the more general ones: `zh`, `zh-Hant` and `zh-Hant-TW` for `zh-Hant-TW`.
+/// A language tag, preceded by the more general tags: `zh`, `zh-Hant` and `zh-Hant-TW` for `zh-Hant-TW`.
 fn ancestors(tag: &str) -> Vec<String> {
     let ends = tag.match_indices('-').map(|(at, _)| at).chain([tag.len()]);
     ends.map(|end| tag[..end].to_owned()).collect()

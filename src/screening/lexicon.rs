@@ -326,6 +326,7 @@ impl Weights {
         offer.saturating_sub(self.ours)
     }
 
+    /// The total weight of the topics in [`MONEY`].
     pub fn money_weight(&self) -> u32 {
         let topics = self.topics.iter().zip(TOPICS);
         topics.filter(|(_, (name, _))| MONEY.contains(name)).map(|(weight, _)| weight).sum()

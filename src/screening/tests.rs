@@ -308,7 +308,7 @@ fn reasons_come_by_their_points_and_quote_nobody() {
     assert!(!verdict.because().to_lowercase().contains("sesame"), "{}", verdict.because());
 }
 
-/// Hardly any enquiry may be marked or held, and most spam must be marked for its content alone. The test
+/// Hardly any enquiries may be marked or held, and most spam must be marked for its content alone. The test
 /// prints the counts for both thresholds (docs/pages/screening.md).
 #[test]
 fn hardly_any_enquiry_is_marked_and_most_spam_is() {

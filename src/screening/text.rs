@@ -637,7 +637,7 @@ mod tests {
 
     #[test]
     fn the_time_that_reading_takes_grows_with_the_text_and_no_faster() {
-        // In quadratic time, the first piece would take more than an hour.
+        // If parsing took quadratic time, the first piece would take more than an hour.
         for piece in [
             "a-",
             "a.",

@@ -55,6 +55,7 @@ impl Secret {
         self.hash("sender", [email.to_lowercase().as_bytes()])
     }
 
+    /// Hashes the destination of a channel.
     pub(super) fn target(&self, destination: &str) -> Hash {
         self.hash("target", [destination.as_bytes()])
     }

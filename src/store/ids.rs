@@ -43,7 +43,7 @@ mod tests {
         let mut ids = Ids::default();
         let mut last = Uuid::nil();
         for step in 0..10_000i64 {
-            // The clock mostly moves forwards, and sometimes a little back.
+            // The clock mostly moves forwards, and sometimes slightly backwards.
             let id = ids.next(at(NOW + step / 100 - step % 7));
             assert!(id > last, "{step}");
             last = id;

@@ -86,7 +86,7 @@ impl ServerListener {
         listener
     }
 
-    /// Connects unless there is a connection.
+    /// Connects, unless already connected.
     fn connect(&mut self) {
         if self.heard.as_ref().is_some_and(|(_, link)| !link.is_lost()) {
             return;

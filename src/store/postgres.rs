@@ -82,6 +82,7 @@ pub(super) fn lock_exclusively(connection: &PgConnection) -> Result<bool, StoreE
     lock_with_retries(connection, &format!("SELECT pg_try_advisory_lock({IN_USE})"))
 }
 
+/// Tries to take a lock for up to [`ABANDONED_SESSION_TIMEOUT`]. Returns whether the query `lock` took it.
 fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
     let began = Instant::now();
     loop {
@@ -123,6 +124,7 @@ fn read_layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError
     Ok(Some(found))
 }
 
+/// Fails if there is no inbox, or if its layout is not one that this program reads and writes.
 fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     match read_layout(sql, server)? {
         None => Err(StoreError::Missing(DatabaseUrl::Postgres(server.clone()))),

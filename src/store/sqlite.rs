@@ -47,7 +47,7 @@ const OLDEST_LAYOUT: i64 = 3;
 /// "FDSK", stored in `application_id`, identifies our files.
 const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// The capacity of the prepared statement cache, which exceeds the number of different statements.
+/// The capacity of the prepared statement cache, which exceeds the number of distinct statements.
 pub(super) const STATEMENTS: usize = 64;
 /// The maximum total size of the strings and blobs in one `INSERT`, in bytes. A single row may exceed it.
 const STATEMENT_BYTES: usize = 256 * 1024;

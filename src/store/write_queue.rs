@@ -144,6 +144,8 @@ impl WriteQueue {
         })
     }
 
+    /// Copies SQLite's write-ahead log into the database and truncates it, after the next batch. Returns
+    /// false if a reader prevents that, or if the database is not open.
     pub async fn truncate_wal(&self) -> Result<bool, StoreError> {
         let answered = self.push(|waiting, answer| {
             waiting.batch.wal_truncations.push(answer);
@@ -152,11 +154,13 @@ impl WriteQueue {
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
 
+    /// Whether submissions are waiting, or a burst has begun recently.
     pub fn is_busy(&self) -> bool {
         let waiting = self.lock();
         !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_DURATION)
     }
 
+    /// Fails if the queue is closed, the last write failed, or the current write takes too long.
     pub fn health(&self) -> Result<(), StoreError> {
         let waiting = self.lock();
         match &waiting.failure {

@@ -136,7 +136,8 @@ impl DatabaseWriter {
         }
     }
 
-    /// Does nothing with PostgreSQL, which manages its own log.
+    /// Copies the write-ahead log into the database and truncates it. Returns false if a reader prevents
+    /// that. Does nothing with PostgreSQL, which manages its own log.
     fn truncate_wal(&self) -> Result<bool, StoreError> {
         match self {
             DatabaseWriter::Sqlite(database) => database.truncate_wal(),

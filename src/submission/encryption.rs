@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(identity.decrypt(&recipient.encrypt(&most).unwrap()).unwrap(), most);
         let more = vec![1; MAX_PLAIN_BYTES + 1];
         assert_eq!(recipient.encrypt(&more), Err(EncryptionError::TooLarge));
-        // Encrypted by another program.
+        // Another program may encrypt a longer text, as `format::encrypt` does.
         let sealed = format::encrypt(&recipient.0, &more).unwrap();
         assert_eq!(identity.decrypt(&sealed), Err(EncryptionError::TooLarge));
     }
@@ -225,7 +225,7 @@ mod tests {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
             let error = identity.decrypt(&changed).expect_err(&format!("byte {at} was changed"));
-            // Only a change of the line with the encrypted file key looks like a wrong key.
+            // Only a change to the line with the encrypted file key looks like a wrong key.
             let is_key_line = (share..mac).contains(&at);
             assert!(
                 error == EncryptionError::Damaged || (is_key_line && error == EncryptionError::WrongKey),

@@ -29,7 +29,7 @@ pub fn longest_wait(failures: u32) -> Duration {
     Duration::from_millis(seconds * 1100)
 }
 
-/// A delivery becomes a dead letter after this many consecutive interruptions, because it may cause them.
+/// A delivery becomes a dead letter after this many consecutive interruptions, because it may be their cause.
 const MOST_INTERRUPTIONS: u32 = 20;
 
 /// Binary logarithm of the maximum backoff after interruptions, in seconds (2^8 s).
@@ -89,6 +89,7 @@ pub(crate) fn splitmix64(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// Adds `delay` to `now`. Returns [`Timestamp::MAX`] on overflow.
 pub(crate) fn add_delay(now: Timestamp, delay: Duration) -> Timestamp {
     now.checked_add(delay).unwrap_or(Timestamp::MAX)
 }

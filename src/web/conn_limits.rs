@@ -42,7 +42,7 @@ impl OpenConns {
         self.all + options.max_connections / RESERVE >= options.max_connections
     }
 
-    /// Evicts connections of the sources that have the most: idle ones now, busy ones after their response.
+    /// Evicts connections from the sources that have the most: idle ones now, busy ones after their response.
     fn make_room(&mut self, options: &WebOptions) {
         let now = Instant::now();
         if self.evicted_at.is_some_and(|at| now.duration_since(at) < EVICT_EVERY) {
@@ -168,7 +168,7 @@ pub(super) struct ConnPermit {
 }
 
 impl ConnPermit {
-    /// Counts a proxy's connection as one from `client`. An error if `client` or its network is at its limit.
+    /// Counts a proxy's connection as one from `client`. Fails if `client` or its network is at its limit.
     pub(super) fn assign_client(&mut self, client: Peer, options: &WebOptions) -> Result<(), CloseReason> {
         if is_trusted(&options.trusted_proxies, client) {
             return Ok(());

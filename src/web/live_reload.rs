@@ -1,8 +1,8 @@
 //! Tells open pages that the site has been reloaded, or which errors prevented that (`serve --watch`).
 //!
-//! The pages' script sends `POST /_frontdesk/reload?VERSION`, and the server responds once its state has
-//! another version, or after a time limit (long polling). The method is POST because hyper serves every POST
-//! request, so that the fast path needs no check.
+//! The pages' script sends `POST /_frontdesk/reload?VERSION`, and the server responds once its state has a
+//! different version, or after a time limit (long polling). The method is POST because hyper serves every
+//! POST request, so that the fast path needs no check.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,7 +19,8 @@ use super::shutdown::ShutdownPhase;
 
 const PATH: &str = "/_frontdesk/reload";
 
-/// Maximum time until a response without news. Proxies commonly allow at least 30 seconds.
+/// Maximum time until the server responds although nothing has changed. Proxies commonly allow at least 30
+/// seconds.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// Maximum number of clients that wait at a time; further ones get 503.
@@ -37,7 +38,7 @@ pub struct LiveReload {
 struct ReloadState {
     /// Grows with each reload, and from one process to the next.
     version: u64,
-    /// The version with which the served site was loaded.
+    /// The value of `version` when the served site was loaded.
     site: u64,
     loaded: Instant,
     errors: Value,
@@ -62,8 +63,9 @@ impl LiveReload {
         });
     }
 
-    /// Responds to a client that knows the version in the query, once there is another one. Responds after
-    /// [`max_wait`] in any case, and at once during shutdown. `exchange` is the time limit for a request.
+    /// Responds once the version differs from the one in the query, which the client already knows. Responds
+    /// after [`max_wait`] in any case, and at once during shutdown. `exchange` is the time limit for a
+    /// request.
     pub(super) async fn respond(&self, head: &Parts, exchange: Duration) -> HttpResponse {
         let Some(_waiting) = WaitingClient::begin(&self.waiting) else {
             return text(StatusCode::SERVICE_UNAVAILABLE, "Too many pages wait for changes.\n");

@@ -63,7 +63,7 @@ pub(super) const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
 
 pub(super) const CONTENT_SECURITY_POLICY: HeaderName = HeaderName::from_static("content-security-policy");
 
-/// Adds the security headers that the response does not have yet, among them `policy`.
+/// Adds the security headers that the response does not have yet, including `policy`.
 pub(super) fn add_security_headers(mut response: HttpResponse, policy: &HeaderValue) -> HttpResponse {
     let headers = response.headers_mut();
     headers.reserve(1 + SECURITY.len());

@@ -32,6 +32,7 @@ pub(super) mod cost {
     pub(in crate::web) const FIELD: usize = 112;
 }
 
+/// The memory that these header fields take, in bytes.
 pub(super) fn fields_cost(headers: &HeaderMap) -> usize {
     cost::FIELD * headers.capacity().max(headers.len())
 }

@@ -7,7 +7,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `| module | may use |` rows of ARCHITECTURE.md.
+/// The `| module | may use |` rows of ARCHITECTURE.md.
 fn table() -> BTreeMap<String, Vec<String>> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is there");
     let rows = text
@@ -119,7 +119,7 @@ fn the_files_that_the_documents_name_are_there() {
         .into();
     let pages = std::fs::read_dir(root().join("docs/pages")).expect("it is there");
     documents.extend(pages.map(|entry| entry.expect("it can be read").path()));
-    // In these pages, `theme/` is the folder of a site.
+    // In these pages, `theme/` is a folder in a site, not in this repository.
     documents.retain(|document| !document.ends_with("theme.md") && !document.ends_with("languages.md"));
     assert!(documents.len() > 20, "{documents:?}");
     for document in documents {

@@ -42,7 +42,8 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Asks for a state with another version than `known`.
+/// Requests the reload state. If `known` is the current version, the server responds after a change or a
+/// timeout.
 fn state(server: &TestServer, known: &str) -> Value {
     let answer = server.request("POST", &format!("/_frontdesk/reload?{known}"), &[], b"");
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
@@ -50,7 +51,7 @@ fn state(server: &TestServer, known: &str) -> Value {
     answer.json()
 }
 
-/// The response of the fast path, and that of the HTTP library, which serves a connection after a POST.
+/// The responses from the fast path and from the HTTP library, which serves a connection after a POST.
 fn from_both_lanes(server: &TestServer, path: &str) -> [Answer; 2] {
     let mut other = server.connect();
     other.request("POST", "/nowhere/", &[], b"").expect("an answer");
@@ -73,7 +74,7 @@ fn a_watched_site_tells_open_pages_about_reloads_and_errors() {
     let first = state(&server, "");
     assert_eq!(first["errors"], serde_json::json!([]));
     let known = first["version"].to_string();
-    // The response comes after the change: the client has the old version.
+    // The server responds after the change, because the client already has the old version.
     write(&site.join("pages/news.md"), "---\ntitle: News\ndate: soon\n---\n");
     let broken = loop {
         let state = state(&server, &known);
@@ -184,7 +185,7 @@ fn drafts_and_future_pages_are_shown_only_in_a_preview() {
     assert_eq!(note("/blog/hello/"), None);
     assert!(server.get("/blog/", &[]).text().contains("Unfinished"));
     for (path, public) in lists.iter().zip(public) {
-        // The site's address, which the lists contain, has another port.
+        // The lists contain the site's address, which has a different port on this server.
         let address = |text: &str| text.matches("http://127.0.0.1:").count();
         let text = server.get(path, &[]).text().to_owned();
         assert!(names.iter().all(|name| !text.contains(name)), "{path}: {text}");
@@ -249,7 +250,7 @@ fn permitted_hosts_are_in_every_policy_after_a_reload() {
     write(&site.join("frontdesk.toml"), &configuration(""));
     let server = serve(&site, &[]);
     let policies = |expected: &str| {
-        // A page, a file with headers of its own, a generated resource, a 404, and an error of an endpoint.
+        // A page, a file with headers of its own, a generated resource, a 404, and an error from an endpoint.
         for path in ["/", "/docs/a.css", "/llms.txt", "/nowhere/", "/api/waitlist"] {
             for answer in from_both_lanes(&server, path) {
                 let policy = answer.header("content-security-policy").expect("a policy");

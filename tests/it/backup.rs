@@ -218,8 +218,7 @@ fn a_restore_that_is_killed_leaves_the_old_inbox_or_the_new_one() {
 /// A continuous stream of submissions on several connections. Each submission has a different address.
 struct Burst {
     acknowledged: Arc<Mutex<Vec<String>>>,
-    /// Limit on the number of submissions sent so far, which keeps the inbox small. `usize::MAX` stops the
-    /// burst.
+    /// Limit on the total number of submissions, which keeps the inbox small. `usize::MAX` stops the burst.
     allowed: Arc<AtomicUsize>,
     threads: Vec<std::thread::JoinHandle<Duration>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! Uses the standard library only, so that unit tests can include the file.
 
-/// All payloads: at least 500, all different. Not every field accepts every payload.
+/// All payloads: at least 500, all distinct. Not every field accepts every payload.
 pub fn payloads() -> Vec<String> {
     let mut payloads: Vec<String> = FRAGMENTS.iter().map(|fragment| (*fragment).to_owned()).collect();
     for fragment in FRAGMENTS {

@@ -77,8 +77,8 @@ fn serve(site: &Path, export: &Export) -> TestServer {
     server
 }
 
-/// A small site with awkward names: some differ only in case, some have a meaning for web servers, and some
-/// cannot be file names.
+/// A small site with awkward names: some differ only in case, some have a special meaning for web servers,
+/// and some cannot be file names.
 fn awkward_site() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let written = frontdesk().arg("init").arg(folder.path()).output().expect("it runs");
@@ -169,8 +169,8 @@ fn the_example_sites_manifest_matches_the_server() {
     manifest_agrees_with_server(&example_site());
 }
 
-/// Requests each URL in the manifest of an export of `site` from a server of the same site and compares the
-/// results.
+/// Exports `site`, requests each URL in the export's manifest from a server that serves the site, and
+/// compares the responses with the manifest.
 fn manifest_agrees_with_server(site: &Path) {
     let export = Export::of(site);
     let server = serve(site, &export);

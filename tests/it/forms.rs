@@ -190,7 +190,7 @@ fn a_form_that_is_sent_twice_is_one_submission() {
     assert_eq!(server.inbox().len(), 1);
     assert_eq!(server.post("/api/contact", &contact("Twice")).status, 200);
     assert_eq!(server.inbox().len(), 2);
-    // The same key with other content is not a repeat.
+    // The same key with different content is not a repeat.
     let keyed = |message: &str| {
         let body = contact(message).to_string();
         server.request(

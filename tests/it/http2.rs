@@ -519,8 +519,8 @@ fn a_connection_with_many_requests_costs_bounded_memory() {
     assert_eq!(server.get("/", &[]).status, 200);
     let before = resident(server.pid());
     let mut frames = Frames::open(server.address, &[]);
-    // The maximum number of concurrent requests. Each has the maximum number of header fields and most of the
-    // longest body, which remains incomplete.
+    // The maximum number of concurrent requests. Each has the maximum number of header fields and sends
+    // nearly the maximum length of a body, but never completes it.
     let head = [header("POST", "/api/waitlist"), field("content-type", "application/json")].concat();
     let block = [head, field("x", "").repeat(400)].concat();
     let body = frame(DATA, 0, 0, &[b' '; 15_000]);

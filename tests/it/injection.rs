@@ -110,8 +110,8 @@ fn hostile_text_stays_in_its_field_in_every_output() {
     check_log(&site);
 }
 
-/// Sends each payload in every field that accepts it. Returns the accepted submissions in the order of
-/// sending, and the number of payloads that were accepted in some field.
+/// Sends each payload in every field that accepts it. Returns the accepted submissions in the order in which
+/// they were sent, and the number of payloads that were accepted in at least one field.
 fn send(site: &ChannelSite, payloads: &[String]) -> (Vec<Sent>, usize) {
     let mut connection = site.server.connect();
     let mut taken = Vec::new();

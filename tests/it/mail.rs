@@ -1,4 +1,4 @@
-//! Messages pass a real mail server unchanged.
+//! Messages pass through a real mail server unchanged.
 
 use frontdesk::deliver::mail::{self, MailAddresses};
 use frontdesk::deliver::notification::{Notification, Topic};

@@ -1,4 +1,4 @@
-//! Memory holds only the current version of the site, and nothing of closed connections.
+//! The server's memory holds only the current version of the site, and no data of closed connections.
 //!
 //! The bounds are generous because the allocator returns memory to the system late. The tests look for leaks.
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{Connection, PATIENCE, TestServer, deadlines, frontdesk};
 
-/// Size of a file of the site. A second copy of it would exceed the bound.
+/// Size in bytes of one of the site's files. A second copy of it would exceed the bound.
 const LARGE: usize = 32 << 20;
 
 /// Memory that the server may use besides the large file.
@@ -61,7 +61,7 @@ fn memory_holds_the_site_once_after_reloads_connections_and_submissions() {
     settles(&server, "connections and submissions");
 }
 
-/// Waits until the server's memory is within the bound. Panics if it does not get there.
+/// Waits until the server's memory use is within the bound. Panics if this takes too long.
 fn settles(server: &TestServer, after: &str) {
     let of_the_server = || anonymous(server.pid());
     until(|| of_the_server() <= LARGE + REST)

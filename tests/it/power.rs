@@ -31,7 +31,7 @@ const CLIENTS: usize = 12;
 /// Each client's pause between submissions, so that some cuts happen while the server is idle.
 const PAUSE: Duration = Duration::from_millis(15);
 
-/// The minimum number of submissions with a 200 before a power cut.
+/// The minimum number of submissions that are answered with 200 before a power cut.
 const AT_LEAST: usize = 60;
 
 /// The number of power cuts: the value of the environment variable, or a few by default.
@@ -320,7 +320,7 @@ impl Drop for Disk {
     }
 }
 
-/// Makes each sync of that process succeed without doing anything.
+/// Makes each sync call of the process succeed without doing anything.
 fn swallow_syncs(pid: u32, folder: &Path) -> Child {
     let syncs = "fsync,fdatasync,sync_file_range,syncfs,sync";
     let child = root_command(["strace", "-f", "-qq", "-e"])

@@ -51,7 +51,7 @@ const ADDRESSES: [&str; 7] = [
     "32, 1, 13, 184",
 ];
 
-/// The reply of a receiver that repeats what it received.
+/// The reply from a receiver that repeats what it received.
 const ECHO: &str = "I do not want qzname1x, qzlocal2x@qzdomain3x.example and qzmessage4x";
 
 #[test]
@@ -245,7 +245,7 @@ impl Sender<'_> {
         assert_eq!(self.send(40, "QZMETHOD15X", "/api/contact", json, b"").status, 405);
     }
 
-    /// Causes a 408, and breaks off within a body and within a header.
+    /// Causes a 408, and ends a request in the middle of its body and another in the middle of its header.
     fn be_slow_and_break_off(&self) {
         let head = "POST /api/contact HTTP/1.1\r\nHost: qzhost19x.example\r\nX-Forwarded-For: 203.0.113.50\r\n\
                     Content-Type: application/json\r\nContent-Length: 400\r\n\r\n{\"name\": \"qzlate17x";
@@ -262,6 +262,7 @@ impl Sender<'_> {
         let _ = half.rest();
     }
 
+    /// Sends malformed requests, and one with an ambiguous path.
     fn say_what_is_no_http(&self) {
         let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX-A: {}\r\n\r\n", "qzheader16x".repeat(10_000));
         for bytes in [
@@ -276,8 +277,8 @@ impl Sender<'_> {
             let mut connection: Connection = self.site.server.connect();
             // The server may close the connection before everything is sent.
             let _ = connection.send(bytes.as_bytes());
-            // The server may keep the connection open after its answer, and for a proxy longer than a test
-            // should take.
+            // The server may keep the connection open after its answer; if the client is a proxy, for longer
+            // than a test should take.
             connection.close_writing();
             let _ = connection.rest();
         }
@@ -337,7 +338,7 @@ fn blank_uuids(text: &mut [u8]) {
     }
 }
 
-/// The markers in some bytes: plain, percent-encoded, in Base64, in hexadecimal digits or as decimal numbers.
+/// The markers in `bytes`: plain, percent-encoded, in Base64, in hexadecimal digits or as decimal numbers.
 fn find(bytes: &[u8]) -> Vec<String> {
     let mut lower = bytes.to_ascii_lowercase();
     blank_uuids(&mut lower);

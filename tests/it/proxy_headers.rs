@@ -14,14 +14,14 @@ const NGINX_VALUES: [&str; 5] = ["", "$remote_addr", "$scheme", "$request_id", "
 /// The values to which HAProxy may set a trusted header.
 const HAPROXY_VALUES: [&str; 3] = ["%[src]", "https", "%[uuid()]"];
 
-/// A directive of nginx: its words, and the block between its braces.
+/// An nginx directive: its words, and the block between its braces.
 #[derive(Debug)]
 struct Directive {
     words: Vec<String>,
     block: Vec<Directive>,
 }
 
-/// Parses a configuration of nginx up to the end of the text or block. Also returns the remaining text.
+/// Parses an nginx configuration up to the end of the text or block. Also returns the remaining text.
 fn read_nginx(mut text: &str) -> (Vec<Directive>, &str) {
     let (mut directives, mut words) = (Vec::new(), Vec::new());
     loop {
@@ -105,7 +105,7 @@ fn check_nginx(of: &str, text: &str) -> usize {
     count
 }
 
-/// The faults in the headers of each `frontend` of HAProxy, and the number of frontends.
+/// The faults in the headers of each `frontend` in an HAProxy configuration, and the number of frontends.
 fn examine_haproxy(text: &str) -> (Vec<String>, usize) {
     let mut sections: Vec<(&str, Vec<Vec<&str>>)> = Vec::new();
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()) {
@@ -144,7 +144,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The files of a folder with this ending and their contents, sorted by name.
+/// The paths and contents of the files in `folder` that have this extension, sorted by name.
 fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(root().join(folder)).expect("a folder");
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -157,7 +157,7 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     paths.into_iter().map(read).collect()
 }
 
-/// The code blocks of a Markdown document in this language.
+/// The code blocks in `language` in a Markdown document.
 fn code_blocks(document: &str, language: &str) -> Vec<String> {
     let begin = format!("```{language}\n");
     let parts = document.split(&begin).skip(1);
@@ -284,7 +284,7 @@ fn trusted_headers_are_read_by_their_names_on_the_list() {
             continue;
         }
         let text = std::fs::read_to_string(&file).expect("it can be read").to_ascii_lowercase();
-        // A variant of the crate's own type is not the constant of the HTTP library.
+        // Ignore `ForwardedHeader::Forwarded`: it ends like the HTTP library's `header::FORWARDED`.
         let text = text.replace("forwardedheader::forwarded", "");
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         if name.ends_with("/trusted_proxies.rs") {

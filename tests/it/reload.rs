@@ -10,7 +10,7 @@ use crate::support::load::Load;
 use crate::support::tls::Authority;
 use crate::support::{PATIENCE, TestServer, frontdesk};
 
-/// A private site, created by `init`.
+/// A new site in `folder`, created by `init`.
 fn site(folder: &Path) -> PathBuf {
     let site = folder.join("site");
     assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
@@ -153,7 +153,7 @@ fn restart_only_keys_keep_their_values_on_reload() {
     // No TLS socket is open yet, so plain HTTP must not redirect.
     assert_eq!(server.get("/", &[]).status, 200);
     assert_eq!(server.get("/llms.txt", &[]).text(), own);
-    // A scrape does not wait for the inbox for long.
+    // A scrape waits only briefly for the inbox, so several may be needed.
     let is_there = || server.ops("/metrics").text().contains("\nfrontdesk_inbox_readable 1\n");
     until("the inbox, which is where it was,", is_there);
     // Invalid values of these settings are still errors.
@@ -267,7 +267,7 @@ fn strong_encodings_are_cached_and_verified() {
     // A folder cannot be created where a file exists, so the server keeps its first encodings.
     std::fs::create_dir(&data).expect("a folder");
     std::fs::write(data.join("encodings"), "none").expect("it can be written");
-    // A fixed base URL, because pages contain their address and each start uses another port.
+    // A fixed base URL, because pages contain their address and each start uses a different port.
     let mut server = TestServer::at(&site, &data, &[("FRONTDESK_BASE_URL", "https://www.example.com")]);
     until("the warning", || server.log().contains("cannot store strong encodings"));
     let quick = brotli(&server);

@@ -1,4 +1,4 @@
-//! The machine-readable files, parsed as a client parses them.
+//! The machine-readable files, parsed as a client would parse them.
 
 use serde_json::Value;
 

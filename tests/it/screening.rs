@@ -34,10 +34,12 @@ fn post(server: &TestServer, body: &Value, headers: &[(&str, &str)]) -> Answer {
     server.request("POST", "/api/contact", &all, body.to_string().as_bytes())
 }
 
+/// The submission with this e-mail address, which must be in the inbox.
 fn testbed(server: &TestServer, email: &str) -> Value {
     server.inbox().into_iter().find(|submission| submission["email"] == email).expect("it is kept")
 }
 
+/// The output of `frontdesk inbox` with these arguments.
 fn command(server: &TestServer, arguments: &[&str]) -> String {
     let output = frontdesk()
         .arg("inbox")

@@ -329,7 +329,7 @@ fn redis_errors_are_explained() {
         })
         .unwrap_or_else(|| panic!("{said}"));
     };
-    // An attempt has a timeout of a second, which is too short now and then on a busy machine.
+    // Each attempt times out after a second, which is sometimes too short on a busy machine.
     until(|| test_connection(&redis.url()).ok()).expect("it is as it should be");
     // The documented permissions are sufficient.
     until(|| test_connection(&redis.url_for("frontdesk", "x")).ok()).expect("it may do what is needed");

@@ -1,4 +1,4 @@
-//! Sources of connections: Unix sockets, proxies that report the client, and a server that runs out of file
+//! Connections over Unix sockets, from proxies that report the client, and to a server that runs out of file
 //! descriptors.
 
 use std::io::{Read as _, Write as _};

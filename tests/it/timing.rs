@@ -72,10 +72,10 @@ fn welch(a: &[f64], b: &[f64]) -> f64 {
 /// Compares the times of known and new addresses, up to [`SAMPLES`] times, and fails if they differ in the
 /// same direction each time.
 ///
-/// The chance that this fails for a server that leaks nothing is below 1e-6: with normal means |t| > 4.5 has
-/// a chance of 7e-6 in one comparison. Even if other programs on the machine raise that chance to one in a
-/// hundred, the chance of three differences in the same direction is 2 × 0.005³ = 2.5e-7. Repeating the
-/// comparison does not hide a leak, because a difference in means is found each time.
+/// The chance that this fails for a server that leaks nothing is below 1e-6: if the means are normally
+/// distributed, |t| > 4.5 has a chance of 7e-6 in one comparison. Even if other programs on the machine raise
+/// that chance to one in a hundred, the chance of three differences in the same direction is 2 × 0.005³ =
+/// 2.5e-7. Repeating the comparison does not hide a leak, because a difference in means is found each time.
 fn assert_equal_times(server: &TestServer) {
     let mut direction = None;
     for sample in 0..SAMPLES {

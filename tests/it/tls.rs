@@ -221,7 +221,7 @@ fn a_handshake_that_stalls_is_ended() {
     assert!(!open, "the connection is still open");
 }
 
-/// Whether reading ended with the connection, not with the test's timeout.
+/// Whether reading ended because the connection ended, and not because of the test's timeout.
 fn has_ended(rest: std::io::Result<Vec<u8>>) -> bool {
     rest.err().is_none_or(|error| error.kind() != std::io::ErrorKind::WouldBlock)
 }

@@ -323,7 +323,7 @@ fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
     let (mut low_rate, mut highest) = (Vec::new(), Vec::new());
     for round in 0..bench.rounds {
         low_rate.push(stack.run_round(bench, 4, Some(200.0))?);
-        // Delivering the submissions of one second takes half a minute, so run only two rounds at this rate.
+        // One second of submissions takes half a minute to deliver, so run only two rounds at this rate.
         if round < 2 {
             highest.push(stack.run_round(bench, CONNECTIONS, None)?);
         }

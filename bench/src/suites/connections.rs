@@ -12,7 +12,7 @@ use crate::peer::{Peer, frontdesk, yardstick};
 use crate::rounds::{find, interleave};
 
 const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
-/// Minimum number of connections that keep the servers fully busy, so that their p99 can be compared.
+/// Smallest number of connections that keeps the servers fully busy, so that their p99 can be compared.
 const BUSY: usize = 64;
 const REQUEST: PageRequest = PageRequest::html(SMALL);
 

@@ -121,7 +121,8 @@ fn finish_h2load(child: Child, body: &[u8], requests: u64) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The number of correct responses, the bytes in their bodies, and the seconds; `None` if a request failed.
+/// The number of correct responses, the bytes in their bodies, and the duration in seconds; `None` if a
+/// request failed.
 fn parse_h2load_output(output: &str) -> Option<(u64, u64, f64)> {
     let line = |begin: &str| output.lines().find_map(|line| line.strip_prefix(begin));
     let requests: Vec<&str> = line("requests: ")?.split(", ").collect();

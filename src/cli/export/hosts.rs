@@ -3,8 +3,8 @@
 use super::layout::{ExportLayout, UrlContent};
 use crate::pages::path;
 
-/// Renders `_headers`: the headers of each URL. If two matching rules set a header, hosts join its values, so
-/// each header is written in only one rule.
+/// Renders `_headers`: the headers of each URL. If two matching rules set the same header, hosts join the
+/// values, so each header is written in only one rule.
 pub(super) fn headers(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n/*\n");
     write_headers(&mut text, &layout.common);

@@ -96,7 +96,7 @@ impl ExportLayout {
         layout
     }
 
-    /// The content of all URLs, and of missing ones.
+    /// The content of all URLs, and of the response for missing ones.
     pub fn places(&self) -> impl Iterator<Item = &UrlContent> {
         self.urls.iter().map(|(_, place)| place).chain([&self.missing])
     }

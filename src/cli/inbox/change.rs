@@ -182,7 +182,7 @@ pub struct DeliverOptions {
     channel: Option<String>,
 }
 
-/// Queues submissions for the configured channels that have no delivery of them.
+/// Queues the selected submissions for delivery to each configured channel that does not have them yet.
 pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let is_wanted = |route: &&Route| options.channel.as_ref().is_none_or(|name| *name == route.name);
     let channels: Vec<Route> = console.channels.iter().filter(is_wanted).cloned().collect();
@@ -229,7 +229,8 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
     Ok(exit_code(failed == 0))
 }
 
-/// Queues all submissions without a delivery, and prints how many deliveries there are and what stays behind.
+/// Queues all submissions without a delivery. Prints how many deliveries were added, and how many submissions
+/// stay in the inbox only.
 fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };
     let added = Editor::open(console.place)?

@@ -1,4 +1,4 @@
-//! The environment of an inbox command: the open inbox, the settings, the time and the terminal's streams.
+//! The environment of an inbox command: the open inbox, the settings, the time and the standard streams.
 
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 

@@ -17,8 +17,8 @@ use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
 
 /// Writes a header with a column for each field of each form, and one record per submission. Returns the
-/// number of submissions. With `all`, repeats, the source and
-/// the result of screening have columns too. For a terminal, makes control characters visible.
+/// number of submissions. With `all`, adds columns for repeats, the source and the result of screening. For
+/// a terminal, makes control characters visible.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     all: bool,

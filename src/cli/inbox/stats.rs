@@ -54,6 +54,7 @@ pub(super) fn first_day(now: Timestamp, days: u16) -> Date {
     today.saturating_sub((i32::from(days) - 1).days())
 }
 
+/// The number of submissions by status, and by form.
 fn totals(tallies: &[DailyCount]) -> [BTreeMap<&str, usize>; 2] {
     let mut totals = [BTreeMap::new(), BTreeMap::new()];
     for tally in tallies {

@@ -215,7 +215,7 @@ mod tests {
             Some(Screening { score: 60, reasons: vec![reason], withheld: true, suspicious: false });
         held.agent = Some("agent.example.com".to_owned());
         assert_eq!(details(&held, 80), "[links] · via agent.example.com · Ada");
-        // After a second hold, by the operator, the operator's reason is shown.
+        // If the operator holds a released submission again, the operator's reason is shown.
         held.released_at = Some(held.received_at);
         held.held = Some(Hold { since: held.received_at, because: "odd\u{1b}".to_owned() });
         assert_eq!(details(&held, 80), "[odd\\u{1b}] · via agent.example.com · Ada");

@@ -24,9 +24,9 @@ use crate::config;
 use crate::fault::{Fault, Severity};
 use crate::web;
 
-/// Maximum number of lines in the queue: less than 2 MB, as most lines have about 200 bytes.
+/// Maximum number of lines in the queue: less than 2 MB, as most lines are about 200 bytes long.
 const MAX_QUEUED: usize = 8192;
-/// The writer adds no more queued lines to a write that has this many bytes, the default capacity of a pipe.
+/// The writer stops adding queued lines to a write at this many bytes, the default capacity of a pipe.
 const MAX_WRITE: usize = 64 * 1024;
 /// How long a flush waits for the queue to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

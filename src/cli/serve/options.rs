@@ -1,4 +1,4 @@
-//! The options of `frontdesk serve` that only its command line has.
+//! The options of `frontdesk serve` that can be set only on the command line.
 
 use crate::config::Config;
 

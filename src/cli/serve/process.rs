@@ -10,8 +10,8 @@ use crate::config::Config;
 const RESERVED_DESCRIPTORS: u64 = 128;
 
 /// Raises the soft limit on open files, usually 1,024, to the number that `server.max_connections` needs. If
-/// the hard limit is lower, reduces the number of connections: they must not use up the descriptors that
-/// storing and delivering submissions needs.
+/// the hard limit is lower, reduces the number of connections: they must not use up the descriptors that are
+/// needed to store and deliver submissions.
 pub(super) fn raise_descriptor_limit(config: &mut Config) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let wanted = config.web.max_connections as u64 + RESERVED_DESCRIPTORS;

@@ -56,7 +56,7 @@ const RETIREMENT_CHECK: Duration = Duration::from_secs(1);
 /// How often free memory is returned to the system.
 const RELEASE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// After how long a failed reload for a page's publication is tried again.
+/// Delay before a failed reload for a page's publication is retried.
 const PUBLICATION_RETRY: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum number of faults that one reload logs, and that it shows in open pages.
 const MAX_SHOWN_FAULTS: usize = 50;
@@ -115,8 +115,8 @@ impl Reloader {
                     if let Some(watcher) = &mut self.watcher {
                         watcher.watch_new_folders();
                     }
-                    // Read the clock before the load does: a time that is still in the future for the loaded
-                    // site then exceeds `last_reload`.
+                    // Read the clock before the load does, so that every publication time that the load finds
+                    // to be in the future is later than `last_reload`.
                     last_reload = Some(Timestamp::now());
                     if process::run_in_new_thread(|| self.reload()) {
                         encoding.store(true, Ordering::Relaxed);
@@ -225,7 +225,7 @@ impl Reloader {
         site.use_variants(&self.encodings);
         faults.extend(config.memory_faults(site.size()));
         let before = self.desk.snapshot.load_full();
-        // The fast path keeps the serialised headers of some files, with the policy among them.
+        // The fast path keeps the serialised headers of some files, including the policy.
         if config.web.content_security_policy == self.config.web.content_security_policy {
             site.adopt(&before.site);
         }
@@ -259,8 +259,8 @@ impl Reloader {
     }
 }
 
-/// When the site is reloaded to publish a page at `publication`, which is the next time at which the served
-/// site changes. If a reload since then has failed, later than that.
+/// The time at which to reload the site for `publication`, the next publication time of a page. If a reload
+/// since `publication` has failed, the result is later.
 fn publication_reload(publication: Timestamp, last_reload: Option<Timestamp>) -> Timestamp {
     match last_reload {
         Some(last) if last >= publication => last.saturating_add(PUBLICATION_RETRY).unwrap_or(Timestamp::MAX),
@@ -283,7 +283,7 @@ fn log_faults(faults: &[Fault]) {
         }
     }
     if let Some(others @ [_, ..]) = faults.get(MAX_SHOWN_FAULTS..) {
-        tracing::warn!("and {}", count_faults(others));
+        tracing::warn!("not shown: {}", count_faults(others));
     }
 }
 

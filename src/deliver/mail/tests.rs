@@ -183,8 +183,8 @@ fn check_subject(title: &str) {
     assert_eq!(parsed.subject().unwrap_or_default(), title);
 }
 
-/// Checks that the message has exactly the expected headers and parts, that mail allows all its octets and
-/// line lengths, and that the message contains the submitted values.
+/// Checks that the message has exactly the expected headers and parts, that all octets and line lengths are
+/// valid in mail, and that the message contains the submitted values.
 #[track_caller]
 fn check_contained(notice: &Notification) {
     let email = notice.get("email").expect("each form has it");

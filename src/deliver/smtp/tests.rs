@@ -318,7 +318,7 @@ async fn without_tls_only_this_machine_is_connected_to() {
 
 #[tokio::test]
 async fn the_login_uses_a_mechanism_that_the_server_offers() {
-    // The example of RFC 4616: a NUL, the name, a NUL and the password.
+    // As specified in RFC 4616: a NUL, the name, a NUL and the password.
     let peer = SmtpPeer::start(vec![Script::usual().offering("AUTH PLAIN LOGIN")]);
     assert!(matches!(Smtp::new(with_login(options(&peer))).send(&notice("x")).await, Outcome::Delivered(_)));
     assert_eq!(peer.record().commands[1], "AUTH PLAIN AHVzZXIAcGFzc3dvcmQ=");

@@ -422,7 +422,7 @@ async fn tls_server(
     (address, server)
 }
 
-/// The error of an attempt at `hooks.example.com` when the server's certificate is for `name`.
+/// The error from a delivery attempt to `hooks.example.com` when the server's certificate is for `name`.
 async fn over_tls(
     issuer: &CertifiedIssuer<'static, KeyPair>,
     name: &str,

@@ -344,7 +344,7 @@ impl Stored {
     }
 }
 
-/// Submissions with three different contents from three networks. Each is unmarked, suspicious, or held by
+/// Submissions with three distinct contents from three networks. Each is unmarked, suspicious, or held by
 /// screening.
 fn arrivals() -> impl Strategy<Value = Vec<Candidate>> {
     // One in four is encrypted and cannot be delivered.

@@ -268,7 +268,7 @@ fn decisions_differ_from_an_exact_table_in_fewer_than_one_in_a_thousand() {
     let requests = 500_000u32;
     for request in 0..requests {
         let now = f64::from(request) / f64::from(requests) * 3600.0;
-        // One request in five comes from a hundred sources that exceed their quotas.
+        // One request in five comes from one of a hundred sources that exceed their quotas.
         let random = mix(request);
         let key = if random.is_multiple_of(5) { random / 5 % 100 } else { 100 + random / 5 % keys };
         let arrivals = exact.entry(key).or_default();

@@ -22,7 +22,7 @@ const MAX_IDLE: Duration = Duration::from_secs(20);
 /// The minimum time between two attempts to open a connection. An attempt never takes longer than this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Far more than any server has workers. Bounds memory if callers create a runtime for each call.
+/// Far above the number of workers of any server. Bounds memory if callers create a runtime for each call.
 const MAX_CONNECTIONS: usize = 1024;
 
 #[derive(Default)]

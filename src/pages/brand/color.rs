@@ -9,7 +9,7 @@ pub struct Color(pub(super) [u8; 3]);
 const WHITE: Color = Color([0xff; 3]);
 const BLACK: Color = Color([0; 3]);
 
-/// The steps between black and white that [`Color::with_contrast`] tries.
+/// The number of steps into which [`Color::with_contrast`] divides the range of lightness that it searches.
 const STEPS: u16 = 400;
 
 impl Color {
@@ -43,7 +43,7 @@ impl Color {
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }
 
-    /// The least contrast to one of the backgrounds.
+    /// The lowest contrast with any of the backgrounds.
     pub(super) fn least_contrast(self, backgrounds: &[Self]) -> f64 {
         backgrounds.iter().map(|background| self.contrast(*background)).fold(f64::INFINITY, f64::min)
     }
@@ -54,9 +54,9 @@ impl Color {
         if self.contrast(WHITE) >= 4.5 { WHITE } else { BLACK }
     }
 
-    /// The colour of the same hue whose lightness is closest to this colour's, and whose contrast to all
-    /// `backgrounds` is at least `ratio`. The backgrounds are all light or all dark. Without such a colour,
-    /// the result is black or white.
+    /// The colour of the same hue whose lightness is closest to this colour's, and whose contrast with all
+    /// `backgrounds` is at least `ratio`. The backgrounds are all light or all dark. If there is no such
+    /// colour, the result is black or white.
     pub(super) fn with_contrast(self, backgrounds: &[Self], ratio: f64) -> Self {
         if self.least_contrast(backgrounds) >= ratio {
             return self;
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn contrast_is_that_of_wcag() {
-        // Values of the WebAIM contrast checker, which truncates.
+        // Values from the WebAIM contrast checker, which truncates them.
         for (a, b, ratio) in [
             ("#000000", "#ffffff", 21.0),
             ("#777777", "#ffffff", 4.47),

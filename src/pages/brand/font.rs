@@ -1,7 +1,7 @@
-//! Reads the metrics of a WOFF2 font (W3C Recommendation), from which a substitute of the same size is made.
+//! Reads the metrics of a WOFF2 font (W3C Recommendation), so that a substitute can be scaled to its size.
 //!
-//! Reads only what the metrics need: the tables `head`, `hhea`, `hmtx`, `cmap`, `OS/2` and `fvar`. Does not
-//! interpret the outlines.
+//! Reads only the tables that contain the metrics: `head`, `hhea`, `hmtx`, `cmap`, `OS/2` and `fvar`. Does
+//! not interpret the outlines.
 
 use compu::decoder::{BrotliC, Decoder as _};
 
@@ -19,11 +19,11 @@ pub(super) struct FontFacts {
     line_gap: f64,
     /// The average width of the letters in English text.
     width: f64,
-    /// The least and the greatest weight of a variable font.
+    /// The minimum and the maximum weight of a variable font.
     pub weights: Option<(u16, u16)>,
 }
 
-/// The descriptors that give Arial the metrics of another font, as multiples.
+/// The values of the `@font-face` descriptors that give Arial the metrics of another font, as factors.
 #[derive(Debug, PartialEq)]
 pub(super) struct SubstituteMetrics {
     pub size: f64,
@@ -106,7 +106,7 @@ impl FontFacts {
         Ok(Self { ascent, descent: -descent, line_gap: line_gap.max(0.0), width, weights })
     }
 
-    /// How Arial must be scaled to take the same space as this font.
+    /// How Arial must be scaled to take up the same space as this font.
     pub fn as_arial(&self) -> SubstituteMetrics {
         let arial = average(|_, width| Some(f64::from(width) / 2048.0)).unwrap_or(1.0);
         let size = self.width / arial;
@@ -130,8 +130,8 @@ const GLYF: TableTag = *b"glyf";
 const LOCA: TableTag = *b"loca";
 const FVAR: TableTag = *b"fvar";
 
-/// The tags of frequent tables by their numbers in the table directory (WOFF2 §4.1). Other tables have an
-/// empty tag, because they are not read.
+/// The tag of the table with this number in the table directory (WOFF2 §4.1); all zeros if the table is not
+/// needed.
 fn known_tag(number: u8) -> TableTag {
     match number {
         0 => CMAP,
@@ -207,7 +207,8 @@ impl Tables {
 }
 
 impl TableEntry {
-    /// Reads an entry of the directory, and removes it from `directory`. `start` is the place of its table.
+    /// Reads an entry of the directory, and removes it from `directory`. `start` is the offset at which the
+    /// entry's table begins.
     fn read(directory: &mut &[u8], start: usize) -> Option<Self> {
         let flags = *directory.split_off_first()?;
         let tag = match flags & 0x3f {

@@ -1,10 +1,10 @@
 //! Reads the width and height of SVG and PNG pictures.
 
-/// Maximum number of bytes in which the start tag of an SVG picture must be found.
+/// The start tag of an SVG picture must be within this many bytes from the beginning.
 const MAX_SVG_PROLOGUE: usize = 8192;
 
-/// Width and height of a picture, both positive: pixels of a PNG, units of an SVG. `None` for other formats,
-/// and for an SVG that states neither `viewBox` nor width and height.
+/// Width and height of a picture, both positive: in pixels for a PNG, in user units for an SVG. `None` for
+/// other formats, and for an SVG that states neither `viewBox` nor width and height.
 pub(super) fn size(bytes: &[u8]) -> Option<(f64, f64)> {
     let (width, height) = png_size(bytes).or_else(|| svg_size(bytes))?;
     let is_size = |length: f64| length.is_finite() && length > 0.0;

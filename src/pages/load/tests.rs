@@ -493,7 +493,7 @@ fn pages_of_a_list_link_to_each_other_in_both_representations() {
         site.pages.iter().any(|page| page.path == "/blog/page/3/" && page.is_generated),
         "in the sitemap"
     );
-    // With one post less on each page, the same posts need more pages: the cached pages must not remain.
+    // With fewer posts per page, the same posts need more pages, so the cached pages must be discarded.
     let site = site_with_posts(&mut bench, 21, 5);
     let [html, _] = texts(&site, "/blog/page/3/").expect("the third page");
     assert!(html.contains("/blog/page/5/"), "{html}");

@@ -21,7 +21,7 @@ use crate::store::sql::{Sql, TOUCH, intake, values};
 
 /// How many times a batch is tried if the connection is lost or another replica has locked the same rows.
 const MAX_TRIES: usize = 8;
-/// No retry begins later than this after the first try, because visitors are waiting.
+/// No retry begins more than this long after the first try, because visitors are waiting.
 const MAX_RETRY_TIME: Duration = Duration::from_secs(12);
 /// How long to look for rows whose commit the server has not confirmed.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -162,6 +162,7 @@ impl PostgresWriter {
         self.fail_if_warned(left)
     }
 
+    /// Returns `committed`, or an error if the server has warned that the commit may not be durable.
     fn fail_if_warned<T>(&self, committed: T) -> Result<T, StoreError> {
         if self.connection.was_warned() {
             Err(self.connection.unreachable("the commit may not be durable"))

@@ -173,7 +173,7 @@ impl PgConnection {
         StoreError::Unreachable { server: self.server.clone(), reason: reason.to_owned() }
     }
 
-    /// Drops the server's message, because it could quote data.
+    /// Converts an error. Omits the server's message, because it could quote data.
     pub(super) fn to_store_error(&self, error: &Error) -> StoreError {
         let Some(error) = error.as_db_error() else {
             return if self.client.is_closed() || error.is_closed() {

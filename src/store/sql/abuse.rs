@@ -46,7 +46,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Removes up to `most` counts of refused requests from before the day of `before`.
+    /// Removes up to `most` counts of refused requests that are from an earlier day than `before`.
     pub fn forget_refusals(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.sql.execute(
             "DELETE FROM pressure WHERE (day, source, form) IN

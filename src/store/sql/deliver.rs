@@ -156,12 +156,12 @@ impl Transaction<'_> {
         self.sql.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
     }
 
-    /// After a channel's outage, makes up to 200 of the deliveries due that are waiting because of the outage
-    /// and are scheduled for `from` or later. Also forgives the latest failure of each delivery that has
-    /// failed more than once. Without this, deliveries to a mail server that accepts few messages would use
-    /// up all their attempts within an hour. Failures that the content may have caused are forgiven only
-    /// until the submission reaches `FORGIVENESS_AGE`, so a delivery that the receiver never accepts is
-    /// eventually parked.
+    /// After a channel's outage, takes up to 200 deliveries that are waiting because of the outage and are
+    /// scheduled for `from` or later, and makes them due now. Also forgives the latest failure of each of
+    /// these deliveries that has failed more than once. Without this, deliveries to a mail server that
+    /// accepts few messages would use up all their attempts within an hour. Failures that the content may
+    /// have caused are forgiven only until the submission reaches `FORGIVENESS_AGE`, so a delivery that the
+    /// receiver never accepts is eventually parked.
     ///
     /// Returns the number of deliveries, and the `from` for the next call; `None` if there are no more.
     pub fn bring_forward(
@@ -280,9 +280,9 @@ fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result
 
 /// The lowest rank of a suspicious submission.
 pub const SUSPICIOUS_RANK: i64 = 64;
-/// The lowest rank of a submission whose network has used up its daily allowance. Submissions of
-/// networks within their allowance rank lower: the rank is the bit length of the number of the network's
-/// earlier submissions, which is capped at 72, so it is at most 7.
+/// The lowest rank of a submission from a network that has used up its daily allowance. Submissions from
+/// networks within their allowance have a rank of at most 7: the bit length of the number of earlier
+/// submissions from the network, which is capped at 72.
 pub const HIGH_VOLUME_RANK: i64 = 8;
 
 fn claim_for_channel(
@@ -702,6 +702,8 @@ const fn failures_condition(again: bool) -> &'static str {
     if again { "failures > 0" } else { "failures = 0" }
 }
 
+/// Records the start of an attempt, and leases its delivery. `None` if the submission cannot be sent; its
+/// delivery is parked.
 fn begin_attempt(
     tx: &dyn Sql,
     found: DueDelivery,
@@ -848,7 +850,7 @@ fn is_switched_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool,
 
 /// A condition on `submission s`: true if no channel still has to deliver the submission. Appends the
 /// condition's parameters to `values`. A held submission must stay readable for every configured channel that
-/// would deliver it after a release: those that it has deliveries for, and those that accept its form.
+/// would deliver it after a release: the channels with a delivery for it, and those that accept its form.
 pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>) -> String {
     let mut bind = |text: &str| {
         values.push(Cell::Text(text.to_owned()));

@@ -148,7 +148,7 @@ pub(super) fn read_page(
     Ok(Some((page, position)))
 }
 
-/// Selects the ids of held submissions. The ids must be sorted. `lock` is the locking clause for the queries.
+/// Returns the `ids` of held submissions. `ids` must be sorted. `lock` is the locking clause for the queries.
 pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<Vec<[u8; 16]>, StoreError> {
     let held = sql.query_in("SELECT id FROM submission WHERE held_at IS NOT NULL AND id", ids, lock)?;
     held.iter().map(|row| row.get(0)).collect()

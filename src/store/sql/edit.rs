@@ -84,7 +84,8 @@ pub(super) fn add_deliveries(
     Ok(count)
 }
 
-/// Selects the ids of existing submissions, in ascending order. `lock` is the locking clause for the queries.
+/// Returns those `ids` for which a submission exists, in ascending order. `lock` is the locking clause for
+/// the queries.
 pub(super) fn accepted_among(
     sql: &dyn Sql,
     ids: &[[u8; 16]],

@@ -427,7 +427,7 @@ fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) ->
     )
 }
 
-/// Converts a time by our clock to the database's clock.
+/// Converts a time from this process's clock to the database's clock.
 fn to_database_time(sql: &dyn Sql, ours: Timestamp) -> Result<Timestamp, StoreError> {
     Ok(ours.saturating_add(transaction::clock_ahead(sql)?).unwrap_or(ours))
 }

@@ -407,6 +407,7 @@ impl Transaction<'_> {
         )
     }
 
+    /// Sets the rank of a submission's unfinished deliveries.
     pub fn set_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,

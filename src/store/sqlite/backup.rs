@@ -87,7 +87,7 @@ pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     Ok(backup)
 }
 
-/// Verifies all of a backup without changing it.
+/// Verifies an entire backup without changing it.
 pub fn verify(file: &Path) -> Result<Backup> {
     let (connection, layout) = open_any_layout(file)?;
     let contents = check_integrity(&connection, layout).map_err(|error| name_damaged_file(file, error))?;
@@ -231,6 +231,7 @@ fn hash_contents(connection: &Connection, layout: i64) -> Result<Contents> {
     })
 }
 
+/// The table or view with all accepted submissions in this layout.
 fn accepted_table(layout: i64) -> &'static str {
     if layout < 4 { "submission" } else { "accepted" }
 }

@@ -320,7 +320,7 @@ fn an_erased_submission_is_gone_from_every_file() {
     assert!(!fixture.files_hold("sesame") && !fixture.files_hold("ada@"));
     assert!(fixture.files_hold("else@example.com"), "the search works");
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 0);
-    // The same submission is new again.
+    // After the erasure, the same submission is accepted as new.
     fixture.keep_new(&keyed);
 }
 

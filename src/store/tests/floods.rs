@@ -16,7 +16,7 @@ fn flooded() -> Fixture {
     Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
 }
 
-/// When all messages are received.
+/// The time at which all messages are received.
 fn start() -> Timestamp {
     static START: std::sync::OnceLock<Timestamp> = std::sync::OnceLock::new();
     *START.get_or_init(Timestamp::now)

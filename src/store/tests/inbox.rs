@@ -118,7 +118,7 @@ impl Store {
     }
 }
 
-/// A transaction on this connection, without a difference between the clocks.
+/// A transaction on this connection. Assumes that the database's clock shows the same time as ours.
 pub(crate) fn transaction(sql: &dyn Sql) -> Transaction<'_> {
     static SECRET: Secret = Secret([7; 32]);
     Transaction { sql, secret: &SECRET, ahead: jiff::SignedDuration::ZERO }

@@ -93,7 +93,7 @@ fn a_faulty_row_is_set_aside_and_delays_no_other() {
     let error = fixture.reader().get(poison).unwrap().unwrap().error.expect("the error is stored");
     assert!(error.contains("SQLite 1811") && !error.contains("poison"), "{error}");
     fixture.store.health().unwrap();
-    // Once the cause is removed, a retry processes it.
+    // Once the cause is removed, a retry processes the submission.
     fixture.connection().execute_batch("DROP TRIGGER refuse").unwrap();
     assert_eq!(fixture.editor().retry(&Retry::default(), Timestamp::UNIX_EPOCH).unwrap(), 1);
     fixture.keep_new(&contact("and on"));

@@ -1,6 +1,6 @@
 //! However acceptance, processing, crashes and configuration changes interleave, the inbox ends up as if each
-//! submission had been processed at once, and hostile submissions do not prevent the delivery of honest ones.
-//! `FRONTDESK_TEST_HISTORIES` sets the number of histories.
+//! submission had been processed immediately, and hostile submissions do not prevent the delivery of honest
+//! ones. `FRONTDESK_TEST_HISTORIES` sets the number of histories.
 
 use std::ops::Range;
 

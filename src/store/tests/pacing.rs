@@ -24,7 +24,7 @@ struct Channel {
     start: Timestamp,
     elapsed: Duration,
     attempts: usize,
-    /// The state of the random order in which attempts reach the receiver.
+    /// The random state that determines the order in which attempts reach the receiver.
     order: u64,
     delivered: HashMap<Uuid, Duration>,
 }

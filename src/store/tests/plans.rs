@@ -125,7 +125,7 @@ pub fn keyed(message: &str) -> Arrival {
 fn record(held: u32) -> (Fixture, Recorded) {
     let fixture = Fixture::recorded(Fresh::file);
     fixture.keep_new(&keyed("first").held_for(&LINKS));
-    // All have the same content and idempotency key, by which earlier submissions are looked up.
+    // All have the same content and idempotency key, which are used to look up earlier submissions.
     fixture.sql(&format!(
         "INSERT INTO submission (id, form, received_at, source, sender, content, idempotency_key, score, reasons, withheld,
                                  held_at, held_because, fields)

@@ -34,7 +34,7 @@ impl Fixture {
     }
 }
 
-/// Some hours after everything was received.
+/// A few hours after everything was received.
 fn evening() -> Timestamp {
     "2026-11-20T20:00:00Z".parse().unwrap()
 }
@@ -184,7 +184,7 @@ fn a_repeat_that_is_held_counts_as_held_since_then() {
     assert_eq!((expire(DAY * 30), expire(DAY * 30 + MILLISECOND)), (0, 1));
 }
 
-/// The archive has an attacker's copy of a request, but the mail server refused it or defers it for hours.
+/// The archive has an attacker's copy of a request, but the mail server has refused or deferred the copy.
 #[test]
 fn a_copy_that_only_an_archive_has_does_not_absorb_a_visitors_request() {
     for is_parked in [true, false] {

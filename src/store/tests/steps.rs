@@ -173,7 +173,7 @@ fn waiting_deliveries_are_due_once_their_channel_recovers() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     fixture.keep_many(500);
     fixture.sql("UPDATE delivery SET due_at = 9000000, failures = 1, blame = 'channel'");
-    // All of the others are due at the same time, or one after the other.
+    // Half of the deliveries are due at the same time, and the other half one after the other.
     fixture.sql(
         "UPDATE delivery SET due_at = 9000000 + (SELECT received_at % 1000 FROM submission WHERE id = submission)
          WHERE submission IN (SELECT id FROM submission ORDER BY id LIMIT 250)",

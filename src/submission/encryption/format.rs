@@ -93,7 +93,7 @@ struct Header<'a> {
 }
 
 impl Header<'_> {
-    /// Also returns the payload.
+    /// Parses the header, and also returns the payload. `None` if the header is malformed.
     fn parse(file: &[u8]) -> Option<(Header<'_>, &[u8])> {
         let mut rest = file;
         if take_line(&mut rest)? != VERSION_LINE.as_bytes() {

@@ -99,7 +99,8 @@ fn write_security_headers(
 }
 
 /// The status line and representation headers (RFC 9112 §4, §5). If the file has headers of its own, also the
-/// security headers that they do not replace: a reload that changes `policy` therefore creates new files.
+/// security headers that they do not replace. Bodies cache the result, so a reload that changes `policy`
+/// creates new files.
 fn serialise(selection: &Selection<'_>, policy: &HeaderValue) -> Box<[u8]> {
     // A status is formatted as its number and reason phrase.
     let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();

@@ -19,7 +19,8 @@ pub(super) struct Deadlines {
     sending: SendProgress,
     /// The number of bytes written since the connection began.
     written: u64,
-    /// When a response last began, a request last ended, or the client last read: starts the idle timeout.
+    /// The start of the idle timeout: when a response last began, a request last ended, or the client last
+    /// read.
     quiet_since: Instant,
     /// When the server began to stop. After that, the connection waits only briefly for further requests.
     pub(super) stopping_since: Option<Instant>,

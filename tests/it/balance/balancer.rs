@@ -141,7 +141,7 @@ impl Balancer {
         self.client.connect(self.address).expect("it shakes hands")
     }
 
-    /// Connects from this source address, which must be one of the machine's.
+    /// Connects from this source address, which must be one of this machine's addresses.
     pub fn connect_from(&self, client: &str) -> Secure {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         let client: IpAddr = client.parse().expect("an address");

@@ -17,7 +17,7 @@ use crate::support::{Answer, compose};
 /// The paths that visitors read.
 const PAGES: [&str; 4] = ["/", "/developers/", "/llms.txt", "/sitemap.xml"];
 
-/// One request in this many is a form.
+/// One in this many requests submits a form.
 const FORMS: usize = 8;
 
 /// A visitor stops after this many failures.

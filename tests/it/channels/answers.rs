@@ -16,7 +16,7 @@ use crate::support::smtp_peer::{At, Do, Script, SmtpPeer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Becomes {
     Delivered,
-    /// Retried; the failure is the channel's.
+    /// Retried; the channel is at fault.
     Channel,
     /// Retried; the channel works but rejected this notification.
     Notification,

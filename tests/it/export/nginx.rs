@@ -101,7 +101,7 @@ struct Difference {
     /// Status and media type.
     frontdesk: (u16, &'static str),
     nginx: (u16, &'static str),
-    /// A part of the sentence in `docs/export.md` that describes this difference.
+    /// A part of the sentence in `docs/pages/export.md` that describes this difference.
     told: &'static str,
     /// The first nginx version without this difference. `None` if all versions have it.
     until: Option<&'static str>,

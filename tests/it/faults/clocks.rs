@@ -13,8 +13,8 @@ fn a_clock_jump_prevents_no_delivery() {
     let library = libfaketime();
     let library = library.to_str().expect("it is text");
     let mut testbed = TestBed::start(4);
-    // Each run of the server has a different clock from the run before it, and must handle the data that the
-    // earlier run left.
+    // Each run of the server uses a clock that differs from that of the run before it, and must handle the
+    // data that the earlier run left behind.
     let clocks = Scale::get().of(
         &["-365d", "+365d"][..],
         &["-365d", "+0", "+365d", "+0"],

@@ -12,7 +12,7 @@ use crate::support::{Connection, PATIENCE};
 
 const CLIENTS: usize = 3;
 
-/// The two system calls with which SQLite syncs, depending on its build.
+/// The two system calls that SQLite may use to sync, depending on its build.
 const SYNC: &str = "fsync,fdatasync";
 
 /// Duration of a recurring fault.

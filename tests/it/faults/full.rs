@@ -1,5 +1,5 @@
-//! A Maildir on a full disk: messages that do not fit are retried and arrive complete once there is space. An
-//! inbox on a disk that fills up.
+//! A Maildir on a full disk: messages that do not fit are retried and arrive complete once there is space.
+//! Also an inbox on a disk that fills up.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,8 +50,8 @@ fn a_maildir_on_a_full_file_system_takes_everything_once_there_is_room() {
 fn a_maildir_whose_disk_fails_at_any_step_has_no_message_in_part() {
     let mut testbed = TestBed::start(4);
     let (mut faults, mut struck) = (0, 0);
-    // The server renames nothing but messages meanwhile, so renames need not be restricted to a folder. The
-    // other calls count only on the Maildir's `new` folder.
+    // During this test, the server renames only messages, so renames need not be restricted to a folder. The
+    // other calls fail only on the Maildir's `new` folder.
     let new = testbed.maildir().join("new");
     for (calls, file) in Scale::get().of(
         &[("/^rename", None)][..],
@@ -112,7 +112,7 @@ fn the_reserve_is_left_to_small_submissions_until_the_disk_is_full() {
         assert_eq!(send(3_000), (200, false));
     }
     assert!(small.free() > 16 * MIB, "most of the reserve is still free");
-    // This write fails at its end if the server is writing at the same time. Some submissions still fit
+    // The last part of this write fails if the server is writing at the same time. Some submissions still fit
     // afterwards, into pages that the database has freed.
     let rest = vec![b'x'; usize::try_from(small.free()).expect("it is a small disk")];
     let _ = std::fs::write(small.path.join("rest"), rest);

@@ -36,8 +36,8 @@ const EACH: usize = 3;
 #[ignore = "needs strace and faketime: scripts/test faults"]
 fn a_kill_at_any_system_call_loses_nothing() {
     let extent = Scale::get();
-    // Kills the server at the n-th call of each kind, for rising n until there is no such call. Short runs
-    // skip some n.
+    // Kills the server at the n-th call of each kind, for increasing n until there is no such call. Short
+    // runs skip some values of n.
     let (step, most) = extent.of((5, 1), (7, 4), (1, usize::MAX));
     let calls = extent.of(&CALLS[..4], &CALLS[..], &CALLS[..]);
     let mut testbed = TestBed::start(1);

@@ -305,7 +305,7 @@ concurrency = {concurrency}
     }
 
     /// Checks that a receiver got each submission at most once per attempt, that exactly one attempt was
-    /// confirmed, and that only kills interrupted attempts.
+    /// confirmed, and that attempts were interrupted only by kills.
     fn check_attempts(&self, channel: &str, arrivals: &HashMap<String, Arrival>) {
         let rows = self.query::<String>(&format!(
             "SELECT lower(hex(submission)) || ' ' || count(*) || ' ' || total(delivered = 1) || ' ' || total(delivered IS NULL)
@@ -387,7 +387,7 @@ fn arrived_in(maildir: &Path, mail: &SmtpPeer) -> HashMap<String, Arrival> {
     arrivals
 }
 
-/// Converts line ends from CRLF to LF.
+/// Converts line endings from CRLF to LF.
 fn unix(message: &[u8]) -> Vec<u8> {
     message.iter().copied().filter(|b| *b != b'\r').collect()
 }

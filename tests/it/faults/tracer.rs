@@ -1,7 +1,8 @@
 //! Uses strace to kill the server at a system call, or to make the call fail.
 //!
-//! strace counts calls per thread: the n-th call is that of the first thread that reaches it. strace's faster
-//! mode (`--seccomp-bpf`) does not deliver signals at a call, so this module uses the slower default mode.
+//! strace counts calls per thread, so the n-th call is that of the first thread to make n calls. strace's
+//! faster mode (`--seccomp-bpf`) does not deliver signals at a call, so this module uses the slower default
+//! mode.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use crate::support::{NO_DEADLINES, TestServer, small_site};
 /// The number of cases in version 0.2.5 of the tool.
 const CASES: usize = 107;
 
-/// The maximum number of times that a case is run until its outcome is an allowed one.
+/// The maximum number of runs of a case, which is repeated until its outcome is an allowed one.
 const ATTEMPTS: usize = 10;
 
 /// The same for the cases in [`RACY`].

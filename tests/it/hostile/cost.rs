@@ -148,7 +148,7 @@ fn address(source: Source) -> String {
 #[test]
 #[ignore = "thousands of submissions one after the other: scripts/test door"]
 fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
-    /// The number of mails that a slow mail server accepts per minute.
+    /// The number of messages that a slow mail server accepts per minute.
     const PER_MINUTE: usize = 20;
     for (attacker, source) in ATTACKERS {
         let folder = tempfile::tempdir().expect("a folder");

@@ -25,7 +25,7 @@ const TOLERATED: Duration = Duration::from_millis(50);
 /// The maximum number of attempts. One may fail because the machine is busy with something else.
 const TRIES: usize = 5;
 
-/// All connections come from this machine, so one source must be allowed that many.
+/// All connections come from this machine, so one source must be allowed to open them all.
 const ONE_SOURCE: (&str, &str) = ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "10000");
 
 /// The beginning of a TLS record with a ClientHello of 512 bytes.
@@ -82,7 +82,7 @@ fn many_slow_bodies_are_shed() {
 }
 
 /// Readers get more time than writers: the kernel buffers part of a response, and a client that reads at the
-/// slowest allowed speed, 16 KiB a second, empties that buffer for many seconds before the server sees any
+/// minimum rate, 16 KiB a second, reads from that buffer for many seconds before the server sees any
 /// progress.
 #[test]
 #[ignore = "needs slowhttptest: scripts/test door"]
@@ -164,7 +164,7 @@ fn check<C>(server: &TestServer, name: &str, come: impl Fn() -> C) {
             let open = metric(server, "frontdesk_connections_open");
             most = most.max(open);
             let arrived = metric(server, "frontdesk_connections_total") - before;
-            // Some of the connections are those of the other clients.
+            // Some of the counted connections belong to the other clients.
             if arrived >= others[1].count() + CROWD * 9 / 10 && open < 10 {
                 break began.elapsed();
             }

@@ -15,10 +15,11 @@ const SHED: &str = r#"frontdesk_connections_shed_total{reason="memory"}"#;
 const HELD: &str = "frontdesk_connections_memory_bytes";
 const RESIDENT: &str = "process_resident_memory_bytes";
 
-/// The most connections that the attacker opens. Each holds 7 MB (measured with the unoptimised binary).
+/// The maximum number of connections that the attacker opens. Each holds 7 MB (measured with the unoptimised
+/// binary).
 const MOST_ATTACKS: usize = 60;
 
-/// How much more memory than at rest the server may use.
+/// How much more memory the server may use than it does at rest.
 const ROOM: usize = 96 * MEBIBYTE;
 
 /// An HTTP/2 connection from another address of this machine.
@@ -26,7 +27,7 @@ fn http2_from(server: &TestServer, source: [u8; 4]) -> Frames {
     Frames::over(connect_from(source, server.address), &[])
 }
 
-/// Starts a hundred forms with many fields, each with an incomplete body. Returns `None` if the server has
+/// Sends a hundred requests with many header fields and incomplete bodies. Returns `None` if the server has
 /// closed the connection.
 fn attack(server: &TestServer) -> Option<Frames> {
     let mut frames = http2_from(server, [127, 0, 1, 1]);

@@ -136,7 +136,7 @@ fn check(steps: &[Step<'_>], expected: End, kept: usize) {
     check_within(&[], steps, expected, kept);
 }
 
-/// The same with a server that has these deadlines and no others.
+/// Like [`check`], but with a server that has these deadlines and no others.
 fn check_within(few: &[(&'static str, &'static str)], steps: &[Step<'_>], expected: End, kept: usize) {
     let server = TestServer::with(&small_site(), &deadlines(few));
     let mut connection = server.connect();

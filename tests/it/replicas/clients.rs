@@ -28,18 +28,18 @@ pub enum Answered {
     Kept,
     /// Status 500.
     NotKept,
-    /// No response: the connection failed or broke, or the response was too late. The submission may be
-    /// stored or not.
+    /// No response: the connection failed or broke, or the response was too late. The submission may or may
+    /// not be stored.
     Nothing,
 }
 
 /// A submission that was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// The replica that received it.
+    /// The replica that it was sent to.
     pub replica: usize,
     pub told: Answered,
-    /// The time of the response.
+    /// The time of the response, or of the request while there is no response.
     pub at: Instant,
 }
 

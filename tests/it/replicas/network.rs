@@ -87,7 +87,7 @@ impl Net {
         std::thread::scope(|scope| scope.spawn(thread).join().expect("no thread panicked"))
     }
 
-    /// The command for a program on this host. The program ends at the latest when the calling thread does.
+    /// The command for a program on this host. The program is killed when the calling thread ends.
     pub fn command(&self, host: Host, program: impl AsRef<std::ffi::OsStr>, user: Option<&str>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(host), "setpriv", "--pdeathsig", "KILL"]);

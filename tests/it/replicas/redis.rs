@@ -59,6 +59,7 @@ impl Counter {
         self.signal(Signal::STOP);
     }
 
+    /// Undoes [`Counter::pause`].
     pub fn go_on(&self) {
         self.signal(Signal::CONT);
     }

@@ -123,7 +123,7 @@ fn submissions_to_a_replica_with_a_wrong_clock_are_delivered() {
         let is_delivered = |testbed: &TestBed| testbed.servers.count(&undelivered) == 0;
         slowest = slowest.max(testbed.wait_until("it is delivered", PATIENCE, is_delivered));
     }
-    // Less than the clocks' errors.
+    // Less than the seven minutes by which the clocks are wrong.
     assert!(slowest < Duration::from_mins(6), "{slowest:.1?}");
     eprintln!("clocks that are seven minutes ahead and behind: the slowest delivery after {slowest:.1?}");
     testbed.settle(Scale::Short);

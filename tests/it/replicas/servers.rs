@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::network::{Host, Net};
 
-/// The time limit for a command of a server.
+/// Time limit for a server to start, and for the standby to follow.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A commit returns once the standby has written and applied it. Broken connections are detected within
@@ -285,6 +285,7 @@ impl Drop for Servers {
     }
 }
 
+/// The folder with the programs of the newest PostgreSQL on this machine.
 fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
     let newest = versions.flatten().max_by_key(|version| {
@@ -298,6 +299,7 @@ fn append(file: &Path, text: &str) {
     std::fs::write(file, before + text).expect("it can be written");
 }
 
+/// Runs a command, which must succeed.
 fn done(mut command: Command) {
     let output = command.output().expect("it runs");
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

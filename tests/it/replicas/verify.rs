@@ -139,7 +139,7 @@ impl TestBed {
         figures
     }
 
-    /// The number of webhook requests for each submission. It must not exceed the number of attempts.
+    /// Counts the webhook requests for each submission. Panics if there are more requests than attempts.
     fn arrived(&self) -> HashMap<String, Arrival> {
         let mut arrived = HashMap::<String, Arrival>::new();
         for request in self.received() {

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 pub struct Attack {
     pub name: &'static str,
     pub bytes: Vec<u8>,
-    /// The statuses of the answers, and `closed` if the connection is then closed: `400, closed`.
+    /// The statuses of the answers, and whether the connection is `open` or `closed` after them, as in
+    /// `400, closed`.
     pub expected: &'static str,
 }
 

@@ -22,8 +22,8 @@ const ROUNDS: usize = 4;
 const PAGES: [&str; 4] = ["/", "/llms.txt", "/openapi.json", "/sitemap.xml"];
 
 // Attackers and other clients use different addresses, so that only attackers get short timeouts, even on a
-// busy machine. Both addresses have the same worker and few connections to frontdesk, so that all clients'
-// requests share them.
+// busy machine. One worker serves both addresses and has few connections to frontdesk, so that the requests
+// of all clients share these connections.
 const NGINX: &str = r#"
 daemon off;
 worker_processes 1;
@@ -102,6 +102,8 @@ fn through_haproxy_each_client_gets_the_response_to_its_own_request() {
     });
 }
 
+/// Sends the attacks through a proxy while other clients request pages, and checks that each request gets its
+/// own response.
 fn check(name: &str, configuration: &str, command: impl Fn(&Path) -> Command) {
     let server = TestServer::with(
         &small_site(),

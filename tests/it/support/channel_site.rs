@@ -79,7 +79,7 @@ impl ChannelSite {
         self.server.post("/api/contact", &json!({ "name": NAME, "email": EMAIL, "message": message }))
     }
 
-    /// Sends the contact form, which must be accepted, and returns its id.
+    /// Sends the contact form, which must be accepted, and returns the submission's id.
     pub fn submit(&self, number: usize) -> Uuid {
         assert_eq!(self.post(number).status, 200);
         self.id(number)
@@ -120,7 +120,7 @@ impl ChannelSite {
             .unwrap_or_else(|| panic!("{channel}: {:#?}\n{}", self.delivery(id, channel), self.server.log()))
     }
 
-    /// Waits until this many of a channel's deliveries are in that state.
+    /// Waits until this many of a channel's deliveries are in this state.
     pub fn wait_for_count(&self, channel: &str, state: DeliveryState, count: usize) {
         let current = || {
             let channels = self.reader().channels().expect("it can be read");

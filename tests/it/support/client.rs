@@ -42,7 +42,7 @@ impl Connection {
         Self::try_open(address).expect("the server accepts")
     }
 
-    /// Like [`Self::open`], for a server that may have ended. Returns the error of a failed connection.
+    /// Like [`Self::open`], but returns an error if the connection fails: the server may have ended.
     pub fn try_open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;

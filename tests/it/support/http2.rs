@@ -127,7 +127,7 @@ pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
-/// The flag of a SETTINGS or PING frame.
+/// The flag that marks a SETTINGS or PING frame as an acknowledgement.
 pub const ACK: u8 = 1;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
@@ -153,7 +153,7 @@ pub fn header(method: &str, path: &str) -> Vec<u8> {
         .concat()
 }
 
-/// A header field as literals, without the tables.
+/// A header field as HPACK literals, without references to the tables.
 pub fn field(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name, value] {
@@ -196,7 +196,7 @@ impl Frames {
         Self::over(TcpStream::connect(address).expect("the server accepts"), settings)
     }
 
-    /// The same over an open stream.
+    /// Like [`Self::open`], over an open stream.
     pub fn over(stream: TcpStream, settings: &[u8]) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
         stream.set_write_timeout(Some(PATIENCE)).expect("it can be set");

@@ -22,7 +22,7 @@ pub enum Reply {
     CloseAfterRequest,
     /// Reads the request, sends the beginning of a header and closes the connection.
     HalfHeader,
-    /// Sends a header byte by byte, without an end.
+    /// Sends a header byte by byte and never completes it.
     HeaderDrip { every: Duration },
     /// Sends header lines until the client disconnects.
     EndlessHeaders,
@@ -147,7 +147,7 @@ impl Shared {
     }
 }
 
-/// A running peer on a port of 127.0.0.1.
+/// A running peer. By default, it listens on a free port on 127.0.0.1.
 pub struct HttpPeer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -159,7 +159,7 @@ impl HttpPeer {
         HttpPeer::start_at((Ipv4Addr::LOCALHOST, 0).into(), script)
     }
 
-    /// Starts a peer at an address of the calling thread's network namespace.
+    /// Starts a peer at an address in the calling thread's network namespace.
     pub fn start_at(address: SocketAddr, script: impl IntoIterator<Item = Reply>) -> HttpPeer {
         let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("an address");

@@ -233,9 +233,9 @@ impl AsyncWrite for Shared {
     }
 }
 
-/// Generates requests from a small grammar: each byte of `script` appends a piece of a request, so that most
-/// requests are nearly valid. The byte after a 255 is sent unchanged, and 254 ends a piece that arrives at
-/// once.
+/// Generates requests from a small grammar: each byte of `script` appends a part of a request, so that most
+/// requests are nearly valid. The byte after a 255 is sent unchanged, and 254 begins a new piece. The bytes
+/// of a piece arrive together.
 pub fn compose(script: &[u8]) -> Vec<Vec<u8>> {
     let mut pieces = vec![Vec::new()];
     let mut script = script.iter();

@@ -39,7 +39,7 @@ impl OpenSmtpd {
     pub fn start(folder: &Path) -> OpenSmtpd {
         assert!(Path::new(SERVER).exists(), "there is no {SERVER}: install the package `opensmtpd`");
         let is_root = fs::metadata("/proc/self").expect("there is /proc").uid() == 0;
-        // OpenSMTPD does not deliver to a mailbox of root.
+        // OpenSMTPD does not deliver to root's mailbox.
         let user = if is_root { "nobody".to_owned() } else { output("id", "-un") };
         fs::create_dir(folder.join("box")).expect("the folder is empty");
         for (path, mode) in [(folder.to_owned(), 0o711), (folder.join("box"), 0o777)] {

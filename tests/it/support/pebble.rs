@@ -21,7 +21,7 @@ pub struct Pebble {
 }
 
 impl Pebble {
-    /// Starts Pebble, which validates against port `tls` of this machine and rejects the nonce of this
+    /// Starts Pebble, which validates against port `tls` on this machine and rejects the nonce of this
     /// percentage of requests.
     pub fn start(tls: u16, bad_nonces: u8) -> Self {
         let folder = tempfile::tempdir().expect("a folder");

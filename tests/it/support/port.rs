@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 
-/// A port that is reserved until this is dropped: the kernel does not assign it to any other program or
+/// A port that is reserved until this value is dropped: the kernel does not assign it to any other program or
 /// outgoing connection. A program that sets `SO_REUSEADDR` can listen on it if it is given the number. Until
 /// then, connections are refused.
 #[derive(Debug)]
@@ -15,12 +15,12 @@ pub struct Port {
 }
 
 impl Port {
-    /// Reserves a port of 127.0.0.1.
+    /// Reserves a port on 127.0.0.1.
     pub fn reserve() -> Self {
         Self::reserve_at(Ipv4Addr::LOCALHOST)
     }
 
-    /// Reserves a port of another address of this machine.
+    /// Reserves a port on another address of this machine.
     pub fn reserve_at(address: Ipv4Addr) -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         socket.set_reuse_address(true).expect("it can be set");

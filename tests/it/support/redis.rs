@@ -30,7 +30,7 @@ impl Redis {
         Self::with(&["--requirepass", PASSWORD])
     }
 
-    /// Starts a server with further arguments, which are lines of its configuration.
+    /// Starts a server with further command-line arguments, such as `--requirepass`.
     pub fn with(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();

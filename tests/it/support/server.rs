@@ -206,7 +206,7 @@ impl TestServer {
         *self.expected.borrow_mut() = Some(submissions);
     }
 
-    /// Skips the check of the inbox, because the test does it.
+    /// Skips the final inbox check, for tests that check the inbox themselves.
     pub fn expect_anything(&self) {
         *self.expected.borrow_mut() = None;
     }
@@ -230,7 +230,7 @@ impl TestServer {
         self.hear_out();
     }
 
-    /// Waits until the log has everything that an ended server wrote to standard error.
+    /// After the server has ended, waits until the log contains everything that it wrote to standard error.
     fn hear_out(&self) {
         let mut said = self.said.borrow_mut();
         let stderr =

@@ -71,7 +71,7 @@ impl Script {
         self
     }
 
-    /// Replies 451 to the first attempt of each pair of sender and recipient.
+    /// Replies 451 to the first attempt for each pair of sender and recipient.
     #[must_use]
     pub fn greylisting(mut self) -> Script {
         self.greylists = true;
@@ -110,7 +110,7 @@ pub struct Received {
     pub to: Vec<String>,
     /// The message as sent, with leading dots still doubled, up to the line end before the final dot.
     pub raw: Vec<u8>,
-    /// Whether the reply to the final dot was the usual one, so that the peer has taken over the message.
+    /// Whether the reply to the final dot was the usual one, so that the peer has accepted the message.
     pub is_taken: bool,
 }
 

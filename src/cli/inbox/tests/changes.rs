@@ -154,7 +154,7 @@ fn submissions_received_before_a_channel_existed_can_be_delivered() {
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
     assert_eq!(err, "error: there is no channel `bax`; configured channels: box, list\n");
 
-    // One submission through one channel, then through the others.
+    // Deliver one submission through one channel, then through the others.
     let due = |n: usize| match n {
         1 => "1 delivery is due now and will be attempted as soon as the server is running.\n".to_owned(),
         n => format!("{n} deliveries are due now and will be attempted as soon as the server is running.\n"),

@@ -1,4 +1,4 @@
-//! Attacks that use up a receiver's daily quota, exploit its outages, or send content on which it fails.
+//! Attacks that use up a receiver's daily quota, exploit its outages, or send content that makes it fail.
 
 use super::*;
 use crate::submission::delivery::{Capacity, ClaimRequest};

@@ -1,4 +1,4 @@
-//! Floods at receivers that limit the rate, and content that a receiver defers beside content that it
+//! Floods at receivers that limit the rate, and content that a receiver defers alongside content that it
 //! accepts.
 
 use super::*;

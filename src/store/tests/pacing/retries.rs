@@ -12,8 +12,8 @@ impl Channel {
     }
 }
 
-/// The receiver is down for 90 minutes. A hundred networks send 40 messages a minute in all, on which the
-/// receiver still fails after the outage. Visitors' messages from the outage must be delivered soon after it.
+/// The receiver is down for 90 minutes. A hundred networks send 40 messages a minute in all, and the receiver
+/// still fails on these after the outage. Visitors' messages from the outage must be delivered soon after it.
 #[test]
 fn after_an_outage_visitors_do_not_wait_for_a_backlog_of_hostile_retries() {
     let mut channel = Channel::new();
