@@ -162,8 +162,8 @@ fn read_webp(bytes: &[u8]) -> Option<ImageSize> {
     }
 }
 
-/// The property `ispe` of the largest item, which is the image; smaller items are thumbnails or tiles
-/// (ISO/IEC 23008-12 §6.5.3). A rotation by 90 degrees, the property `irot`, swaps width and height.
+/// The `ispe` property of the largest item, which is the image; smaller items are thumbnails or tiles
+/// (ISO/IEC 23008-12 §6.5.3). If `irot` rotates the image by 90 or 270 degrees, width and height are swapped.
 fn read_avif(bytes: &[u8]) -> Option<ImageSize> {
     let header = &bytes[..bytes.len().min(MAX_AVIF_HEADER)];
     ["avif", "avis"].iter().any(|brand| contains(header.get(8..64.min(header.len())), brand)).then_some(())?;

@@ -50,7 +50,7 @@ pub struct PagesOptions {
     /// The site generator's output to publish, if any.
     pub build: Option<BuildOptions>,
     pub redirects: Vec<RedirectOption>,
-    /// Whether the site has a search. `None` decides by the number of pages.
+    /// Whether visitors can search the site. If it is `None`, that depends on the number of pages.
     pub search: Option<bool>,
     /// The number of posts on each page of the blog and of a tag; 0 means that all posts are on one page.
     pub posts_per_page: usize,

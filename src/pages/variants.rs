@@ -131,7 +131,7 @@ fn create_variants(image: &LargeImage) -> [Bytes; WIDTHS.len()] {
         }
         Err(error) => {
             let file = image.path.trim_start_matches('/');
-            tracing::warn!(%error, "{file} has no smaller variants; serving the original to all screens");
+            tracing::warn!(%error, "cannot scale {file}; serving the original to all screens");
             WIDTHS.map(|_| Bytes::new())
         }
     }

@@ -38,7 +38,7 @@ impl RetryOptions {
     }
 }
 
-/// Makes the selected deliveries due now, and prints their number, or why no delivery matches.
+/// Makes the selected deliveries due now, and prints how many there are, or why no delivery matches.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     let filter = Filter { form: options.form.clone(), ..options.period.filter(&console.now) };

@@ -41,7 +41,7 @@ host all all 10.99.0.0/16 trust
 host replication all 10.99.0.0/16 trust
 ";
 
-/// How a server is ended.
+/// How a server is killed.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
     /// SIGKILL to the main process; the other processes follow.
@@ -57,7 +57,7 @@ struct Node {
     process: Option<Child>,
 }
 
-/// The two servers, which end when dropped.
+/// The two servers. Dropping this value kills them.
 pub struct Servers {
     bin: PathBuf,
     nodes: [Node; 2],
@@ -188,7 +188,7 @@ impl Servers {
         }
     }
 
-    /// Ends the primary without a clean shutdown.
+    /// Kills the primary, without a clean shutdown.
     pub fn crash(&mut self, end: End) {
         self.end(self.leader, end);
     }
