@@ -194,8 +194,8 @@ impl CodeBlock {
             let _ = write!(html, " data-line=\"{}\"", first.saturating_add(number - 1));
         }
         let _ = writeln!(html, ">{line}\n</{tag}>");
-        // Remove the line feed after the closing tag: the stylesheet makes each line a block, so it would show
-        // as an empty line.
+        // Remove the line feed after the closing tag: the stylesheet makes each line a block, so it would be
+        // shown as an empty line.
         html.pop();
     }
 }

@@ -275,7 +275,7 @@ mod tests {
         check(&json!({"name": "bcdfghajkl"}), 100);
         check(&json!({"name": "bcdfgae"}), 0);
         check(&json!({"name": "qwrtzplkj"}), 100);
-        // One vowel in seven letters is enough, but one in eight is not.
+        // Two vowels in 14 letters are enough, but two in 15 are not.
         check(&json!({"name": "bcdfghajklmnop"}), 0);
         check(&json!({"name": "bcdfghajklmnopq"}), 100);
         check(&json!({"name": "abCdeFghIjk"}), 100);
