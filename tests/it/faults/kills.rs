@@ -188,8 +188,8 @@ fn kills_between_acceptance_and_processing_lose_nothing() {
     let rounds = Scale::get().of(3, 12, 600);
     let mut dice = Random(u64::from(std::process::id()));
     let mut testbed = TestBed::start(CLIENTS);
-    // The number of kills that left accepted submissions to the next start, and the number of those
-    // submissions.
+    // The number of kills that left accepted submissions for the restarted server to process, and the number
+    // of those submissions.
     let (mut struck, mut left) = (0, 0);
     for _ in 0..rounds {
         // Kills the server right after the last response or a moment later, when processing has begun.
@@ -210,7 +210,7 @@ fn kills_between_acceptance_and_processing_lose_nothing() {
     testbed.settle();
     let figures = testbed.reckon();
     eprintln!("kills between acceptance and processing: {figures}");
-    eprintln!("    {struck} of {rounds} kills left accepted submissions to the next start, {left} in all");
+    eprintln!("    {struck} of {rounds} kills left accepted submissions for the next start, {left} in all");
     assert_eq!(figures.false_500, 0);
     assert!(struck * 2 >= rounds || rounds < 100, "most kills came too late");
     testbed.server.expect(figures.kept);
