@@ -10,7 +10,7 @@ use crate::forms::text::is_invisible;
 /// The text of a submission, tokenized once for the lexicon and for the detection of repeated messages.
 pub struct TokenizedText<'a> {
     pub(super) entry: &'a Entry,
-    /// The tokens of the names, the company and the message, with a break after each field.
+    /// The tokens of all fields except the address, with a break after each field. The message is last.
     pub(super) tokens: Vec<Token<'a>>,
     /// The index of the message's first token.
     message: usize,
@@ -18,17 +18,16 @@ pub struct TokenizedText<'a> {
 
 impl<'a> TokenizedText<'a> {
     pub fn new(entry: &'a Entry) -> TokenizedText<'a> {
-        let texts = ["name", "firstname", "lastname", "company", "message"].map(|name| entry.get(name));
-        let length: usize = texts.iter().flatten().map(|text| text.len()).sum();
+        let length: usize = entry.fields().map(|(_, text)| text.len()).sum();
         let mut tokens = Vec::with_capacity(length / 5);
-        let mut message = 0;
-        for text in texts {
-            message = tokens.len();
-            if let Some(text) = text {
-                tokens.extend(Tokenizer::new(text));
-                tokens.push(Token::Break);
-            }
-        }
+        let mut add = |text| {
+            tokens.extend(Tokenizer::new(text));
+            tokens.push(Token::Break);
+            tokens.len()
+        };
+        let short = entry.fields().filter(|(name, _)| !["email", "message"].contains(name));
+        let message = short.map(|(_, text)| add(text)).last().unwrap_or(0);
+        entry.get("message").map(add);
         TokenizedText { entry, tokens, message }
     }
 
@@ -516,6 +515,22 @@ fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forms::FORMS;
+
+    #[test]
+    fn all_fields_but_the_address_are_tokenized_with_the_message_last() {
+        for form in FORMS {
+            for shape in [Some(form.fields), form.alternative].into_iter().flatten() {
+                let fields = shape.iter().map(|field| (field.name.to_owned(), field.name.to_owned()));
+                let entry = Entry::restored(form, fields.collect());
+                let text = TokenizedText::new(&entry);
+                let words: Vec<_> = text.tokens.iter().filter(|token| **token != Token::Break).collect();
+                assert_eq!(words.len(), shape.len() - 1, "{}", form.name);
+                let has_message = shape.iter().any(|field| field.name == "message");
+                assert_eq!(text.message().len(), if has_message { 2 } else { 0 }, "{}", form.name);
+            }
+        }
+    }
 
     #[test]
     fn letters_are_folded_to_what_they_stand_for() {
