@@ -44,6 +44,8 @@ pub enum SiteEntry {
     /// A single representation, which does not depend on `Accept`.
     File(Arc<File>, Role),
     Redirect(Redirect),
+    /// A page that was removed for good (RFC 9110 §15.5.11).
+    Gone,
 }
 
 /// A redirect from a path on the site.
@@ -135,7 +137,8 @@ impl Site {
         self.entries.get(path)
     }
 
-    /// The page that is sent for a decoded path without an entry, in the language of the path.
+    /// The page that is sent for a decoded path without an entry or with [`SiteEntry::Gone`], in the language of
+    /// the path.
     pub fn not_found_at(&self, path: &str) -> &Page {
         let is_in = |language: &Language| {
             path.strip_prefix(language.prefix.as_str())
@@ -175,9 +178,9 @@ impl Site {
         !self.rules.is_empty()
     }
 
-    /// The rules with placeholders as lines of `_redirects`.
+    /// The rules with placeholders as lines of `_redirects`, which cannot express the status 410.
     pub fn rule_lines(&self) -> Vec<String> {
-        self.rules.iter().map(RedirectRule::to_line).collect()
+        self.rules.iter().filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
     }
 
     /// The result of the first rule that applies to a decoded path without an entry.
@@ -185,12 +188,14 @@ impl Site {
         self.rules.iter().find_map(|rule| self.follow_rule(rule, path))
     }
 
-    /// The redirect that a rule defines, or the entry that it selects. `None` if the rule does not apply, or
+    /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the rule does not apply, or
     /// if the entry does not exist.
     fn follow_rule(&self, rule: &RedirectRule, path: &str) -> Option<Cow<'_, SiteEntry>> {
         let to = rule.target(path)?;
-        if rule.status != StatusCode::OK {
-            return Some(Cow::Owned(SiteEntry::Redirect(Redirect { to, status: rule.status })));
+        match rule.status {
+            StatusCode::OK => {}
+            StatusCode::GONE => return Some(Cow::Owned(SiteEntry::Gone)),
+            status => return Some(Cow::Owned(SiteEntry::Redirect(Redirect { to, status }))),
         }
         let entry = |path: &str| self.get(&path::decode(path).ok()?);
         Some(Cow::Borrowed(match entry(to.split(['?', '#']).next()?)? {
@@ -285,6 +290,7 @@ impl Site {
                     SiteEntry::Page(both) => format!("{path:?} {:?}", page(both)),
                     SiteEntry::File(file, _) => format!("{path:?} {}", file.unencoded().etag()),
                     SiteEntry::Redirect(to) => format!("{path:?} {to:?}"),
+                    SiteEntry::Gone => format!("{path:?} gone"),
                 })
                 .collect();
             lines.push(format!("{:?} {:?}", page(&self.not_found), self.rules));
@@ -364,7 +370,7 @@ impl Site {
             match entry {
                 SiteEntry::Page(page) => files.extend([&mut page.html, &mut page.markdown]),
                 SiteEntry::File(file, _) => files.push(file),
-                SiteEntry::Redirect(_) => {}
+                SiteEntry::Redirect(_) | SiteEntry::Gone => {}
             }
         }
         for file in files {
@@ -383,7 +389,7 @@ impl Site {
             match entry {
                 SiteEntry::Page(page) => files.extend([&page.html, &page.markdown]),
                 SiteEntry::File(file, _) => files.push(file),
-                SiteEntry::Redirect(_) => {}
+                SiteEntry::Redirect(_) | SiteEntry::Gone => {}
             }
         }
         files.sort_unstable_by_key(|file| Arc::as_ptr(file));

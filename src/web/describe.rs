@@ -49,6 +49,15 @@ pub enum UrlResponses {
     Single(EncodedResponses),
     /// A redirect (308) to another path.
     Moved(RecordedResponse),
+    /// An endpoint that was removed for good (410), for any method and `Accept`.
+    RemovedEndpoint(RecordedResponse),
+}
+
+impl UrlResponses {
+    /// Whether the URL is that of a page that was removed for good (410).
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Negotiated { html, .. } if html.identity().status == 410)
+    }
 }
 
 #[derive(Debug)]
@@ -118,7 +127,8 @@ impl Recorder<'_> {
             Some(SiteEntry::Page(page)) => negotiated(&page.html, &page.markdown),
             Some(SiteEntry::File(file, _)) => UrlResponses::Single(encoded(None, file)),
             Some(SiteEntry::Redirect(_)) => UrlResponses::Moved(neither()),
-            None => {
+            Some(SiteEntry::Gone) if path.starts_with(API) => UrlResponses::RemovedEndpoint(neither()),
+            None | Some(SiteEntry::Gone) => {
                 let missing = self.site.not_found_at(path);
                 negotiated(&missing.html, &missing.markdown)
             }

@@ -114,6 +114,10 @@ fn awkward_site() -> tempfile::TempDir {
     ] {
         write(name, text);
     }
+    let path = folder.path().join("frontdesk.toml");
+    let config = std::fs::read_to_string(&path).expect("a configuration");
+    let redirects = "\n[redirects]\n\"/offer\" = 410\n\"/api/v0\" = 410\n";
+    std::fs::write(path, config + redirects).expect("it can be written");
     folder
 }
 
@@ -292,8 +296,10 @@ fn exported_configurations_set_each_header_once_and_each_redirect() {
     };
     let common = names(common);
     assert!(common.contains(&"content-security-policy".to_owned()), "{common:?}");
-    let moved = export.urls().filter(|(_, url)| url["status"] == 308).count();
-    assert_eq!((own.len() + moved, moved > 5), (export.urls().count(), true));
+    let count = |status: u16| export.urls().filter(|(_, url)| url["status"] == status).count();
+    let (moved, gone) = (count(308), count(410));
+    assert_eq!(gone, 4, "both removed paths, with and without a slash");
+    assert_eq!((own.len() + moved + gone, moved > 5), (export.urls().count(), true));
     for rule in own {
         let names = names(rule);
         assert!(names.contains(&"content-type".to_owned()) && !names.contains(&"etag".to_owned()), "{rule}");

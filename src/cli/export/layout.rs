@@ -13,6 +13,8 @@ use crate::web::describe::{Description, EncodedResponses, RecordedResponse, UrlR
 const MAX_NAME: usize = 255;
 /// The folder for bodies whose URL cannot serve as a file name.
 const ASIDE: &str = "frontdesk-files";
+/// The files of the page for missing URLs, which removed pages share.
+const MISSING_PAGE: [&str; 2] = ["404.html", "404.md"];
 /// Names that have a special meaning for static hosts.
 const RESERVED: [&str; 2] = ["_headers", "_redirects"];
 
@@ -40,15 +42,21 @@ pub(super) enum UrlContent {
     Page { html: StoredRepresentation, markdown: StoredRepresentation, neither: RecordedResponse },
     File(StoredRepresentation),
     Moved(RecordedResponse),
+    RemovedEndpoint(RecordedResponse),
 }
 
 impl UrlContent {
+    /// Whether the page was removed for good.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Page { html, .. } if html.identity().reply.status == 410)
+    }
+
     /// The representations at this URL that are stored as files.
     pub fn stored(&self) -> impl Iterator<Item = &StoredRepresentation> {
         let of = match self {
             Self::Page { html, markdown, .. } => [Some(html), Some(markdown)],
             Self::File(stored) => [Some(stored), None],
-            Self::Moved(_) => [None, None],
+            Self::Moved(_) | Self::RemovedEndpoint(_) => [None, None],
         };
         of.into_iter().flatten()
     }
@@ -82,11 +90,13 @@ impl ExportLayout {
                 names.claim(&path[1..], &of.identity().body);
             }
         }
-        let missing = names.place(missing, "404.html", ["404.html", "404.md"]);
+        let missing = names.place(missing, MISSING_PAGE[0], MISSING_PAGE);
         let place = |(path, answers): (String, UrlResponses)| {
             // A page's Markdown is stored under the path of its own URL: `about.md` for `/about/`.
             let (name, twin) = (&path[1..], path::twin_path(&path));
-            let content = names.place(answers, name, [&format!("{name}index.html"), &twin[1..]]);
+            let index = format!("{name}index.html");
+            let of_page = if answers.is_gone() { MISSING_PAGE } else { [index.as_str(), &twin[1..]] };
+            let content = names.place(answers, name, of_page);
             (path, content)
         };
         let urls = urls.into_iter().map(place).collect();
@@ -118,7 +128,9 @@ impl ExportLayout {
 
     fn common_headers(&self) -> Vec<(String, String)> {
         let spoken = self.places().filter_map(|place| match place {
-            UrlContent::Page { neither: reply, .. } | UrlContent::Moved(reply) => Some(reply),
+            UrlContent::Page { neither: reply, .. }
+            | UrlContent::Moved(reply)
+            | UrlContent::RemovedEndpoint(reply) => Some(reply),
             UrlContent::File(_) => None,
         });
         let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
@@ -189,6 +201,7 @@ impl FileNames {
             },
             UrlResponses::Single(of) => UrlContent::File(self.store(of, single)),
             UrlResponses::Moved(reply) => UrlContent::Moved(reply),
+            UrlResponses::RemovedEndpoint(reply) => UrlContent::RemovedEndpoint(reply),
         }
     }
 }

@@ -53,7 +53,7 @@ fn describe_url(layout: &ExportLayout, place: &UrlContent) -> Value {
             "negotiated": false,
             "representations": [describe_representation(layout, stored)],
         }),
-        UrlContent::Moved(reply) => describe_response(layout, reply),
+        UrlContent::Moved(reply) | UrlContent::RemovedEndpoint(reply) => describe_response(layout, reply),
     }
 }
 

@@ -224,12 +224,15 @@ impl Bench {
                 let redirect = |from: &str, to: &str| RedirectOption {
                     from: from.into(),
                     to: to.into(),
-                    status: 308,
+                    status: if to.is_empty() { 410 } else { 308 },
                     place: "frontdesk.toml".into(),
                     line: Some(1),
                 };
-                self.options.redirects =
-                    vec![redirect("/old/", "/about/"), redirect("/former/*", "/docs/:splat")];
+                self.options.redirects = vec![
+                    redirect("/old/", "/about/"),
+                    redirect("/former/*", "/docs/:splat"),
+                    redirect("/gone", ""),
+                ];
             }
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
@@ -286,6 +289,7 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
             SiteEntry::Page(both) => page(both),
             SiteEntry::File(one, role) => format!("{role:?} {}", file(one)),
             SiteEntry::Redirect(to) => format!("{to:?}"),
+            SiteEntry::Gone => "gone".to_owned(),
         };
         (&**path, entry)
     });
@@ -567,8 +571,11 @@ fn redirects_of_the_configuration_are_entries_or_rules() {
         );
     }
     let rule = site.find_rule("/former/x/");
-    assert!(matches!(rule.as_deref(), Some(crate::pages::SiteEntry::Redirect(to)) if to.to == "/docs/x/"));
+    assert!(matches!(rule.as_deref(), Some(SiteEntry::Redirect(to)) if to.to == "/docs/x/"));
     assert_eq!(site.rule_lines(), ["/former/* /docs/:splat 308"]);
+    for path in ["/gone", "/gone/"] {
+        assert!(matches!(site.get(path), Some(SiteEntry::Gone)), "{path}");
+    }
     bench.options.redirects[0].to = "/abuot/".into();
     let faults = bench.cache.load(bench.folder.path(), &bench.options, &[]).faults;
     let said = "frontdesk.toml:1: the link to `/abuot/` is broken";

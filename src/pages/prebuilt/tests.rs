@@ -70,6 +70,7 @@ fn page(title: &str, main: &str) -> String {
 fn describe(site: &Site, path: &str) -> String {
     match site.get(path) {
         None => "nothing".to_owned(),
+        Some(SiteEntry::Gone) => "gone".to_owned(),
         Some(SiteEntry::Redirect(redirect)) => format!("{} {}", redirect.status.as_u16(), redirect.to),
         Some(SiteEntry::File(file, role)) => format!("{role:?} {}", file.media_type),
         Some(SiteEntry::Page(page)) => format!("page {}", page.twin),
