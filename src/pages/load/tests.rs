@@ -560,6 +560,28 @@ fn templates_read_extra_values_of_page_and_site() {
 }
 
 #[test]
+fn a_home_page_that_opens_a_section_shows_the_pages_in_its_language() {
+    let mut bench = Bench::new();
+    bench.options.languages = vec!["en".into(), "de".into()];
+    let page = |title: &str, more: &str| format!("---\ntitle: {title}\ndescription: D.\n{more}---\nText.\n");
+    bench.write("pages/index.md", &page("Docs", "section: true\n"));
+    bench.write("pages/de/index.md", &page("Start", "section: true\n"));
+    bench.write("pages/de/mehr.md", &page("Mehr", ""));
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let navigation = |path| {
+        let [html, _] = texts(&site, path).expect("a page");
+        let (_, after) = html.split_once("section-nav").unwrap_or_else(|| panic!("{html}"));
+        after.split_once("</nav>").expect("it ends").0.to_owned()
+    };
+    let english = navigation("/");
+    assert!(english.contains("<a href=\"/\" aria-current=\"page\">Docs</a>"), "{english}");
+    assert!(english.contains("/about/") && !english.contains("/de/"), "{english}");
+    let german = navigation("/de/");
+    assert!(german.contains("/de/mehr/") && !german.contains("/about/"), "{german}");
+    assert!(texts(&site, "/de/").expect("a page")[0].contains("<a rel=\"next\" href=\"/de/mehr/\">"));
+}
+
+#[test]
 fn redirects_of_the_configuration_are_entries_or_rules() {
     let mut bench = Bench::new();
     bench.apply(&Edit::Options(14));
