@@ -19,7 +19,7 @@ use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::pagination::{ListPage, Pagination, post_range};
 use super::path::{encode, twin_path};
 use super::schedule::{Unpublished, format_time};
-use super::search::INDEX_PATH;
+use super::search::index_path;
 use super::section::{NavSection, SectionPage, sections};
 use super::theme::{CompiledTheme, template_fault};
 use super::translations::{LanguageLink, Translations};
@@ -560,7 +560,7 @@ impl TemplateContext<'_> {
             footer,
             year => options.today.year(),
             custom_css => data.custom_css.as_deref(),
-            search => data.has_search.then_some(INDEX_PATH),
+            search => data.has_search.then(|| index_path(language)),
             extra => to_template_value(&options.extra),
         }
     }

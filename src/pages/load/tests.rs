@@ -525,6 +525,16 @@ fn the_search_has_listed_pages_only() {
     );
     let [html, _] = texts(&site, "/").expect("a page");
     assert!(html.contains("data-search=\"/_frontdesk/search.json\""), "{html}");
+    bench.options.languages = vec!["en".into(), "de".into()];
+    bench.write("pages/de/index.md", "---\ntitle: Start\ndescription: S.\n---\nText.\n");
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let [html, _] = texts(&site, "/de/").expect("a page");
+    assert!(html.contains("data-search=\"/_frontdesk/search.de.json\""), "{html}");
+    let Some(SiteEntry::File(index, Role::Resource)) = site.get("/_frontdesk/search.de.json") else {
+        panic!("no index")
+    };
+    let index: serde_json::Value = serde_json::from_slice(&index.unencoded().bytes).expect("JSON");
+    assert_eq!((index.as_array().map(Vec::len), &index[0][0]), (Some(1), &"/de/".into()));
     // Nine pages or fewer have no search by default.
     bench.options.search = None;
     let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
