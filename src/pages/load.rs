@@ -111,8 +111,7 @@ fn load_build_alone(build: Prebuilt, options: &PagesOptions, mut faults: Vec<Fau
     let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
     faults.extend(check_links(&redirect_links(&redirects), &names, &HashMap::new()));
     let site = sort_faults(&mut faults).then(|| {
-        let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
-        let mut site = Site::new(options, not_found);
+        let mut site = Site::new(options, prebuilt::plain_not_found_page());
         build.insert_into(&mut site);
         site.add_rules(redirects.rules);
         site
@@ -241,7 +240,9 @@ impl LoadCache {
         let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, mut not_found)| {
             let translated_not_found = not_found.split_off(1);
             let mut site = Site::new(options, not_found.swap_remove(0));
-            site.translated_not_found = translated_not_found;
+            for (language, page) in languages.iter().skip(1).zip(translated_not_found) {
+                site.set_not_found(&language.prefix, page);
+            }
             site.scheduled = scheduled;
             site.entries.reserve(8 * pages.len() + tree.verbatim.len() + 2 * assets.len());
             insert_variants(

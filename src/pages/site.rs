@@ -99,9 +99,11 @@ pub struct Site {
     pub pages: Vec<PageSummary>,
     /// The languages, the default language first.
     pub languages: Vec<Language>,
+    /// The page for paths without an entry.
     pub not_found: Page,
-    /// The same for paths in the folders of the other languages, in the order of the languages.
-    pub(super) translated_not_found: Vec<Page>,
+    /// The same for paths in certain folders, such as that of a language: the decoded paths of the folders without
+    /// a trailing slash, and the pages. An inner folder comes before those that contain it.
+    pub folder_not_found: Vec<(String, Page)>,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
     /// The number of pages, including unlisted ones.
@@ -122,7 +124,7 @@ impl Site {
             pages: Vec::new(),
             languages: vec![Language::only(options)],
             not_found,
-            translated_not_found: Vec::new(),
+            folder_not_found: Vec::new(),
             base_url: options.base_url.clone(),
             page_count: 0,
             scheduled: Vec::new(),
@@ -137,15 +139,27 @@ impl Site {
         self.entries.get(path)
     }
 
-    /// The page that is sent for a decoded path without an entry or with [`SiteEntry::Gone`], in the language of
-    /// the path.
+    /// The page that is sent for a decoded path without an entry or with [`SiteEntry::Gone`]: that of the innermost
+    /// folder which has one.
     pub fn not_found_at(&self, path: &str) -> &Page {
-        let is_in = |language: &Language| {
-            path.strip_prefix(language.prefix.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let mut translated = self.languages.iter().skip(1).zip(&self.translated_not_found);
-        translated.find(|(language, _)| is_in(language)).map_or(&self.not_found, |(_, page)| page)
+        let mut folders = self.folder_not_found.iter();
+        folders.find(|(folder, _)| path::is_in_folder(path, folder)).map_or(&self.not_found, |(_, page)| page)
+    }
+
+    /// Sets the page for paths without an entry in a folder; the empty folder stands for all paths.
+    pub(super) fn set_not_found(&mut self, folder: &str, page: Page) {
+        if folder.is_empty() {
+            self.not_found = page;
+            return;
+        }
+        self.folder_not_found.retain(|(known, _)| known != folder);
+        self.folder_not_found.push((folder.to_owned(), page));
+        self.folder_not_found.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
+    }
+
+    /// The error pages: that for all paths, and those of folders.
+    fn not_found_pages(&self) -> impl Iterator<Item = &Page> {
+        std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page))
     }
 
     /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
@@ -176,6 +190,12 @@ impl Site {
     /// Whether the site has rules with placeholders, which apply to paths without an entry.
     pub fn has_rules(&self) -> bool {
         !self.rules.is_empty()
+    }
+
+    /// A copy without the rules that apply to paths without an entry.
+    #[must_use]
+    pub fn without_rules(&self) -> Self {
+        Self { rules: Vec::new(), ..self.clone() }
     }
 
     /// The rules with placeholders as lines of `_redirects`, which cannot express the status 410.
@@ -262,8 +282,11 @@ impl Site {
             take(&mut new.markdown, &old.markdown);
         };
         take_both(&mut self.not_found, &earlier.not_found);
-        for (new, old) in self.translated_not_found.iter_mut().zip(&earlier.translated_not_found) {
-            take_both(new, old);
+        for (folder, new) in &mut self.folder_not_found {
+            let old = earlier.folder_not_found.iter().find(|(known, _)| known == folder);
+            if let Some((_, old)) = old {
+                take_both(new, old);
+            }
         }
         for (path, new) in &mut self.entries {
             match (new, earlier.entries.get(path)) {
@@ -294,7 +317,8 @@ impl Site {
                 })
                 .collect();
             lines.push(format!("{:?} {:?}", page(&self.not_found), self.rules));
-            lines.extend(self.translated_not_found.iter().map(|missing| format!("{:?}", page(missing))));
+            let of_folder = |(folder, missing): &(String, Page)| format!("{folder:?} {:?}", page(missing));
+            lines.extend(self.folder_not_found.iter().map(of_folder));
             lines.sort_unstable();
             blake3::hash(lines.join("\n").as_bytes()).to_hex()[..16].to_owned()
         })
@@ -363,7 +387,7 @@ impl Site {
             .collect();
         let mut site = self.clone();
         let mut files = vec![&mut site.not_found.html, &mut site.not_found.markdown];
-        for page in &mut site.translated_not_found {
+        for (_, page) in &mut site.folder_not_found {
             files.extend([&mut page.html, &mut page.markdown]);
         }
         for entry in site.entries.values_mut() {
@@ -383,7 +407,7 @@ impl Site {
 
     /// All files of the site. A file with several paths is returned once.
     pub fn files(&self) -> Vec<&Arc<File>> {
-        let missing = std::iter::once(&self.not_found).chain(&self.translated_not_found);
+        let missing = self.not_found_pages();
         let mut files: Vec<&Arc<File>> = missing.flat_map(|page| [&page.html, &page.markdown]).collect();
         for entry in self.entries.values() {
             match entry {

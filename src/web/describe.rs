@@ -66,6 +66,9 @@ pub struct Description {
     pub urls: Vec<(String, UrlResponses)>,
     /// The responses for all other paths, except below `/api/`.
     pub missing: UrlResponses,
+    /// The same for other paths in folders with a 404 page of their own: the decoded paths of the folders without a
+    /// trailing slash, inner ones before those that contain them.
+    pub missing_in: Vec<(String, UrlResponses)>,
     /// The response for other paths below `/api/`, with any method and `Accept`.
     pub unknown_endpoint: RecordedResponse,
     /// The response to methods other than GET and HEAD, except at endpoints.
@@ -87,12 +90,18 @@ pub fn describe(site: &Site, policy: &HeaderValue) -> Description {
     urls.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     // No page has this path, because paths have no empty segments.
     let nowhere = "//";
+    let without_rules = site.without_rules();
+    let missing = Recorder { site: &without_rules, policy };
+    let folders = site.folder_not_found.iter();
+    let missing_in = folders
+        .map(|(folder, _)| (folder.clone(), missing.describe_url(&format!("{folder}{nowhere}"), None)));
     let no_endpoint = format!("{API}/");
     let some = urls.first().map_or("/", |(path, _)| path);
     let ambiguous = path::PathError::Ambiguous.to_string();
     Description {
         read_only: recorder.record_response_to(some, false, None, Encoding::Identity),
-        missing: recorder.describe_url(nowhere, None),
+        missing: missing.describe_url(nowhere, None),
+        missing_in: missing_in.collect(),
         unknown_endpoint: recorder.record_response_to(&no_endpoint, true, None, Encoding::Identity),
         ambiguous: recorder.record(bad_request(&ambiguous)),
         endpoints: FORMS.iter().map(|form| form.path).collect(),

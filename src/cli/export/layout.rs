@@ -13,8 +13,6 @@ use crate::web::describe::{Description, EncodedResponses, RecordedResponse, UrlR
 const MAX_NAME: usize = 255;
 /// The folder for bodies whose URL cannot serve as a file name.
 const ASIDE: &str = "frontdesk-files";
-/// The files of the page for missing URLs, which removed pages share.
-const MISSING_PAGE: [&str; 2] = ["404.html", "404.md"];
 /// Names that have a special meaning for static hosts.
 const RESERVED: [&str; 2] = ["_headers", "_redirects"];
 
@@ -72,6 +70,8 @@ pub(super) struct ExportLayout {
     /// Sorted by decoded path.
     pub urls: Vec<(String, UrlContent)>,
     pub missing: UrlContent,
+    /// The same in certain folders, see [`Description::missing_in`].
+    pub missing_in: Vec<(String, UrlContent)>,
     pub unknown_endpoint: RecordedResponse,
     pub read_only: RecordedResponse,
     pub ambiguous: RecordedResponse,
@@ -82,7 +82,8 @@ pub(super) struct ExportLayout {
 
 impl ExportLayout {
     pub fn of(description: Description) -> Self {
-        let Description { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints } = description;
+        let Description { urls, missing, missing_in, unknown_endpoint, read_only, ambiguous, endpoints } =
+            description;
         let mut names = FileNames::default();
         // Single files claim their names before pages and encodings do.
         for (path, answers) in &urls {
@@ -90,25 +91,34 @@ impl ExportLayout {
                 names.claim(&path[1..], &of.identity().body);
             }
         }
-        let missing = names.place(missing, MISSING_PAGE[0], MISSING_PAGE);
+        let missing = names.place_missing("", missing);
+        let place = |(folder, responses): (String, UrlResponses)| {
+            let content = names.place_missing(&folder, responses);
+            (folder, content)
+        };
+        let missing_in: Vec<(String, UrlContent)> = missing_in.into_iter().map(place).collect();
         let place = |(path, answers): (String, UrlResponses)| {
             // A page's Markdown is stored under the path of its own URL: `about.md` for `/about/`.
             let (name, twin) = (&path[1..], path::twin_path(&path));
-            let index = format!("{name}index.html");
-            let of_page = if answers.is_gone() { MISSING_PAGE } else { [index.as_str(), &twin[1..]] };
-            let content = names.place(answers, name, of_page);
+            let content = if answers.is_gone() {
+                let folder = missing_in.iter().find(|(folder, _)| path::is_in_folder(&path, folder));
+                names.place_missing(folder.map_or("", |(folder, _)| folder), answers)
+            } else {
+                names.place(answers, name, [&format!("{name}index.html"), &twin[1..]])
+            };
             (path, content)
         };
         let urls = urls.into_iter().map(place).collect();
+        let common = Vec::new();
         let mut layout =
-            Self { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints, common: Vec::new() };
+            Self { urls, missing, missing_in, unknown_endpoint, read_only, ambiguous, endpoints, common };
         layout.common = layout.common_headers();
         layout
     }
 
     /// The content of all URLs, and of missing ones.
     pub fn places(&self) -> impl Iterator<Item = &UrlContent> {
-        self.urls.iter().map(|(_, place)| place).chain([&self.missing])
+        self.urls.iter().chain(&self.missing_in).map(|(_, place)| place).chain([&self.missing])
     }
 
     /// All bodies, by path in the export.
@@ -188,6 +198,12 @@ impl FileNames {
             EncodedFile { encoding, name, reply }
         });
         StoredRepresentation(coded.collect())
+    }
+
+    /// Assigns files to the responses for missing or removed pages in a folder. Both have the same bodies.
+    fn place_missing(&mut self, folder: &str, responses: UrlResponses) -> UrlContent {
+        let [html, markdown] = ["html", "md"].map(|extension| format!("{folder}/404.{extension}"));
+        self.place(responses, &html[1..], [&html[1..], &markdown[1..]])
     }
 
     /// Assigns files to the responses at one URL. The preferred names are `single` for a single file, and

@@ -48,9 +48,9 @@ fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     text
 }
 
-/// A regular expression that matches only this string.
-fn exact_expression(text: &str) -> String {
-    let mut expression = String::from("^");
+/// A regular expression that matches only this string, without anchors.
+fn escape_expression(text: &str) -> String {
+    let mut expression = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || byte == b'/' {
             expression.push(char::from(byte));
@@ -58,7 +58,6 @@ fn exact_expression(text: &str) -> String {
             let _ = write!(expression, "\\x{byte:02x}");
         }
     }
-    expression.push_str("\\z");
     expression
 }
 
@@ -187,6 +186,7 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
             ("bucket_size", (longest + 64).next_power_of_two().to_string()),
             ("table_size", (most * 4).next_power_of_two().max(2048).to_string()),
             ("replicas", replicas.join("\n")),
+            ("missing_entries", missing_entries(layout)),
             ("allow", quote_literal(layout.read_only.header("allow").unwrap_or_default())),
             ("hsts", quote_literal(options.tls.hsts.as_ref().map(Hsts::as_str).unwrap_or_default())),
             ("maps", maps.iter().map(NginxMap::to_string).collect::<Vec<_>>().join("\n\n")),
@@ -214,6 +214,13 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     let mut target = by_entry("$frontdesk_target", "");
     let mut location = by_entry("$frontdesk_redirect", "");
     let mut lookup = NginxMap::new("$uri", "$frontdesk_lookup", "");
+
+    for (number, (_, place)) in layout.missing_in.iter().enumerate() {
+        if let UrlContent::Page { html: of_html, markdown: of_markdown, .. } = place {
+            html.add_text(&missing_id(number), &files.id(of_html));
+            markdown.add_text(&missing_id(number), &files.id(of_markdown));
+        }
+    }
 
     // nginx ignores the case of strings, so paths that differ only in case need regular expressions.
     let mut folded: HashMap<String, usize> = HashMap::new();
@@ -245,13 +252,27 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
         if folded[&path.to_ascii_lowercase()] == 1 {
             lookup.add_text(path, &value);
         } else {
-            lookup.add_expression(&exact_expression(path), &value);
+            lookup.add_expression(&format!("^{}\\z", escape_expression(path)), &value);
         }
     }
     let FileTable { name, etag, has, headers, .. } = files;
     let mut maps = vec![lookup, html, markdown, link, text, target, location, has, name, etag];
     maps.extend(headers.into_iter().map(|header| header.map));
     maps
+}
+
+/// The entry for missing paths in a folder, by its position in [`ExportLayout::missing_in`].
+fn missing_id(number: usize) -> String {
+    format!("m{number}")
+}
+
+/// Lines of the map to `$frontdesk_entry` for missing paths in folders with a page for them.
+fn missing_entries(layout: &ExportLayout) -> String {
+    let entry = |(number, (folder, _)): (usize, &(String, UrlContent))| {
+        let expression = format!("~^[^\\n]*\\n{}(?:/|\\z)", escape_expression(folder));
+        format!("{} {};", quote(&expression), quote(&missing_id(number)))
+    };
+    layout.missing_in.iter().enumerate().map(entry).collect::<Vec<_>>().join("\n")
 }
 
 /// The target of a redirect, with the request's query unless the target has its own.

@@ -293,8 +293,8 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
         };
         (&**path, entry)
     });
-    let missing: String =
-        std::iter::once(&site.not_found).chain(&site.translated_not_found).map(page).collect();
+    let missing = site.folder_not_found.iter().map(|(folder, missing)| format!("{folder} {}", page(missing)));
+    let missing = page(&site.not_found) + &missing.collect::<String>();
     (
         entries.collect(),
         format!("{missing} {:?} {:?} {:?}", &site.pages, &site.languages, &site.scheduled),
@@ -557,19 +557,6 @@ fn the_pages_of_a_section_have_its_navigation() {
 }
 
 #[test]
-fn templates_read_extra_values_of_page_and_site() {
-    let mut bench = Bench::new();
-    bench.apply(&Edit::Matter(1, 19));
-    bench.options.extra.insert("phone".into(), "+1 555".into());
-    bench.write(
-        "theme/page.html",
-        "{% if page.extra.colour %}{{ page.extra.colour.red }}{% endif %} {{ site.extra.phone }}",
-    );
-    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
-    assert_eq!(texts(&site, "/about/").expect("a page")[0], "1 +1 555");
-}
-
-#[test]
 fn a_home_page_that_opens_a_section_shows_the_pages_in_its_language() {
     let mut bench = Bench::new();
     bench.options.languages = vec!["en".into(), "de".into()];
@@ -589,6 +576,19 @@ fn a_home_page_that_opens_a_section_shows_the_pages_in_its_language() {
     let german = navigation("/de/");
     assert!(german.contains("/de/mehr/") && !german.contains("/about/"), "{german}");
     assert!(texts(&site, "/de/").expect("a page")[0].contains("<a rel=\"next\" href=\"/de/mehr/\">"));
+}
+
+#[test]
+fn templates_read_extra_values_of_page_and_site() {
+    let mut bench = Bench::new();
+    bench.apply(&Edit::Matter(1, 19));
+    bench.options.extra.insert("phone".into(), "+1 555".into());
+    bench.write(
+        "theme/page.html",
+        "{% if page.extra.colour %}{{ page.extra.colour.red }}{% endif %} {{ site.extra.phone }}",
+    );
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    assert_eq!(texts(&site, "/about/").expect("a page")[0], "1 +1 555");
 }
 
 #[test]

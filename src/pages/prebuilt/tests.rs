@@ -258,6 +258,35 @@ fn pages_in_other_encodings_are_converted() {
 }
 
 #[test]
+fn the_404_page_of_the_innermost_folder_applies() {
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text</p>")),
+        ("404.html", &page("Nothing", "")),
+        ("de/index.html", &page("Start", "<p>Text</p>")),
+        ("de/404.html", &page("Nichts", "")),
+        ("de/api/404.html", &page("Keine API", "")),
+    ]);
+    let check = |site: &Site, cases: &[(&str, &str)]| {
+        for (path, expected) in cases {
+            let page = site.not_found_at(path);
+            let html = String::from_utf8_lossy(&page.html.unencoded().bytes);
+            assert!(html.contains(&format!("<title>{expected}<")), "{path}: {html}");
+            let markdown = String::from_utf8_lossy(&page.markdown.unencoded().bytes);
+            assert!(markdown.contains(&format!("# {expected}\n")), "{path}: {markdown}");
+            assert_eq!((&page.html.link, &page.markdown.link), (&None, &None), "{path}");
+        }
+    };
+    let site = bench.site();
+    check(&site, &[("/x", "Nothing"), ("/dex", "Nothing"), ("/de", "Nichts"), ("/de/x/y", "Nichts")]);
+    check(&site, &[("/de/api/", "Keine API"), ("/de/api/x", "Keine API")]);
+    let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(listed, ["/", "/de/"]);
+    assert_eq!(describe(&site, "/de/404"), "page /de/404.md", "it may be an ordinary page");
+    bench.build().mount = "/docs/".into();
+    check(&bench.site(), &[("/x", "Nothing"), ("/de/x", "Nothing"), ("/docs/de/x", "Nichts")]);
+}
+
+#[test]
 fn a_link_to_the_markdown_is_added_on_request() {
     let mut bench = Bench::new(&[("index.html", "<html><head><title>A</title></head><body><h1>A</h1>")]);
     bench.build().adds_link_element = true;
