@@ -67,7 +67,8 @@ for (const link of document.querySelectorAll("[data-copy]")) {
   }
 }
 
-// Search: the button, Ctrl+K and `/` open it. search.js is loaded at the first attempt.
+// Search: the button and Ctrl+K (on Apple's devices, ⌘K) open it. search.js is loaded at the first attempt. A single
+// character must not be a shortcut, because speech input types characters (WCAG 2.1.4).
 {
   const dialog = document.querySelector("[data-search]");
   const button = document.querySelector("[data-search-open]");
@@ -82,14 +83,15 @@ for (const link of document.querySelectorAll("[data-copy]")) {
   };
   if (button && dialog?.showModal) {
     button.hidden = false;
+    if (/Mac|iPhone|iPad/.test(navigator.platform)) {
+      button.setAttribute("aria-keyshortcuts", "Meta+K");
+      const hint = button.querySelector("kbd");
+      if (hint) hint.textContent = "⌘K";
+    }
     button.addEventListener("click", open);
     document.addEventListener("keydown", (event) => {
-      const { key, altKey, shiftKey, target } = event;
-      const hasModifier = event.ctrlKey || event.metaKey;
-      const isCombination = key?.toLowerCase() === "k" && hasModifier && !altKey && !shiftKey;
-      const isSlash = key === "/" && !hasModifier && !altKey;
-      const isTyping = target.closest?.("input, textarea, select, [contenteditable]");
-      if (!isCombination && !(isSlash && !isTyping)) return;
+      const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
+      if (key?.toLowerCase() !== "k" || !(ctrlKey || metaKey) || altKey || shiftKey) return;
       event.preventDefault();
       open();
     });

@@ -9,20 +9,20 @@ use crate::pages::RedirectOption;
 
 pub(super) fn read_redirects(r: &mut Reader<'_>) -> Vec<RedirectOption> {
     let example = "[redirects]\n\"/old/\" = \"/new/\"\n\"/archive/*\" = \"/blog/:splat\"\n\
-                   \"/shop/\" = { to = \"https://shop.example.com/\", status = 302 }";
+                   \"/shop/\" = { to = \"https://shop.example.com/\", status = 302 }\n\"/offer-2019/\" = 410";
     let members = r.members(
         key("redirects").with_example(example),
         "Redirects from paths that no page has, with and without a trailing slash. `*` at the end of a path stands for \
          all paths below it, `:splat` for the rest of the path. The status is 308 unless another one is given: 301, \
-         302, 303 or 307 (docs/pages/redirects.md).",
+         302, 303 or 307. 410 instead of a target means that the page was removed for good (docs/pages/redirects.md).",
     );
     let read = |(from, raw, line): (String, Raw, Option<usize>)| {
         if let Some((to, status)) = parse_redirect(&raw) {
             return Some(RedirectOption { from, to, status, place: FILE_NAME.to_owned(), line });
         }
         let message = format!(
-            "the redirect from `{from}` must be a target such as \"/new/\", or {{ to = \"/new/\", status = 302 }} \
-             with the status 301, 302, 303, 307 or 308"
+            "the redirect from `{from}` must be a target such as \"/new/\", {{ to = \"/new/\", status = 302 }} with \
+             the status 301, 302, 303, 307 or 308, or the number 410"
         );
         r.report(Fault::error(FILE_NAME, line, message));
         None
@@ -30,10 +30,11 @@ pub(super) fn read_redirects(r: &mut Reader<'_>) -> Vec<RedirectOption> {
     members.into_iter().filter_map(read).collect()
 }
 
-/// The target and the status code of a redirect; `None` if the value is invalid.
+/// The target and the status. The target for the status 410 is empty.
 fn parse_redirect(raw: &Raw) -> Option<(String, u16)> {
     let permanent = &Raw::Number(308);
     let (to, status) = match raw {
+        Raw::Number(410) => return Some((String::new(), 410)),
         Raw::Text(_) => (raw, permanent),
         _ => match (raw.members(["to", "status"]), raw.members(["to"])) {
             (Some([to, status]), _) => (to, status),
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn redirects_have_a_target_and_a_status() {
-        let text = "[redirects]\n\"/a.html\" = \"/a/\"\n\"/x\" = { to = \"https://x.example/\", status = 302 }\n\
+        let text = "[redirects]\n\"/a.html\" = \"/a/\"\n\"/x\" = { to = \"https://x.example/\", status = 302 }\n\"/b\" = 410\n\
                     [redirects.\"/y/*\"]\nto = \"/z/:splat\"\n";
         let (config, faults) = Config::parse(text, Path::new(""), [], &[]);
         let errors: Vec<_> = faults.iter().filter(|fault| fault.line.is_some()).collect();
@@ -89,7 +90,8 @@ mod tests {
         let expected = [
             (Some(2), "/a.html", "/a/", 308),
             (Some(3), "/x", "https://x.example/", 302),
-            (Some(4), "/y/*", "/z/:splat", 308),
+            (Some(4), "/b", "", 410),
+            (Some(5), "/y/*", "/z/:splat", 308),
         ];
         assert_eq!(found, expected);
     }
@@ -97,9 +99,10 @@ mod tests {
     #[test]
     fn a_wrong_redirect_is_an_error_with_its_line() {
         for (line, said) in [
-            ("\"/a\" = 410", "the redirect from `/a` must be a target"),
+            ("\"/a\" = 404", "the redirect from `/a` must be a target"),
             ("\"/a\" = { to = \"/b/\", status = 200 }", "the redirect from `/a` must be a target"),
             ("\"/a\" = { from = \"/b/\" }", "the redirect from `/a` must be a target"),
+            ("\"/a\" = { to = \"/b/\", status = 410 }", "the redirect from `/a` must be a target"),
             ("\"/a\" = { to = 3 }", "the redirect from `/a` must be a target"),
         ] {
             let faults = Config::parse(&format!("[redirects]\n\n{line}\n"), Path::new(""), [], &[]).1;

@@ -54,7 +54,7 @@ pub fn fingerprint(bytes: &[u8], length: usize) -> String {
 }
 
 /// Number of values that [`EncodedBody::cached`] can store.
-pub const CACHE_SLOTS: usize = 6;
+pub const CACHE_SLOTS: usize = 8;
 
 /// The body of a file in one encoding.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::pagination::{ListPage, Pagination, post_range};
 use super::path::{encode, twin_path};
 use super::schedule::{Unpublished, format_time};
-use super::search::INDEX_PATH;
+use super::search::index_path;
 use super::section::{NavSection, SectionPage, sections};
 use super::theme::{CompiledTheme, template_fault};
 use super::translations::{LanguageLink, Translations};
@@ -67,7 +67,6 @@ pub(super) struct SiteData {
     custom_css: Option<String>,
     brand: Brand,
     has_search: bool,
-    sections: Vec<NavSection>,
 }
 
 /// The data that all pages in one language share.
@@ -80,6 +79,7 @@ pub(super) struct LanguageData {
     footer: Vec<FooterGroup>,
     /// The path of the home page in this language, or in the default language if there is none.
     home: String,
+    sections: Vec<NavSection>,
 }
 
 /// Parts of [`LanguageData`] as template values, converted once.
@@ -149,6 +149,7 @@ impl SiteContext {
                 tags: listed_tags(documents, index, &language.prefix),
                 footer: footer_in(index, language, &options.footer, &by_path, &links),
                 home: if by_path.contains_key(home.as_str()) { home } else { "/".to_owned() },
+                sections: sections(&section_pages(documents, index)),
                 language: language.clone(),
             }
         });
@@ -167,7 +168,6 @@ impl SiteContext {
             custom_css,
             brand,
             has_search,
-            sections: sections(&section_pages(documents)),
         };
         let same = before.filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data);
         same.cloned().unwrap_or_else(|| {
@@ -239,11 +239,12 @@ impl<'a> FormValues<'a> {
     }
 }
 
-/// The pages that may be in a section: listed pages that are not posts or lists.
-fn section_pages(documents: &[Document]) -> Vec<SectionPage> {
+/// The pages in one language that may be in a section: listed pages that are not posts or lists.
+fn section_pages(documents: &[Document], language: usize) -> Vec<SectionPage> {
     let listed = documents.iter().filter(|document| {
         let matter = &document.front_matter;
-        matter.section || (document.kind == PageKind::Page && !matter.unlisted)
+        document.language == language
+            && (matter.section || (document.kind == PageKind::Page && !matter.unlisted))
     });
     let page = |document: &Document| SectionPage {
         path: document.path.clone(),
@@ -517,7 +518,8 @@ impl TemplateContext<'_> {
         if !matches!(self.document.kind, PageKind::Page | PageKind::Home) {
             return None;
         }
-        let sections = self.shared.data.sections.iter().filter(|section| section.contains(path));
+        let sections = &self.shared.language(self.document).sections;
+        let sections = sections.iter().filter(|section| section.contains(path));
         let section = sections.max_by_key(|section| section.depth())?;
         let [previous, next] = section.neighbours(path).map(|page| {
             let (path, title) = page?;
@@ -558,7 +560,7 @@ impl TemplateContext<'_> {
             footer,
             year => options.today.year(),
             custom_css => data.custom_css.as_deref(),
-            search => data.has_search.then_some(INDEX_PATH),
+            search => data.has_search.then(|| index_path(language)),
             extra => to_template_value(&options.extra),
         }
     }

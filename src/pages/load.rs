@@ -74,7 +74,8 @@ pub struct LoadCache {
     contents: HashMap<String, CachedBody>,
     shared: Option<Arc<SiteContext>>,
     pages: HashMap<String, RenderedPage>,
-    search: SearchCache,
+    /// In the order of the site's languages.
+    search: Vec<SearchCache>,
 }
 
 /// A rendered body with its inputs, except the link catalog.
@@ -110,8 +111,7 @@ fn load_build_alone(build: Prebuilt, options: &PagesOptions, mut faults: Vec<Fau
     let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
     faults.extend(check_links(&redirect_links(&redirects), &names, &HashMap::new()));
     let site = sort_faults(&mut faults).then(|| {
-        let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
-        let mut site = Site::new(options, not_found);
+        let mut site = Site::new(options, prebuilt::plain_not_found_page());
         build.insert_into(&mut site);
         site.add_rules(redirects.rules);
         site
@@ -216,7 +216,7 @@ impl LoadCache {
         let all = documents.iter().chain(&missing);
         let mut links = collect_links(all, &links_of_matter, &links_of_footer);
         links.extend(redirect_links(&redirects));
-        let index = self.search_index(&documents, options);
+        let indexes = self.search_indexes(&documents, &languages, options);
 
         let custom_css = asset_urls.get("custom.css").cloned();
         let templates = theme.compile(asset_urls, self.templates.as_ref());
@@ -225,7 +225,7 @@ impl LoadCache {
         let pages = if templates.faults.is_empty() {
             self.templates = Some(templates.clone());
             let before = self.shared.as_ref();
-            let extras = (custom_css, brand, index.is_some());
+            let extras = (custom_css, brand, !indexes.is_empty());
             let shared = SiteContext::new(&documents, options, &languages, forms, templates, extras, before);
             self.shared = Some(shared.clone());
             self.lay_out_pages(&documents, &missing, &languages, &shared, &mut faults)
@@ -240,7 +240,9 @@ impl LoadCache {
         let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, mut not_found)| {
             let translated_not_found = not_found.split_off(1);
             let mut site = Site::new(options, not_found.swap_remove(0));
-            site.translated_not_found = translated_not_found;
+            for (language, page) in languages.iter().skip(1).zip(translated_not_found) {
+                site.set_not_found(&language.prefix, page);
+            }
             site.scheduled = scheduled;
             site.entries.reserve(8 * pages.len() + tree.verbatim.len() + 2 * assets.len());
             insert_variants(
@@ -258,16 +260,17 @@ impl LoadCache {
                 site.insert_page(&document.path, page, summary);
             }
             insert_aliases(&mut site, &documents);
-            site.languages = languages;
-            if let Some(build) = build {
-                let not_found = build.not_found.clone().filter(|_| missing[0].file.is_empty());
-                site.not_found = not_found.unwrap_or(site.not_found);
+            if let Some(mut build) = build {
+                // Written 404 pages replace those of the build, which replace generated ones.
+                let written = languages.iter().zip(&missing).filter(|(_, page)| !page.file.is_empty());
+                written.for_each(|(language, _)| build.remove_not_found(&language.prefix));
                 build.insert_into(&mut site);
             }
+            site.languages = languages;
             site.add_rules(redirects.rules);
-            if let Some(index) = index {
-                let file = File::from_blob(media_type(search::INDEX_PATH), Cache::Revalidate, index);
-                site.insert_resource(search::INDEX_PATH, file);
+            for (path, index) in indexes {
+                let file = File::from_blob(media_type(&path), Cache::Revalidate, index);
+                site.insert_resource(&path, file);
             }
             site
         });
@@ -333,21 +336,33 @@ impl LoadCache {
         Ok(())
     }
 
-    /// The index of all listed pages and posts; `None` if the site has no search.
-    fn search_index(&mut self, documents: &[Document], options: &PagesOptions) -> Option<Blob> {
-        let listed = documents.iter().filter(|document| {
-            !document.file.is_empty() && !document.front_matter.unlisted && document.unpublished.is_none()
-        });
-        let listed: Vec<SearchDocument<'_>> = listed
-            .map(|document| SearchDocument {
-                path: encode(&document.path),
-                title: &document.front_matter.title,
-                description: document.front_matter.description.as_deref().unwrap_or_default(),
-                html: &document.content.html,
-            })
-            .collect();
-        let has_search = options.search.unwrap_or(listed.len() >= search::MIN_PAGES);
-        has_search.then(|| self.search.build(&listed))
+    /// The indexes of all listed pages and posts, one for each language, with their paths. Empty if the site has
+    /// no search.
+    fn search_indexes(
+        &mut self,
+        documents: &[Document],
+        languages: &[Language],
+        options: &PagesOptions,
+    ) -> Vec<(String, Blob)> {
+        let mut listed: Vec<Vec<SearchDocument<'_>>> = vec![Vec::new(); languages.len()];
+        for document in documents {
+            let is_listed = !document.front_matter.unlisted && document.unpublished.is_none();
+            if is_listed && !document.file.is_empty() {
+                listed[document.language].push(SearchDocument {
+                    path: encode(&document.path),
+                    title: &document.front_matter.title,
+                    description: document.front_matter.description.as_deref().unwrap_or_default(),
+                    html: &document.content.html,
+                });
+            }
+        }
+        let count = listed.iter().map(Vec::len).sum::<usize>();
+        if !options.search.unwrap_or(count >= search::MIN_PAGES) {
+            return Vec::new();
+        }
+        self.search.resize_with(languages.len(), SearchCache::default);
+        let indexes = self.search.iter_mut().zip(&listed).map(|(cache, listed)| cache.build(listed));
+        languages.iter().map(search::index_path).zip(indexes).collect()
     }
 
     /// Lays out all pages and the 404 page of each language. `None` if any of them fails.
@@ -488,7 +503,7 @@ fn claim_paths(
             names.reserve(&format!("{}{path}", language.prefix));
         }
     }
-    names.reserve(search::INDEX_PATH);
+    languages.iter().for_each(|language| names.reserve(&search::index_path(language)));
     if let Some(build) = build {
         build.register(&mut names, faults);
     }

@@ -13,6 +13,8 @@ pub(super) struct PathRegistry {
     owners: HashMap<String, Option<String>>,
     /// Valid link targets without an owner. Any owner may claim them.
     secondary: HashSet<String>,
+    /// Paths whose pages were removed for good. Links to them are broken.
+    gone: HashSet<String>,
 }
 
 impl PathRegistry {
@@ -43,6 +45,10 @@ impl PathRegistry {
 
     pub fn add_secondary(&mut self, path: String) {
         self.secondary.insert(path);
+    }
+
+    pub fn mark_as_gone(&mut self, path: &str) {
+        self.gone.insert(path.to_owned());
     }
 
     /// The owner of a path. `None` for generated resources, secondary paths and paths that are not in use.
@@ -92,7 +98,8 @@ pub(super) fn check_links(
                     // `closest` returns the first of several equally similar paths, so sort them to make the
                     // suggestion deterministic.
                     let paths = paths.get_or_insert_with(|| {
-                        let mut paths: Vec<&str> = names.owners.keys().map(String::as_str).collect();
+                        let owned = names.owners.keys().filter(|path| !names.gone.contains(*path));
+                        let mut paths: Vec<&str> = owned.map(String::as_str).collect();
                         paths.sort_unstable();
                         paths
                     });
@@ -127,7 +134,7 @@ fn check_link<'a>(
 ) -> Option<BrokenLink<'a>> {
     let path = target.path.as_str();
     let there = anchors.get(path);
-    if there.is_none() && !names.has_path(path) {
+    if there.is_none() && (!names.has_path(path) || names.gone.contains(path)) {
         return Some(BrokenLink::MissingPath);
     }
     // Ignore a text directive, which begins with `:~:` (URL Fragment Text Directives). `#top` is valid

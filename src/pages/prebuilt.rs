@@ -70,7 +70,9 @@ pub(super) struct Prebuilt {
     pages: Vec<PrebuiltPage>,
     /// Files by their decoded paths.
     files: BTreeMap<String, Arc<File>>,
-    pub not_found: Option<Page>,
+    /// The 404 pages, by the decoded paths of their folders without a trailing slash. The folder of the build's own
+    /// one is empty: it applies to the whole site.
+    not_found: Vec<(String, Page)>,
     pub redirects: Vec<RedirectRule>,
     mount: String,
 }
@@ -119,7 +121,7 @@ impl BuildCache {
         let mut prebuilt = Prebuilt {
             pages: Vec::with_capacity(pages.len()),
             files: BTreeMap::new(),
-            not_found: None,
+            not_found: Vec::new(),
             redirects,
             mount: build.mount.clone(),
         };
@@ -159,10 +161,14 @@ impl BuildCache {
             compose_page(source, converted, written, names.clone(), &context)
         });
         for page in pages {
-            if is_not_found_page(&page.name) {
-                prebuilt.not_found = Some(page.page);
-            } else {
-                prebuilt.pages.push(page);
+            match not_found_folder(&page.name) {
+                Some("") => prebuilt.not_found.push((String::new(), page.page)),
+                // It may be a page about the status 404, so it is also served at its own path.
+                Some(folder) => {
+                    prebuilt.not_found.push((format!("{}{folder}", build.mount), page.page.clone()));
+                    prebuilt.pages.push(page);
+                }
+                None => prebuilt.pages.push(page),
             }
         }
         prebuilt
@@ -415,9 +421,10 @@ fn compose_page(
     let blob = if options.has_reload_script { Blob::new(add_reload_script(&blob.bytes)) } else { blob };
     let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob);
     let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
-    if is_not_found_page(&source.file.name) {
-        // The 404 page has no URL.
-        metadata = Metadata { title: metadata.title, language: metadata.language, ..Metadata::default() };
+    if not_found_folder(&source.file.name).is_some() {
+        // A 404 page represents other URLs than its own.
+        let Metadata { title, language, .. } = metadata;
+        metadata = Metadata { title, language, is_unlisted: true, ..Metadata::default() };
         canonical.clear();
     } else {
         html = html.with_link(link);
@@ -471,8 +478,13 @@ fn with_headers(
     file
 }
 
-fn is_not_found_page(name: &str) -> bool {
-    name == "404.html" || name == "404/index.html"
+/// The folder for whose missing paths a file is the 404 page: empty for the whole build. `None` if the file is
+/// another page.
+fn not_found_folder(name: &str) -> Option<&str> {
+    match name {
+        "404.html" | "404/index.html" => Some(""),
+        _ => name.strip_suffix("/404.html"),
+    }
 }
 
 /// The page's HTML with a link to its Markdown at the end of the head.
@@ -492,6 +504,11 @@ impl Prebuilt {
         let new = File::from_blob(media_type(&file.name), cache, file.blob.clone());
         let new = with_headers(new, Vec::new(), rules, &path);
         self.files.insert(path, Arc::new(new));
+    }
+
+    /// Removes the 404 page of a folder, because the site has another one.
+    pub fn remove_not_found(&mut self, folder: &str) {
+        self.not_found.retain(|(known, _)| known != folder);
     }
 
     /// Claims the paths of all files and pages in `names`, and reports conflicts.
@@ -520,9 +537,12 @@ impl Prebuilt {
         options
     }
 
-    /// Inserts the pages, files and redirects into a site. Pages and files replace entries that the site
+    /// Inserts the pages, files and redirects into a site. Pages, 404 pages and files replace those that the site
     /// already has, but redirects do not.
     pub fn insert_into(self, site: &mut Site) {
+        for (folder, page) in self.not_found {
+            site.set_not_found(&folder, page);
+        }
         for (path, file) in self.files {
             site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
         }

@@ -11,9 +11,10 @@ use crate::fault::Fault;
 pub struct RedirectOption {
     /// A path. It may end with `*`, and `:name` stands for one segment.
     pub from: String,
-    /// A path on this site or a URL, in which `:splat` stands for the text that `*` matched.
+    /// A path on this site or a URL, in which `:splat` stands for the text that `*` matched. Empty for
+    /// the status 410.
     pub to: String,
-    /// One of the statuses 301, 302, 303, 307 and 308.
+    /// One of the statuses 301, 302, 303, 307 and 308, or 410 for pages that were removed for good.
     pub status: u16,
     /// The configuration file.
     pub place: String,
@@ -40,7 +41,11 @@ pub(super) fn compile(
 ) -> CompiledRedirects {
     let mut parsed = Vec::with_capacity(redirects.len());
     for redirect in redirects {
-        match RedirectRule::new(&redirect.from, &encode_target(&redirect.to), redirect.status) {
+        let rule = match redirect.status {
+            410 => RedirectRule::gone(&redirect.from),
+            status => RedirectRule::new(&redirect.from, &encode_target(&redirect.to), status),
+        };
+        match rule {
             Ok(rule) => parsed.push((redirect, rule)),
             Err(why) => {
                 let message = format!("the redirect from `{}` {why}", redirect.from);
@@ -76,14 +81,17 @@ pub(super) fn compile(
         }
         for path in &literal {
             names.claim(path, place, *line, faults);
+            if rule.is_gone() {
+                names.mark_as_gone(path);
+            }
         }
         if let Some(target) = local_target(to).filter(|_| !to.contains("/:")) {
             compiled.targets.push((target, *line));
         }
         compiled.rules.push(rule);
     }
-    let has_rule =
-        |target: &LinkTarget| compiled.rules.iter().any(|rule| rule.target(&target.path).is_some());
+    let leads_on = |rule: &RedirectRule, path: &str| !rule.is_gone() && rule.target(path).is_some();
+    let has_rule = |target: &LinkTarget| compiled.rules.iter().any(|rule| leads_on(rule, &target.path));
     compiled.targets.retain(|(target, _)| !has_rule(target));
     compiled
 }
@@ -124,7 +132,8 @@ fn is_circular(redirect: &RedirectOption, rules: &[RedirectRule], names: &PathRe
 mod tests {
     use super::*;
 
-    /// Compiles redirects on a site with the page `/new/`. The line of a redirect is its position.
+    /// Compiles redirects on a site with the page `/new/`. The line of a redirect is its position. An empty target
+    /// stands for the status 410.
     fn compile_lines(lines: &[(&str, &str)]) -> (CompiledRedirects, Vec<String>) {
         let mut names = PathRegistry::default();
         let mut faults = Vec::new();
@@ -133,7 +142,7 @@ mod tests {
         let redirect = |(index, (from, to)): (usize, &(&str, &str))| RedirectOption {
             from: (*from).into(),
             to: (*to).into(),
-            status: 308,
+            status: if to.is_empty() { 410 } else { 308 },
             place: "frontdesk.toml".into(),
             line: Some(index + 1),
         };
@@ -201,6 +210,25 @@ mod tests {
         }
         let (compiled, faults) = compile_lines(&[("/a", "/b"), ("/b", "/c/"), ("/c", "/a"), ("/d", "/new/")]);
         assert_eq!((compiled.rules.len(), faults.len()), (1, 3), "{faults:?}");
+    }
+
+    #[test]
+    fn removed_pages_have_no_target_and_are_not_valid_targets() {
+        let lines = [("/gone/", ""), ("/gone-below/*", ""), ("/a", "/gone"), ("/b", "/gone-below/x/")];
+        let (compiled, faults) = compile_lines(&lines);
+        assert_eq!(faults, [""; 0]);
+        let find = |path| compiled.rules.iter().find(|rule| rule.target(path).is_some()).expect("a rule");
+        for path in ["/gone", "/gone/", "/gone-below/x"] {
+            assert!(find(path).is_gone(), "{path}");
+        }
+        assert!(!find("/a").is_gone());
+        let targets: Vec<&str> = compiled.targets.iter().map(|(target, _)| &*target.path).collect();
+        assert_eq!(targets, ["/gone", "/gone-below/x/"], "redirects to removed pages are checked like links");
+        let (_, faults) = compile_lines(&[("/new/", "")]);
+        assert!(
+            faults[0].starts_with("frontdesk.toml:1: the path `/new` already leads to a page"),
+            "{faults:?}"
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ const MAX_LINE: usize = 2_000;
 pub struct RedirectRule {
     pattern: Pattern,
     to: String,
-    /// With 200, the response is the page or file at the target.
+    /// With 200, the response is the page or file at the target. With 410, there is no target.
     pub status: StatusCode,
     /// Whether the rule takes precedence over a page or file at the path.
     pub is_forced: bool,
@@ -40,10 +40,7 @@ impl RedirectRule {
     pub fn new(from: &str, to: &str, status: u16) -> Result<Self, &'static str> {
         let status = StatusCode::from_u16(status).ok().filter(StatusCode::is_redirection);
         let status = status.ok_or("has an invalid status")?;
-        let pattern = Pattern::parse(from, RulesDialect::Netlify)?;
-        if pattern.end.as_ref().is_some_and(|end| !end.is_empty()) {
-            return Err("has a `*` that is not at its end");
-        }
+        let pattern = Pattern::parse_prefix(from)?;
         let is_path = to.starts_with('/') && !to.starts_with("//");
         let is_url =
             ["https://", "http://"].iter().any(|scheme| to.len() > scheme.len() && to.starts_with(scheme));
@@ -53,6 +50,16 @@ impl RedirectRule {
             );
         }
         Ok(Self { pattern, to: to.to_owned(), status, is_forced: false })
+    }
+
+    /// Creates a rule for pages that were removed for good. It applies to the same paths as one with a target.
+    pub fn gone(from: &str) -> Result<Self, &'static str> {
+        let pattern = Pattern::parse_prefix(from)?;
+        Ok(Self { pattern, to: String::new(), status: StatusCode::GONE, is_forced: false })
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.status == StatusCode::GONE
     }
 
     /// The rule as a line of `_redirects`.
@@ -78,7 +85,7 @@ impl RedirectRule {
         }
     }
 
-    /// The target for a decoded path. `None` if the rule does not apply to the path.
+    /// The target for a decoded path; empty for the status 410. `None` if the rule does not apply to the path.
     pub fn target(&self, path: &str) -> Option<String> {
         let captures = self.pattern.captures(path)?;
         let to = fill_in(&self.to, &captures);
@@ -142,6 +149,15 @@ impl Pattern {
             None => (decoded, None),
         };
         Ok(Self { start, end, ignores_final_slash: dialect == RulesDialect::Netlify })
+    }
+
+    /// Parses a pattern that ignores a trailing slash and has no text after the `*`.
+    fn parse_prefix(text: &str) -> Result<Self, &'static str> {
+        let pattern = Self::parse(text, RulesDialect::Netlify)?;
+        if pattern.end.as_ref().is_some_and(|end| !end.is_empty()) {
+            return Err("has a `*` that is not at its end");
+        }
+        Ok(pattern)
     }
 
     /// The values of the placeholders in `path`. `None` if the path does not match.

@@ -2,8 +2,9 @@
 //!
 //! The index is a JSON array with an entry `[path, title, description, sections, words]` for each page. A
 //! section is `[anchor, heading, text]`; the text before the first heading has an empty anchor and heading.
-//! If the index would exceed [`max_bytes`], texts are cut: a page keeps the beginnings of its sections and,
-//! in `words`, the rarest of its other words: those that the fewest pages contain.
+//! Each language has its own index. If it would exceed [`max_bytes`], texts are cut: a page keeps the
+//! beginnings of its sections and, in `words`, the rarest of its other words: those that the fewest pages
+//! contain.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -14,11 +15,19 @@ use serde_json::{Value, json};
 
 use super::file::{Blob, Effort, encode};
 use super::html::id_attributes;
+use super::language::Language;
 use super::negotiate::Encoding;
 use super::parallel::in_parallel;
 
-/// The path of the index. It has no fingerprint: otherwise each page would change whenever another page does.
-pub(super) const INDEX_PATH: &str = "/_frontdesk/search.json";
+/// The path of the index of the pages in one language. It has no fingerprint: otherwise each page would change
+/// whenever another page does.
+pub(super) fn index_path(language: &Language) -> String {
+    if language.prefix.is_empty() {
+        "/_frontdesk/search.json".to_owned()
+    } else {
+        format!("/_frontdesk/search.{}.json", language.tag)
+    }
+}
 
 /// Sites with fewer pages than this have no search, unless `site.search` is set.
 pub(super) const MIN_PAGES: usize = 10;
@@ -51,7 +60,7 @@ pub(super) struct SearchDocument<'a> {
     pub html: &'a str,
 }
 
-/// The index of the last load, which the next load reuses if its documents are the same.
+/// The index of one language in the last load, which the next load reuses if its documents are the same.
 #[derive(Debug, Default)]
 pub(super) struct SearchCache {
     last: Option<(Hash, Blob)>,

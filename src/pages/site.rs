@@ -44,6 +44,8 @@ pub enum SiteEntry {
     /// A single representation, which does not depend on `Accept`.
     File(Arc<File>, Role),
     Redirect(Redirect),
+    /// A page that was removed for good (RFC 9110 §15.5.11).
+    Gone,
 }
 
 /// A redirect from a path on the site.
@@ -97,9 +99,11 @@ pub struct Site {
     pub pages: Vec<PageSummary>,
     /// The languages, the default language first.
     pub languages: Vec<Language>,
+    /// The page for paths without an entry.
     pub not_found: Page,
-    /// The 404 pages for paths in the folders of the other languages, in the order of the languages.
-    pub(super) translated_not_found: Vec<Page>,
+    /// The same for paths in certain folders, such as that of a language: the decoded paths of the folders without
+    /// a trailing slash, and the pages. An inner folder comes before those that contain it.
+    pub folder_not_found: Vec<(String, Page)>,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
     /// The number of pages, including unlisted ones.
@@ -120,7 +124,7 @@ impl Site {
             pages: Vec::new(),
             languages: vec![Language::only(options)],
             not_found,
-            translated_not_found: Vec::new(),
+            folder_not_found: Vec::new(),
             base_url: options.base_url.clone(),
             page_count: 0,
             scheduled: Vec::new(),
@@ -135,14 +139,27 @@ impl Site {
         self.entries.get(path)
     }
 
-    /// The page that is sent for a decoded path without an entry, in the language of the path.
+    /// The page that is sent for a decoded path without an entry or with [`SiteEntry::Gone`]: that of the innermost
+    /// folder which has one.
     pub fn not_found_at(&self, path: &str) -> &Page {
-        let is_in = |language: &Language| {
-            path.strip_prefix(language.prefix.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let mut translated = self.languages.iter().skip(1).zip(&self.translated_not_found);
-        translated.find(|(language, _)| is_in(language)).map_or(&self.not_found, |(_, page)| page)
+        let mut folders = self.folder_not_found.iter();
+        folders.find(|(folder, _)| path::is_in_folder(path, folder)).map_or(&self.not_found, |(_, page)| page)
+    }
+
+    /// Sets the page for paths without an entry in a folder; the empty folder stands for all paths.
+    pub(super) fn set_not_found(&mut self, folder: &str, page: Page) {
+        if folder.is_empty() {
+            self.not_found = page;
+            return;
+        }
+        self.folder_not_found.retain(|(known, _)| known != folder);
+        self.folder_not_found.push((folder.to_owned(), page));
+        self.folder_not_found.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
+    }
+
+    /// The error pages: that for all paths, and those of folders.
+    fn not_found_pages(&self) -> impl Iterator<Item = &Page> {
+        std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page))
     }
 
     /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
@@ -175,9 +192,15 @@ impl Site {
         !self.rules.is_empty()
     }
 
-    /// The rules with placeholders as lines of `_redirects`.
+    /// A copy without the rules that apply to paths without an entry.
+    #[must_use]
+    pub fn without_rules(&self) -> Self {
+        Self { rules: Vec::new(), ..self.clone() }
+    }
+
+    /// The rules with placeholders as lines of `_redirects`, which cannot express the status 410.
     pub fn rule_lines(&self) -> Vec<String> {
-        self.rules.iter().map(RedirectRule::to_line).collect()
+        self.rules.iter().filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
     }
 
     /// The result of the first rule that applies to a decoded path without an entry.
@@ -185,12 +208,14 @@ impl Site {
         self.rules.iter().find_map(|rule| self.follow_rule(rule, path))
     }
 
-    /// The redirect that a rule defines, or the entry that it selects. `None` if the rule does not apply, or
+    /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the rule does not apply, or
     /// if the entry does not exist.
     fn follow_rule(&self, rule: &RedirectRule, path: &str) -> Option<Cow<'_, SiteEntry>> {
         let to = rule.target(path)?;
-        if rule.status != StatusCode::OK {
-            return Some(Cow::Owned(SiteEntry::Redirect(Redirect { to, status: rule.status })));
+        match rule.status {
+            StatusCode::OK => {}
+            StatusCode::GONE => return Some(Cow::Owned(SiteEntry::Gone)),
+            status => return Some(Cow::Owned(SiteEntry::Redirect(Redirect { to, status }))),
         }
         let entry = |path: &str| self.get(&path::decode(path).ok()?);
         Some(Cow::Borrowed(match entry(to.split(['?', '#']).next()?)? {
@@ -257,8 +282,11 @@ impl Site {
             take(&mut new.markdown, &old.markdown);
         };
         take_both(&mut self.not_found, &earlier.not_found);
-        for (new, old) in self.translated_not_found.iter_mut().zip(&earlier.translated_not_found) {
-            take_both(new, old);
+        for (folder, new) in &mut self.folder_not_found {
+            let old = earlier.folder_not_found.iter().find(|(known, _)| known == folder);
+            if let Some((_, old)) = old {
+                take_both(new, old);
+            }
         }
         for (path, new) in &mut self.entries {
             match (new, earlier.entries.get(path)) {
@@ -285,10 +313,12 @@ impl Site {
                     SiteEntry::Page(both) => format!("{path:?} {:?}", page(both)),
                     SiteEntry::File(file, _) => format!("{path:?} {}", file.unencoded().etag()),
                     SiteEntry::Redirect(to) => format!("{path:?} {to:?}"),
+                    SiteEntry::Gone => format!("{path:?} gone"),
                 })
                 .collect();
             lines.push(format!("{:?} {:?}", page(&self.not_found), self.rules));
-            lines.extend(self.translated_not_found.iter().map(|missing| format!("{:?}", page(missing))));
+            let of_folder = |(folder, missing): &(String, Page)| format!("{folder:?} {:?}", page(missing));
+            lines.extend(self.folder_not_found.iter().map(of_folder));
             lines.sort_unstable();
             blake3::hash(lines.join("\n").as_bytes()).to_hex()[..16].to_owned()
         })
@@ -357,14 +387,14 @@ impl Site {
             .collect();
         let mut site = self.clone();
         let mut files = vec![&mut site.not_found.html, &mut site.not_found.markdown];
-        for page in &mut site.translated_not_found {
+        for (_, page) in &mut site.folder_not_found {
             files.extend([&mut page.html, &mut page.markdown]);
         }
         for entry in site.entries.values_mut() {
             match entry {
                 SiteEntry::Page(page) => files.extend([&mut page.html, &mut page.markdown]),
                 SiteEntry::File(file, _) => files.push(file),
-                SiteEntry::Redirect(_) => {}
+                SiteEntry::Redirect(_) | SiteEntry::Gone => {}
             }
         }
         for file in files {
@@ -377,13 +407,13 @@ impl Site {
 
     /// All files of the site. A file with several paths is returned once.
     pub fn files(&self) -> Vec<&Arc<File>> {
-        let missing = std::iter::once(&self.not_found).chain(&self.translated_not_found);
+        let missing = self.not_found_pages();
         let mut files: Vec<&Arc<File>> = missing.flat_map(|page| [&page.html, &page.markdown]).collect();
         for entry in self.entries.values() {
             match entry {
                 SiteEntry::Page(page) => files.extend([&page.html, &page.markdown]),
                 SiteEntry::File(file, _) => files.push(file),
-                SiteEntry::Redirect(_) => {}
+                SiteEntry::Redirect(_) | SiteEntry::Gone => {}
             }
         }
         files.sort_unstable_by_key(|file| Arc::as_ptr(file));

@@ -42,6 +42,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("partials/rail.html", include_str!("../../theme/partials/rail.html")),
     ("partials/search.html", include_str!("../../theme/partials/search.html")),
     ("partials/section.html", include_str!("../../theme/partials/section.html")),
+    ("partials/turn.html", include_str!("../../theme/partials/turn.html")),
     ("post.html", include_str!("../../theme/post.html")),
     ("script.js", include_str!("../../theme/script.js")),
     ("search.js", include_str!("../../theme/search.js")),

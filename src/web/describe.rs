@@ -49,6 +49,15 @@ pub enum UrlResponses {
     Single(EncodedResponses),
     /// A redirect (308) to another path.
     Moved(RecordedResponse),
+    /// An endpoint that was removed for good (410), for any method and `Accept`.
+    RemovedEndpoint(RecordedResponse),
+}
+
+impl UrlResponses {
+    /// Whether the URL is that of a page that was removed for good (410).
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Negotiated { html, .. } if html.identity().status == 410)
+    }
 }
 
 #[derive(Debug)]
@@ -57,6 +66,9 @@ pub struct Description {
     pub urls: Vec<(String, UrlResponses)>,
     /// The responses for all other paths, except below `/api/`.
     pub missing: UrlResponses,
+    /// The same for other paths in folders with a 404 page of their own: the decoded paths of the folders without a
+    /// trailing slash, inner ones before those that contain them.
+    pub missing_in: Vec<(String, UrlResponses)>,
     /// The response for other paths below `/api/`, with any method and `Accept`.
     pub unknown_endpoint: RecordedResponse,
     /// The response to methods other than GET and HEAD, except at endpoints.
@@ -78,12 +90,18 @@ pub fn describe(site: &Site, policy: &HeaderValue) -> Description {
     urls.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     // No page has this path, because paths have no empty segments.
     let nowhere = "//";
+    let without_rules = site.without_rules();
+    let missing = Recorder { site: &without_rules, policy };
+    let folders = site.folder_not_found.iter();
+    let missing_in = folders
+        .map(|(folder, _)| (folder.clone(), missing.describe_url(&format!("{folder}{nowhere}"), None)));
     let no_endpoint = format!("{API}/");
     let some = urls.first().map_or("/", |(path, _)| path);
     let ambiguous = path::PathError::Ambiguous.to_string();
     Description {
         read_only: recorder.record_response_to(some, false, None, Encoding::Identity),
-        missing: recorder.describe_url(nowhere, None),
+        missing: missing.describe_url(nowhere, None),
+        missing_in: missing_in.collect(),
         unknown_endpoint: recorder.record_response_to(&no_endpoint, true, None, Encoding::Identity),
         ambiguous: recorder.record(bad_request(&ambiguous)),
         endpoints: FORMS.iter().map(|form| form.path).collect(),
@@ -118,7 +136,8 @@ impl Recorder<'_> {
             Some(SiteEntry::Page(page)) => negotiated(&page.html, &page.markdown),
             Some(SiteEntry::File(file, _)) => UrlResponses::Single(encoded(None, file)),
             Some(SiteEntry::Redirect(_)) => UrlResponses::Moved(neither()),
-            None => {
+            Some(SiteEntry::Gone) if path.starts_with(API) => UrlResponses::RemovedEndpoint(neither()),
+            None | Some(SiteEntry::Gone) => {
                 let missing = self.site.not_found_at(path);
                 negotiated(&missing.html, &missing.markdown)
             }

@@ -12,7 +12,7 @@ use http::{Method, StatusCode};
 
 use super::metrics::{Class, Representation, RequestLabels};
 use super::response::{
-    HttpResponse, method_not_allowed, negotiated_text, text, unknown_endpoint, with_header,
+    HttpResponse, method_not_allowed, negotiated_text, removed_endpoint, text, unknown_endpoint, with_header,
 };
 use super::selection::{ResponseKind, Selection};
 use crate::pages::file::{EncodedBody, File};
@@ -30,6 +30,10 @@ pub(super) enum Choice<'a> {
     NotFound,
     /// 404 below [`API`].
     UnknownEndpoint,
+    /// 410 for clients that accept neither HTML nor Markdown.
+    Gone,
+    /// 410 below [`API`].
+    RemovedEndpoint,
     /// 406: the client accepts no representation of this page.
     NotAcceptable(&'a Page),
     /// 412: `If-Match` does not match the selected representation. Contains the value of `Vary`.
@@ -67,20 +71,24 @@ pub(super) fn choose<'a>(
                 let labels = RequestLabels { class: Class::Redirect, representation };
                 return (Choice::Redirect(Cow::Owned(to)), labels);
             }
+            Some(Cow::Owned(SiteEntry::Gone)) => Some(&SiteEntry::Gone),
             Some(Cow::Borrowed(entry)) => Some(entry),
             _ => None,
         },
         entry => entry,
     };
+    let mut error_page = |kind, otherwise| {
+        let media = preferences.media();
+        representation = media.into();
+        representation_of(site.not_found_at(path), media).map_or(otherwise, |file| {
+            Choice::Send(Selection::new(file, kind, true, || preferences.codings()))
+        })
+    };
     let choice = match entry {
         None if path.starts_with(API) => Choice::UnknownEndpoint,
-        None => {
-            let media = preferences.media();
-            representation = media.into();
-            representation_of(site.not_found_at(path), media).map_or(Choice::NotFound, |file| {
-                Choice::Send(Selection::new(file, ResponseKind::NotFound, true, || preferences.codings()))
-            })
-        }
+        None => error_page(ResponseKind::NotFound, Choice::NotFound),
+        Some(SiteEntry::Gone) if path.starts_with(API) => Choice::RemovedEndpoint,
+        Some(SiteEntry::Gone) => error_page(ResponseKind::Gone, Choice::Gone),
         Some(_) if !is_read => Choice::ReadOnly,
         Some(SiteEntry::Page(page)) => {
             let media = preferences.media();
@@ -106,7 +114,7 @@ fn representation_of(page: &Page, media: Option<Media>) -> Option<&File> {
 
 fn class_label(entry: Option<&SiteEntry>) -> Class {
     match entry {
-        None => Class::None,
+        None | Some(SiteEntry::Gone) => Class::None,
         Some(SiteEntry::Page(_)) => Class::Page,
         Some(SiteEntry::File(_, Role::Twin)) => Class::Twin,
         Some(SiteEntry::File(_, Role::Resource)) => Class::Resource,
@@ -185,6 +193,10 @@ impl<'a> Choice<'a> {
                 "There is nothing at this address. All pages: /sitemap.md\n",
             ),
             Self::UnknownEndpoint => unknown_endpoint(),
+            Self::Gone => {
+                negotiated_text(StatusCode::GONE, "This page has been removed. All pages: /sitemap.md\n")
+            }
+            Self::RemovedEndpoint => removed_endpoint(),
             Self::NotAcceptable(page) => not_acceptable(site, page),
             Self::PreconditionFailed(vary) => precondition_failed(vary),
             Self::Redirect(to) => redirect(&to, query),

@@ -115,12 +115,19 @@ pub(super) fn json_response(status: StatusCode, body: impl Into<Bytes>) -> HttpR
 
 /// 404 for a path below `/api/` that is not an endpoint, for any method and `Accept`.
 pub(super) fn unknown_endpoint() -> HttpResponse {
+    missing_endpoint(StatusCode::NOT_FOUND, "There is no endpoint at this address.")
+}
+
+/// 410 for a path below `/api/` that the configuration marks as removed, for any method and `Accept`.
+pub(super) fn removed_endpoint() -> HttpResponse {
+    missing_endpoint(StatusCode::GONE, "This endpoint has been removed.")
+}
+
+/// An error with the names of the endpoints.
+fn missing_endpoint(status: StatusCode, reason: &str) -> HttpResponse {
     let endpoints: Vec<String> = FORMS.iter().map(|form| format!("POST {}", form.path)).collect();
-    let sentence = format!(
-        "There is no endpoint at this address. The endpoints are {}; /openapi.json describes them.",
-        endpoints.join(" and ")
-    );
-    error(StatusCode::NOT_FOUND, &sentence)
+    let endpoints = endpoints.join(" and ");
+    error(status, &format!("{reason} The endpoints are {endpoints}; /openapi.json describes them."))
 }
 
 /// An API error, with the body `{"error": "<sentence>"}`.

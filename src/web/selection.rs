@@ -36,6 +36,8 @@ pub(super) enum ResponseKind {
     NotModified,
     /// 404 with the site's error page
     NotFound,
+    /// 410 with the site's error page
+    Gone,
 }
 
 impl<'a> Selection<'a> {
@@ -58,6 +60,7 @@ impl<'a> Selection<'a> {
             ResponseKind::Full => StatusCode::OK,
             ResponseKind::NotModified => StatusCode::NOT_MODIFIED,
             ResponseKind::NotFound => StatusCode::NOT_FOUND,
+            ResponseKind::Gone => StatusCode::GONE,
         }
     }
 
@@ -93,8 +96,8 @@ impl<'a> Selection<'a> {
                 add(CONTENT_ENCODING, HeaderValue::from_static(token));
             }
         }
-        // If a 404 had a validator, caches could continue to return 304 after the page has been created.
-        if self.kind != ResponseKind::NotFound
+        // If an error had a validator, caches could continue to return 304 after the page has been created.
+        if !matches!(self.kind, ResponseKind::NotFound | ResponseKind::Gone)
             && let Ok(etag) = HeaderValue::from_maybe_shared(self.body.shared_etag())
         {
             add(ETAG, etag);

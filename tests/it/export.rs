@@ -110,10 +110,16 @@ fn awkward_site() -> tempfile::TempDir {
             "pages/$price.md",
             "---\ntitle: Price\ndescription: P.\naliases: [\"/old price\", \"/Former/\"]\n---\n\nA text.\n",
         ),
+        ("pages/de/index.md", "---\ntitle: Start\ndescription: S.\n---\n\nEin Text.\n"),
         ("pages/UPPER.md", "---\ntitle: Upper\ndescription: U.\n---\n\nA text.\n"),
     ] {
         write(name, text);
     }
+    let path = folder.path().join("frontdesk.toml");
+    let config = std::fs::read_to_string(&path).expect("a configuration");
+    let config = config.replace("\n[site]\n", "\n[site]\nlanguages = [\"en\", \"de\"]\n");
+    let redirects = "\n[redirects]\n\"/offer\" = 410\n\"/de/angebot\" = 410\n\"/api/v0\" = 410\n";
+    std::fs::write(path, config + redirects).expect("it can be written");
     folder
 }
 
@@ -124,6 +130,9 @@ fn build(parent: &Path) -> PathBuf {
     // Replace the rules of `write_build`: rules with placeholders are not exported.
     let rules = "/moved https://www.example.org/ 302\n/late /about/ 200\n";
     std::fs::write(folder.join("_redirects"), rules).expect("it can be written");
+    let missing = "<!doctype html><html lang=de><title>Nichts</title><body><main><h1>Nichts</h1></main>";
+    std::fs::create_dir_all(folder.join("de")).expect("it can be created");
+    std::fs::write(folder.join("de/404.html"), missing).expect("it can be written");
     folder
 }
 
@@ -195,7 +204,11 @@ fn manifest_agrees_with_server(site: &Path) {
             expected.sort_unstable();
             assert_eq!(said(answer), expected, "{path} {encoding:?}");
         };
-    let missing = [("/nowhere/", &export.manifest["missing"])];
+    let missing_in = export.manifest["missing_in"].as_object().expect("an object").iter();
+    let missing_in: Vec<(String, &Value)> =
+        missing_in.map(|(folder, url)| (format!("{folder}nowhere"), url)).collect();
+    let missing_in = missing_in.iter().map(|(path, url)| (path.as_str(), *url));
+    let missing = missing_in.chain([("/nowhere/", &export.manifest["missing"])]);
     let mut count = 0;
     for (path, url) in export.urls().chain(missing) {
         for representation in url["representations"].as_array().into_iter().flatten() {
@@ -262,6 +275,28 @@ fn the_same_site_gives_the_same_bytes_and_replaces_what_was_there() {
 }
 
 #[test]
+fn each_language_has_its_own_404_page_and_search_index() {
+    let site = awkward_site();
+    let config = std::fs::read_to_string(site.path().join("frontdesk.toml")).expect("a configuration");
+    let config = config.replace("\n[site]\n", "\n[site]\nsearch = true\n");
+    std::fs::write(site.path().join("frontdesk.toml"), config).expect("it can be written");
+    let export = Export::of(site.path());
+    let read = |name: &str| std::fs::read_to_string(export.path().join("public").join(name)).expect(name);
+    assert!(read("de/404.html").contains("lang=\"de\"") && read("de/404.md").contains("# Hier ist nichts"));
+    let german = export.manifest["missing_in"]["/de/"]["representations"][0]["file"].clone();
+    assert_eq!(german, "public/de/404.html");
+    let removed = &export.manifest["urls"]["/de/angebot"];
+    assert_eq!((&removed["status"], &removed["representations"][0]["file"]), (&410.into(), &german));
+    let paths = |index: &str| -> Vec<String> {
+        let pages: Vec<Value> = serde_json::from_str(&read(index)).expect("JSON");
+        pages.iter().map(|page| page[0].as_str().expect("a path").to_owned()).collect()
+    };
+    assert_eq!(paths("_frontdesk/search.de.json"), ["/de/"]);
+    let english = paths("_frontdesk/search.json");
+    assert!(english.len() > 1 && !english.contains(&"/de/".to_owned()), "{english:?}");
+}
+
+#[test]
 fn an_export_without_a_base_url_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = frontdesk()
@@ -292,8 +327,10 @@ fn exported_configurations_set_each_header_once_and_each_redirect() {
     };
     let common = names(common);
     assert!(common.contains(&"content-security-policy".to_owned()), "{common:?}");
-    let moved = export.urls().filter(|(_, url)| url["status"] == 308).count();
-    assert_eq!((own.len() + moved, moved > 5), (export.urls().count(), true));
+    let count = |status: u16| export.urls().filter(|(_, url)| url["status"] == status).count();
+    let (moved, gone) = (count(308), count(410));
+    assert_eq!(gone, 6, "all removed paths, with and without a slash");
+    assert_eq!((own.len() + moved + gone, moved > 5), (export.urls().count(), true));
     for rule in own {
         let names = names(rule);
         assert!(names.contains(&"content-type".to_owned()) && !names.contains(&"etag".to_owned()), "{rule}");

@@ -251,6 +251,36 @@ fn a_404_has_the_requested_representation() {
 }
 
 #[test]
+fn a_removed_page_is_410_in_the_requested_representation() {
+    let site = tempfile::tempdir().expect("a folder");
+    assert!(
+        crate::support::frontdesk().arg("init").arg(site.path()).output().expect("it runs").status.success()
+    );
+    let file = site.path().join("frontdesk.toml");
+    let config = std::fs::read_to_string(&file).expect("a configuration");
+    let redirects = "\n[redirects]\n\"/offer\" = 410\n\"/shop/*\" = 410\n\"/api/v0\" = 410\n";
+    std::fs::write(&file, config + redirects).expect("it can be written");
+    let server = TestServer::with(site.path(), &[]);
+    for path in ["/offer", "/offer/", "/shop/shoes/?size=42"] {
+        for (accept, media_type) in [
+            ("*/*", "text/html; charset=utf-8"),
+            ("text/markdown", "text/markdown; charset=utf-8"),
+            ("application/json", "text/plain; charset=utf-8"),
+        ] {
+            let answer = server.get(path, &[("Accept", accept), ("If-None-Match", "*")]);
+            let found = (answer.status, answer.header("content-type"), answer.header("etag"));
+            assert_eq!(found, (410, Some(media_type), None), "{path} {accept}");
+            assert!(varies_by_accept(&answer));
+            assert!(answer.text().contains("/sitemap.md"), "it helps: {}", answer.text());
+        }
+        assert_eq!(server.request("POST", path, &[], b"").status, 410, "{path}");
+    }
+    let endpoint = server.get("/api/v0", &[]);
+    assert_eq!((endpoint.status, endpoint.header("content-type")), (410, Some("application/json")));
+    assert!(endpoint.json()["error"].as_str().is_some_and(|error| error.contains("removed")));
+}
+
+#[test]
 fn aliases_of_a_page_redirect_to_it() {
     let server = TestServer::with_example_site();
     for (path, location) in [

@@ -18,6 +18,7 @@ email = "hello@example.com"
 title = "Example"
 description = "A site in two languages."
 languages = ["en", "de"]
+search = true
 [words.de]
 contact_send = "Abschicken"
 site_description = "Eine Website in zwei Sprachen."
@@ -69,6 +70,15 @@ async function visit(path, work, options = {}) {
 }
 
 const language = (page) => page.evaluate(() => document.documentElement.lang);
+
+test('the search of a page finds the pages in its language', () =>
+  visit('/de/', async (page) => {
+    await page.locator('[data-search-open]').click();
+    await page.locator('.search input').fill('text');
+    await page.locator('.search [role=option]').first().waitFor();
+    const found = await page.locator('.search [role=option]').evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+    assert.deepEqual(found.sort(), ['/de/', '/de/blog/hello/', '/de/kontakt/']);
+  }));
 
 test('the header leads to the same page in the other language, and back', () =>
   visit('/contact/', async (page) => {

@@ -108,6 +108,12 @@ test('languages without spaces are searched by neighbouring characters', () =>
 test('the keyboard opens the search, chooses a result and closes it', () =>
   visit('/', async (page) => {
     await page.keyboard.press('/');
+    await page.keyboard.press('k');
+    assert.equal(await dialog(page).isVisible(), false, 'a single character is no shortcut (WCAG 2.1.4)');
+    const button = page.locator('[data-search-open]');
+    assert.equal(await button.locator('kbd').textContent(), 'Ctrl K');
+    assert.equal(await button.getAttribute('aria-keyshortcuts'), 'Control+K');
+    await page.keyboard.press('Control+k');
     await dialog(page).waitFor();
     await search(page, 'kernel', '3 results');
     const active = () => page.evaluate(() => {
@@ -152,6 +158,17 @@ test('the search is accessible in both themes', () =>
       const { violations } = await page.evaluate(() => window.axe.run('dialog.search', { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }));
       none(violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html).join(' ')}`), colorScheme);
     }
+  }));
+
+test('on a Mac the shortcut has the command key', () =>
+  visit('/', async (page) => {
+    await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'platform', { get: () => 'MacIntel' }));
+    await page.reload({ waitUntil: 'load' });
+    const button = page.locator('[data-search-open]');
+    assert.equal(await button.locator('kbd').textContent(), '⌘K');
+    assert.equal(await button.getAttribute('aria-keyshortcuts'), 'Meta+K');
+    await page.keyboard.press('Meta+k');
+    await dialog(page).waitFor();
   }));
 
 test('without scripts there is no search button', () =>

@@ -10,9 +10,11 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
     write_headers(&mut text, &layout.common);
     for (path, place) in &layout.urls {
         let reply = match place {
+            // Hosts cannot send the status 410, so they answer 404.
+            place if place.is_gone() => continue,
             UrlContent::Page { html, .. } => &html.identity().reply,
             UrlContent::File(stored) => &stored.identity().reply,
-            UrlContent::Moved(_) => continue,
+            UrlContent::Moved(_) | UrlContent::RemovedEndpoint(_) => continue,
         };
         // Unencoded, `*` and `:` would begin patterns.
         let url = path::encode(path).replace('*', "%2A").replace(':', "%3A");

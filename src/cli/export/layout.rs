@@ -40,15 +40,21 @@ pub(super) enum UrlContent {
     Page { html: StoredRepresentation, markdown: StoredRepresentation, neither: RecordedResponse },
     File(StoredRepresentation),
     Moved(RecordedResponse),
+    RemovedEndpoint(RecordedResponse),
 }
 
 impl UrlContent {
+    /// Whether the page was removed for good.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Page { html, .. } if html.identity().reply.status == 410)
+    }
+
     /// The representations at this URL that are stored as files.
     pub fn stored(&self) -> impl Iterator<Item = &StoredRepresentation> {
         let of = match self {
             Self::Page { html, markdown, .. } => [Some(html), Some(markdown)],
             Self::File(stored) => [Some(stored), None],
-            Self::Moved(_) => [None, None],
+            Self::Moved(_) | Self::RemovedEndpoint(_) => [None, None],
         };
         of.into_iter().flatten()
     }
@@ -64,6 +70,8 @@ pub(super) struct ExportLayout {
     /// Sorted by decoded path.
     pub urls: Vec<(String, UrlContent)>,
     pub missing: UrlContent,
+    /// The same in certain folders, see [`Description::missing_in`].
+    pub missing_in: Vec<(String, UrlContent)>,
     pub unknown_endpoint: RecordedResponse,
     pub read_only: RecordedResponse,
     pub ambiguous: RecordedResponse,
@@ -74,7 +82,8 @@ pub(super) struct ExportLayout {
 
 impl ExportLayout {
     pub fn of(description: Description) -> Self {
-        let Description { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints } = description;
+        let Description { urls, missing, missing_in, unknown_endpoint, read_only, ambiguous, endpoints } =
+            description;
         let mut names = FileNames::default();
         // Single files claim their names before pages and encodings do.
         for (path, answers) in &urls {
@@ -82,23 +91,34 @@ impl ExportLayout {
                 names.claim(&path[1..], &of.identity().body);
             }
         }
-        let missing = names.place(missing, "404.html", ["404.html", "404.md"]);
+        let missing = names.place_missing("", missing);
+        let place = |(folder, responses): (String, UrlResponses)| {
+            let content = names.place_missing(&folder, responses);
+            (folder, content)
+        };
+        let missing_in: Vec<(String, UrlContent)> = missing_in.into_iter().map(place).collect();
         let place = |(path, answers): (String, UrlResponses)| {
             // A page's Markdown is stored under the path of its own URL: `about.md` for `/about/`.
             let (name, twin) = (&path[1..], path::twin_path(&path));
-            let content = names.place(answers, name, [&format!("{name}index.html"), &twin[1..]]);
+            let content = if answers.is_gone() {
+                let folder = missing_in.iter().find(|(folder, _)| path::is_in_folder(&path, folder));
+                names.place_missing(folder.map_or("", |(folder, _)| folder), answers)
+            } else {
+                names.place(answers, name, [&format!("{name}index.html"), &twin[1..]])
+            };
             (path, content)
         };
         let urls = urls.into_iter().map(place).collect();
+        let common = Vec::new();
         let mut layout =
-            Self { urls, missing, unknown_endpoint, read_only, ambiguous, endpoints, common: Vec::new() };
+            Self { urls, missing, missing_in, unknown_endpoint, read_only, ambiguous, endpoints, common };
         layout.common = layout.common_headers();
         layout
     }
 
     /// The content of all URLs, and of the response for missing ones.
     pub fn places(&self) -> impl Iterator<Item = &UrlContent> {
-        self.urls.iter().map(|(_, place)| place).chain([&self.missing])
+        self.urls.iter().chain(&self.missing_in).map(|(_, place)| place).chain([&self.missing])
     }
 
     /// All bodies, by path in the export.
@@ -118,7 +138,9 @@ impl ExportLayout {
 
     fn common_headers(&self) -> Vec<(String, String)> {
         let spoken = self.places().filter_map(|place| match place {
-            UrlContent::Page { neither: reply, .. } | UrlContent::Moved(reply) => Some(reply),
+            UrlContent::Page { neither: reply, .. }
+            | UrlContent::Moved(reply)
+            | UrlContent::RemovedEndpoint(reply) => Some(reply),
             UrlContent::File(_) => None,
         });
         let coded = self.places().flat_map(UrlContent::stored).flat_map(|stored| &stored.0);
@@ -178,6 +200,12 @@ impl FileNames {
         StoredRepresentation(coded.collect())
     }
 
+    /// Assigns files to the responses for missing or removed pages in a folder. Both have the same bodies.
+    fn place_missing(&mut self, folder: &str, responses: UrlResponses) -> UrlContent {
+        let [html, markdown] = ["html", "md"].map(|extension| format!("{folder}/404.{extension}"));
+        self.place(responses, &html[1..], [&html[1..], &markdown[1..]])
+    }
+
     /// Assigns files to the responses at one URL. The preferred names are `single` for a single file, and
     /// those in `of_page` for a page's HTML and Markdown.
     fn place(&mut self, answers: UrlResponses, single: &str, of_page: [&str; 2]) -> UrlContent {
@@ -189,6 +217,7 @@ impl FileNames {
             },
             UrlResponses::Single(of) => UrlContent::File(self.store(of, single)),
             UrlResponses::Moved(reply) => UrlContent::Moved(reply),
+            UrlResponses::RemovedEndpoint(reply) => UrlContent::RemovedEndpoint(reply),
         }
     }
 }

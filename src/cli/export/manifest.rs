@@ -19,6 +19,11 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
         .iter()
         .map(|(path, place)| (path::encode(path).into_owned(), describe_url(layout, place)))
         .collect();
+    let missing_in: Map<String, Value> = layout
+        .missing_in
+        .iter()
+        .map(|(folder, place)| (format!("{}/", path::encode(folder)), describe_url(layout, place)))
+        .collect();
     let listed: Map<String, Value> = files
         .iter()
         .map(|(name, body)| (name.clone(), json!({ BYTES: body.len(), BLAKE3: fingerprint(body, 64) })))
@@ -31,6 +36,7 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
         "endpoints": layout.endpoints,
         "urls": urls,
         "missing": describe_url(layout, &layout.missing),
+        "missing_in": missing_in,
         "unknown_endpoint": describe_response(layout, &layout.unknown_endpoint),
         "other_methods": describe_response(layout, &layout.read_only),
         FILES: listed,
@@ -53,7 +59,7 @@ fn describe_url(layout: &ExportLayout, place: &UrlContent) -> Value {
             "negotiated": false,
             "representations": [describe_representation(layout, stored)],
         }),
-        UrlContent::Moved(reply) => describe_response(layout, reply),
+        UrlContent::Moved(reply) | UrlContent::RemovedEndpoint(reply) => describe_response(layout, reply),
     }
 }
 

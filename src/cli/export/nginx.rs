@@ -48,9 +48,9 @@ fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     text
 }
 
-/// A regular expression that matches only this string.
-fn exact_expression(text: &str) -> String {
-    let mut expression = String::from("^");
+/// A regular expression that matches only this string, without anchors.
+fn escape_expression(text: &str) -> String {
+    let mut expression = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || byte == b'/' {
             expression.push(char::from(byte));
@@ -58,7 +58,6 @@ fn exact_expression(text: &str) -> String {
             let _ = write!(expression, "\\x{byte:02x}");
         }
     }
-    expression.push_str("\\z");
     expression
 }
 
@@ -187,6 +186,7 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
             ("bucket_size", (longest + 64).next_power_of_two().to_string()),
             ("table_size", (most * 4).next_power_of_two().max(2048).to_string()),
             ("replicas", replicas.join("\n")),
+            ("missing_entries", missing_entries(layout)),
             ("allow", quote_literal(layout.read_only.header("allow").unwrap_or_default())),
             ("hsts", quote_literal(options.tls.hsts.as_ref().map(Hsts::as_str).unwrap_or_default())),
             ("maps", maps.iter().map(NginxMap::to_string).collect::<Vec<_>>().join("\n\n")),
@@ -204,7 +204,7 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
             escape_variables(neither.header("link").unwrap_or_default()),
             escape_variables(&body_text(neither)),
         ),
-        UrlContent::File(_) | UrlContent::Moved(_) => Default::default(),
+        UrlContent::File(_) | UrlContent::Moved(_) | UrlContent::RemovedEndpoint(_) => Default::default(),
     };
     let by_entry = |variable, default: &str| NginxMap::new("$frontdesk_entry", variable, default);
     let mut html = by_entry("$frontdesk_html", &of_html);
@@ -215,6 +215,13 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     let mut location = by_entry("$frontdesk_redirect", "");
     let mut lookup = NginxMap::new("$uri", "$frontdesk_lookup", "");
 
+    for (number, (_, place)) in layout.missing_in.iter().enumerate() {
+        if let UrlContent::Page { html: of_html, markdown: of_markdown, .. } = place {
+            html.add_text(&missing_id(number), &files.id(of_html));
+            markdown.add_text(&missing_id(number), &files.id(of_markdown));
+        }
+    }
+
     // nginx ignores the case of strings, so paths that differ only in case need regular expressions.
     let mut folded: HashMap<String, usize> = HashMap::new();
     for (path, _) in &layout.urls {
@@ -224,7 +231,7 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     for (path, place) in &layout.urls {
         let id = match place {
             UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
-                let id = format!("p{}", html.len() - 1);
+                let id = format!("{}{}", if place.is_gone() { "g" } else { "p" }, html.len() - 1);
                 html.add_text(&id, &files.id(of_html));
                 markdown.add_text(&id, &files.id(of_markdown));
                 link.add_text(&id, &escape_variables(neither.header("link").unwrap_or_default()));
@@ -239,18 +246,33 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
                 location.add_text(&id, &with_query(to));
                 id
             }
+            UrlContent::RemovedEndpoint(_) => "x0".to_owned(),
         };
         let value = escape_variables(&format!("{id} {path}"));
         if folded[&path.to_ascii_lowercase()] == 1 {
             lookup.add_text(path, &value);
         } else {
-            lookup.add_expression(&exact_expression(path), &value);
+            lookup.add_expression(&format!("^{}\\z", escape_expression(path)), &value);
         }
     }
     let FileTable { name, etag, has, headers, .. } = files;
     let mut maps = vec![lookup, html, markdown, link, text, target, location, has, name, etag];
     maps.extend(headers.into_iter().map(|header| header.map));
     maps
+}
+
+/// The entry for missing paths in a folder, by its position in [`ExportLayout::missing_in`].
+fn missing_id(number: usize) -> String {
+    format!("m{number}")
+}
+
+/// Lines of the map to `$frontdesk_entry` for missing paths in folders with a page for them.
+fn missing_entries(layout: &ExportLayout) -> String {
+    let entry = |(number, (folder, _)): (usize, &(String, UrlContent))| {
+        let expression = format!("~^[^\\n]*\\n{}(?:/|\\z)", escape_expression(folder));
+        format!("{} {};", quote(&expression), quote(&missing_id(number)))
+    };
+    layout.missing_in.iter().enumerate().map(entry).collect::<Vec<_>>().join("\n")
 }
 
 /// The target of a redirect, with the request's query unless the target has its own.
@@ -264,6 +286,14 @@ fn body_text(reply: &RecordedResponse) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
+/// The response for removed endpoints, which is the same for all of them. `None` if there are none.
+fn removed_endpoint(layout: &ExportLayout) -> Option<&RecordedResponse> {
+    layout.urls.iter().find_map(|(_, place)| match place {
+        UrlContent::RemovedEndpoint(reply) => Some(reply),
+        _ => None,
+    })
+}
+
 /// Maps the kind of response to the value of a header. The default is the value for the file.
 fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     fn not_acceptable(place: &UrlContent) -> Option<&RecordedResponse> {
@@ -273,7 +303,8 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
         }
     }
     // All responses of one kind have the same headers, so the first one is enough.
-    let moved = layout.urls.iter().find_map(|(_, place)| match place {
+    let places = || layout.urls.iter().map(|(_, place)| place);
+    let moved = places().find_map(|place| match place {
         UrlContent::Moved(reply) => Some(reply),
         _ => None,
     });
@@ -282,8 +313,10 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
         ("unknown_endpoint", Some(&layout.unknown_endpoint)),
         ("method", Some(&layout.read_only)),
         ("moved", moved),
-        ("not_acceptable", layout.urls.iter().find_map(|(_, place)| not_acceptable(place))),
+        ("not_acceptable", places().filter(|place| !place.is_gone()).find_map(not_acceptable)),
         ("nothing", not_acceptable(&layout.missing)),
+        ("gone_nothing", not_acceptable(&layout.missing)),
+        ("removed_endpoint", removed_endpoint(layout)),
     ];
     let of_file = variable("$frontdesk_file_header_", header);
     let mut map = NginxMap::new("$frontdesk_said", &variable("$frontdesk_header_", header), &of_file);
@@ -334,6 +367,10 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     };
     let response =
         |reply: &RecordedResponse| format!("{} {}", reply.status, quote_literal(&body_text(reply)));
+    let removed = |reply: &RecordedResponse| {
+        let response = response(reply);
+        format!("if ($frontdesk_answer = removed_endpoint) {{\n    return {response};\n}}")
+    };
     let error = |sentence: &str| quote_literal(&serde_json::json!({ "error": sentence }).to_string());
     fill_template(
         include_str!("nginx/server.conf"),
@@ -345,6 +382,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
             ("moved", moved("if ($frontdesk_answer = moved_{{status}}) {\n    return {{internal}};\n}")),
             ("ambiguous", response(&layout.ambiguous)),
             ("unknown_endpoint", response(&layout.unknown_endpoint)),
+            ("removed_endpoint", removed_endpoint(layout).map(removed).unwrap_or_default()),
             ("method", response(&layout.read_only)),
             ("forms", layout.endpoints.iter().map(form).collect::<Vec<_>>().join("\n\n")),
             ("too_long", error(&format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024))),

@@ -224,12 +224,15 @@ impl Bench {
                 let redirect = |from: &str, to: &str| RedirectOption {
                     from: from.into(),
                     to: to.into(),
-                    status: 308,
+                    status: if to.is_empty() { 410 } else { 308 },
                     place: "frontdesk.toml".into(),
                     line: Some(1),
                 };
-                self.options.redirects =
-                    vec![redirect("/old/", "/about/"), redirect("/former/*", "/docs/:splat")];
+                self.options.redirects = vec![
+                    redirect("/old/", "/about/"),
+                    redirect("/former/*", "/docs/:splat"),
+                    redirect("/gone", ""),
+                ];
             }
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
@@ -286,11 +289,12 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
             SiteEntry::Page(both) => page(both),
             SiteEntry::File(one, role) => format!("{role:?} {}", file(one)),
             SiteEntry::Redirect(to) => format!("{to:?}"),
+            SiteEntry::Gone => "gone".to_owned(),
         };
         (&**path, entry)
     });
-    let missing: String =
-        std::iter::once(&site.not_found).chain(&site.translated_not_found).map(page).collect();
+    let missing = site.folder_not_found.iter().map(|(folder, missing)| format!("{folder} {}", page(missing)));
+    let missing = page(&site.not_found) + &missing.collect::<String>();
     (
         entries.collect(),
         format!("{missing} {:?} {:?} {:?}", &site.pages, &site.languages, &site.scheduled),
@@ -521,6 +525,16 @@ fn the_search_has_listed_pages_only() {
     );
     let [html, _] = texts(&site, "/").expect("a page");
     assert!(html.contains("data-search=\"/_frontdesk/search.json\""), "{html}");
+    bench.options.languages = vec!["en".into(), "de".into()];
+    bench.write("pages/de/index.md", "---\ntitle: Start\ndescription: S.\n---\nText.\n");
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let [html, _] = texts(&site, "/de/").expect("a page");
+    assert!(html.contains("data-search=\"/_frontdesk/search.de.json\""), "{html}");
+    let Some(SiteEntry::File(index, Role::Resource)) = site.get("/_frontdesk/search.de.json") else {
+        panic!("no index")
+    };
+    let index: serde_json::Value = serde_json::from_slice(&index.unencoded().bytes).expect("JSON");
+    assert_eq!((index.as_array().map(Vec::len), &index[0][0]), (Some(1), &"/de/".into()));
     // Nine pages or fewer have no search by default.
     bench.options.search = None;
     let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
@@ -540,6 +554,28 @@ fn the_pages_of_a_section_have_its_navigation() {
     assert!(html.contains("<a rel=\"prev\" href=\"/docs/\">"), "{html}");
     let [other, _] = texts(&site, "/about/").expect("a page");
     assert!(!other.contains("section-nav"), "{other}");
+}
+
+#[test]
+fn a_home_page_that_opens_a_section_shows_the_pages_in_its_language() {
+    let mut bench = Bench::new();
+    bench.options.languages = vec!["en".into(), "de".into()];
+    let page = |title: &str, more: &str| format!("---\ntitle: {title}\ndescription: D.\n{more}---\nText.\n");
+    bench.write("pages/index.md", &page("Docs", "section: true\n"));
+    bench.write("pages/de/index.md", &page("Start", "section: true\n"));
+    bench.write("pages/de/mehr.md", &page("Mehr", ""));
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let navigation = |path| {
+        let [html, _] = texts(&site, path).expect("a page");
+        let (_, after) = html.split_once("section-nav").unwrap_or_else(|| panic!("{html}"));
+        after.split_once("</nav>").expect("it ends").0.to_owned()
+    };
+    let english = navigation("/");
+    assert!(english.contains("<a href=\"/\" aria-current=\"page\">Docs</a>"), "{english}");
+    assert!(english.contains("/about/") && !english.contains("/de/"), "{english}");
+    let german = navigation("/de/");
+    assert!(german.contains("/de/mehr/") && !german.contains("/about/"), "{german}");
+    assert!(texts(&site, "/de/").expect("a page")[0].contains("<a rel=\"next\" href=\"/de/mehr/\">"));
 }
 
 #[test]
@@ -567,8 +603,11 @@ fn redirects_of_the_configuration_are_entries_or_rules() {
         );
     }
     let rule = site.find_rule("/former/x/");
-    assert!(matches!(rule.as_deref(), Some(crate::pages::SiteEntry::Redirect(to)) if to.to == "/docs/x/"));
+    assert!(matches!(rule.as_deref(), Some(SiteEntry::Redirect(to)) if to.to == "/docs/x/"));
     assert_eq!(site.rule_lines(), ["/former/* /docs/:splat 308"]);
+    for path in ["/gone", "/gone/"] {
+        assert!(matches!(site.get(path), Some(SiteEntry::Gone)), "{path}");
+    }
     bench.options.redirects[0].to = "/abuot/".into();
     let faults = bench.cache.load(bench.folder.path(), &bench.options, &[]).faults;
     let said = "frontdesk.toml:1: the link to `/abuot/` is broken";

@@ -70,6 +70,7 @@ fn page(title: &str, main: &str) -> String {
 fn describe(site: &Site, path: &str) -> String {
     match site.get(path) {
         None => "nothing".to_owned(),
+        Some(SiteEntry::Gone) => "gone".to_owned(),
         Some(SiteEntry::Redirect(redirect)) => format!("{} {}", redirect.status.as_u16(), redirect.to),
         Some(SiteEntry::File(file, role)) => format!("{role:?} {}", file.media_type),
         Some(SiteEntry::Page(page)) => format!("page {}", page.twin),
@@ -254,6 +255,35 @@ fn pages_in_other_encodings_are_converted() {
     assert!(markdown(&site, "/latin").ends_with("# Caf\u{e9}\n\nGr\u{fc}n\n"));
     let Some(SiteEntry::Page(latin)) = site.get("/latin") else { panic!("no page") };
     assert_eq!(latin.html.media_type, "text/html", "the page declares its own encoding");
+}
+
+#[test]
+fn the_404_page_of_the_innermost_folder_applies() {
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text</p>")),
+        ("404.html", &page("Nothing", "")),
+        ("de/index.html", &page("Start", "<p>Text</p>")),
+        ("de/404.html", &page("Nichts", "")),
+        ("de/api/404.html", &page("Keine API", "")),
+    ]);
+    let check = |site: &Site, cases: &[(&str, &str)]| {
+        for (path, expected) in cases {
+            let page = site.not_found_at(path);
+            let html = String::from_utf8_lossy(&page.html.unencoded().bytes);
+            assert!(html.contains(&format!("<title>{expected}<")), "{path}: {html}");
+            let markdown = String::from_utf8_lossy(&page.markdown.unencoded().bytes);
+            assert!(markdown.contains(&format!("# {expected}\n")), "{path}: {markdown}");
+            assert_eq!((&page.html.link, &page.markdown.link), (&None, &None), "{path}");
+        }
+    };
+    let site = bench.site();
+    check(&site, &[("/x", "Nothing"), ("/dex", "Nothing"), ("/de", "Nichts"), ("/de/x/y", "Nichts")]);
+    check(&site, &[("/de/api/", "Keine API"), ("/de/api/x", "Keine API")]);
+    let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(listed, ["/", "/de/"]);
+    assert_eq!(describe(&site, "/de/404"), "page /de/404.md", "it may be an ordinary page");
+    bench.build().mount = "/docs/".into();
+    check(&bench.site(), &[("/x", "Nothing"), ("/de/x", "Nothing"), ("/docs/de/x", "Nichts")]);
 }
 
 #[test]

@@ -221,6 +221,10 @@ fn nginx_answers_every_url_as_frontdesk_does() {
         let elsewhere = [
             "/nowhere",
             "/nowhere/",
+            "/de/nowhere",
+            "/d%65/nowhere/",
+            "/DE/nowhere",
+            "/dex",
             "/DEVELOPERS/",
             "/Readme",
             "/developers/index",
