@@ -93,6 +93,13 @@ enum Command {
         #[arg(long, global = true)]
         utc: bool,
     },
+    /// Show page views by day, page, client and referring host
+    Stats {
+        #[command(flatten)]
+        options: inbox::StatsOptions,
+        #[command(flatten)]
+        location: InboxLocation,
+    },
     /// Copy the inbox to a file and verify the copy, even while a server is running
     Backup {
         /// File to write, readable only by you
@@ -189,6 +196,10 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Inbox { mut command, location, utc } => {
             let folder = command.take_site_folder().unwrap_or_else(|message| exit_with_usage_error(message));
             inbox::run(&command, &location.load_configuration(folder)?, utc)
+        }
+        Command::Stats { mut options, location } => {
+            let folder = options.folder.site.take();
+            inbox::show_page_views(&options, &location.load_configuration(folder)?)
         }
         Command::Backup { file, folder, force, location } => {
             backup::back_up(&location.load_configuration(folder.site)?.store.url, &file, force)

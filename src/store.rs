@@ -46,6 +46,9 @@ pub use sql::read::{ChannelState, IdMatch, InboxReader, Listing};
 pub use sql::rows::{Filter, day};
 pub use sql::stats::{ChannelQueue, DailyCount, Queue};
 pub use sql::transaction::Transaction;
+pub use sql::views::{
+    MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,
+};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, replaced_by_restores, restore, verify};
 pub use url::DatabaseUrl;
 pub use writer::Events;
@@ -225,6 +228,26 @@ impl Store {
         Ok(())
     }
 
+    /// Adds page views to the counts of a UTC day, in days since 1970-01-01, in several transactions. After
+    /// an error, `counts` holds those that have not been stored. Needs a runtime with timers.
+    pub async fn record_views(&self, counts: &mut ViewCounts, day: i64) -> Result<(), StoreError> {
+        let mut rows = None;
+        while let Some(part) = last_part(&counts.pages) {
+            let (began, length) = (Instant::now(), part.len());
+            rows = Some(self.change(move |tx| tx.record_page_views(&part, day, rows)).await?);
+            counts.pages.truncate(counts.pages.len() - length);
+            tokio::time::sleep(began.elapsed() * 2).await;
+        }
+        let mut rows = None;
+        while let Some(part) = last_part(&counts.referrers) {
+            let (began, length) = (Instant::now(), part.len());
+            rows = Some(self.change(move |tx| tx.record_referrers(&part, day, rows)).await?);
+            counts.referrers.truncate(counts.referrers.len() - length);
+            tokio::time::sleep(began.elapsed() * 2).await;
+        }
+        Ok(())
+    }
+
     /// Commits everything in the queue, refuses further calls, and closes the database.
     pub fn close(self) {
         self.writer.close();
@@ -233,6 +256,13 @@ impl Store {
 
 /// The maximum number of counts that one transaction updates: a longer transaction could delay submissions.
 const REFUSED_AT_A_TIME: usize = 200;
+
+/// The last counts, as many as one transaction updates. Between transactions, the caller waits for twice as
+/// long as one takes.
+fn last_part<T: Clone>(counts: &[T]) -> Option<Vec<T>> {
+    let part = &counts[counts.len().saturating_sub(REFUSED_AT_A_TIME)..];
+    (!part.is_empty()).then(|| part.to_vec())
+}
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -23,6 +23,8 @@ mod memory;
 mod metrics;
 mod ops;
 mod options;
+pub mod page_views;
+mod parse_cache;
 mod post_form;
 mod protocol;
 mod proxy;
@@ -53,6 +55,7 @@ pub use live_reload::LiveReload;
 pub use memory::{NEEDED as NEEDED_MEMORY, default_limit as default_memory_limit};
 pub use metrics::Metrics;
 pub use options::{Timeouts, WebOptions};
+pub use page_views::PageViews;
 pub use response::content_security_policy;
 pub use socket::{Address, BindError, Peer, Socket, Sockets};
 pub use state::{AppState, ShutdownPhase, Snapshot};
@@ -89,12 +92,20 @@ pub fn serve(
     });
     let ops = ops.transpose()?;
     let (_serving, stop) = mpsc::channel();
-    let app = app.clone();
-    let watch_memory = move || memory::watch(&app, &connections, &stop);
+    let watched = app.clone();
+    let watch_memory = move || memory::watch(&watched, &connections, &stop);
     std::thread::Builder::new().name("memory".into()).spawn(watch_memory)?;
+    let (counting, stop) = mpsc::channel();
+    let counted = app.clone();
+    let store_views =
+        move || page_views::store_regularly(&counted.page_views, &counted.store, &counted.disk, &stop);
+    let views = std::thread::Builder::new().name("page-views".into()).spawn(store_views)?;
     for thread in threads {
         join_thread(thread)?;
     }
+    // Store the last page views after the workers have ended.
+    drop(counting);
+    let _ = views.join();
     // Serve the private address until the workers have ended, so that it reports the shutdown.
     let _ = workers_done.send(true);
     ops.map_or(Ok(()), join_thread)

@@ -126,6 +126,22 @@ CREATE TABLE network_rate (
 
 CREATE INDEX network_rate_rested ON network_rate (rested);
 
+CREATE TABLE page_view (
+    day            bigint NOT NULL,
+    path           text   NOT NULL,
+    representation text   NOT NULL CHECK (representation IN ('html', 'markdown')),
+    agent          text   NOT NULL,
+    views          bigint NOT NULL,
+    PRIMARY KEY (day, path, representation, agent)
+);
+
+CREATE TABLE referrer (
+    day   bigint NOT NULL,
+    host  text   NOT NULL,
+    views bigint NOT NULL,
+    PRIMARY KEY (day, host)
+);
+
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
            score, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious

@@ -35,7 +35,9 @@ use crate::pages::{Encodings, LoadCache, Site, format_time};
 use crate::store::Store;
 use crate::store::disk::DiskMonitor;
 use crate::web::tls::Tls;
-use crate::web::{self, Address, AppState, LiveReload, Metrics, ShutdownPhase, Snapshot, Socket, Sockets};
+use crate::web::{
+    self, Address, AppState, LiveReload, Metrics, PageViews, ShutdownPhase, Snapshot, Socket, Sockets,
+};
 
 /// Number of bytes of response bodies to compress before the first request.
 const COMPRESSED_AT_START: usize = 2 << 20;
@@ -103,6 +105,7 @@ fn serve(
         store,
         intake,
         refusals: Arc::default(),
+        page_views: PageViews::default(),
         disk: monitor,
         snapshot,
         tls,

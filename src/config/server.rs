@@ -128,6 +128,14 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
              library sends the same responses, more slowly.",
             value::parse_bool,
         ),
+        count_views: r.get(
+            "server.count_views",
+            "true",
+            "Whether page views are counted by day, page, representation, kind of client and referring host, \
+             without cookies and addresses. `frontdesk stats` shows the counts, which are kept for 90 days \
+             (docs/pages/statistics.md).",
+            value::parse_bool,
+        ),
         ..web::WebOptions::default()
     };
     r.refuse_if(

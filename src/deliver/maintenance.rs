@@ -15,7 +15,7 @@ use super::channel::Channel;
 use super::digest::{self, Digest, last_due};
 use super::notification::Notification;
 use crate::store::disk::MinFree;
-use crate::store::{DatabaseUrl, InboxReader, Store, StoreError};
+use crate::store::{self, DatabaseUrl, InboxReader, Store, StoreError};
 use crate::submission::Submission;
 use crate::submission::delivery::DeliveryState;
 use crate::submission::encryption::Recipient;
@@ -30,6 +30,8 @@ const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
 const BATCH: usize = 200;
 /// How many days, including today, the inbox keeps the counts of refused requests.
 const REFUSAL_DAYS: u32 = 30;
+/// How many days, including today, the inbox keeps the counts of page views.
+const VIEW_DAYS: i64 = 90;
 /// Keys under which the inbox stores the due time of the last digest and the time of the last flood
 /// notification.
 const DIGEST_KEY: &str = "digest";
@@ -82,6 +84,7 @@ impl Maintenance {
                 if is_time && clock.runs_evenly(Instant::now(), now) {
                     log_is_stale |= self.remove_expired(now).await? > 0;
                     log_is_stale |= self.remove_long_held(now).await? > 0;
+                    remove_old_view_counts(&self.store, now).await?;
                 }
                 if is_time {
                     log_is_stale |= self.seal_settled().await? > 0;
@@ -299,6 +302,12 @@ async fn remove_old_refusal_counts(store: &Store, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
+async fn remove_old_view_counts(store: &Store, now: Timestamp) -> Result<(), StoreError> {
+    let before = store::day(now.as_millisecond()) - (VIEW_DAYS - 1);
+    while store.change(move |tx| tx.forget_page_views(before, BATCH)).await? == BATCH {}
+    Ok(())
+}
+
 /// Replaces a submission's fields with their encrypted copy. Returns false and changes nothing if the
 /// submission is already encrypted or a channel still has to deliver it.
 pub(super) async fn seal_submission(
@@ -339,8 +348,8 @@ mod tests {
     use crate::intake::Arrival;
     use crate::limits::Source;
     use crate::screening::Evidence;
-    use crate::store::Filter;
     use crate::store::tests::inbox::{Options, TestInbox};
+    use crate::store::{Filter, ReferrerCount, ViewCount, ViewCounts, ViewFilter};
     use crate::submission::delivery::{ChannelTarget, Route};
     use crate::submission::verdict::{ScreeningVerdict, Signal};
 
@@ -464,6 +473,39 @@ mod tests {
         assert_eq!(refused(), 505);
         runtime.block_on(remove_old_refusal_counts(&store, now)).unwrap();
         assert_eq!(refused(), 5);
+    }
+
+    #[test]
+    fn page_views_are_stored_for_ninety_days() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+        let day = |at: &str| store::day(at.parse::<Timestamp>().unwrap().as_millisecond());
+        for (at, pages) in
+            [("2026-09-01T12:00:00Z", 500), ("2026-09-02T00:00:00Z", 2), ("2026-11-30T12:00:00Z", 3)]
+        {
+            let page = |n: usize| ViewCount {
+                path: format!("/{n}/").into(),
+                representation: "html",
+                agent: "browser",
+                count: 1,
+            };
+            let host = |n: usize| ReferrerCount { host: format!("{n}.example").into(), count: 1 };
+            let (pages, referrers) = ((0..pages).map(page).collect(), (0..pages).map(host).collect());
+            let mut counts = ViewCounts { pages, referrers };
+            runtime.block_on(store.record_views(&mut counts, day(at))).unwrap();
+        }
+        let counted = || {
+            let from = "1970-01-01".parse().unwrap();
+            let filter = ViewFilter { from, page: None, ai_agents: &["GPTBot"], most: 9 };
+            let report = InboxReader::open(&options.url).unwrap().page_views(&filter).unwrap();
+            (report.total.all, report.referred)
+        };
+        assert_eq!(counted(), (505, 505));
+        runtime.block_on(remove_old_view_counts(&store, now)).unwrap();
+        assert_eq!(counted(), (5, 5));
     }
 
     #[test]

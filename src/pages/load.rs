@@ -714,7 +714,8 @@ fn lay_out_page(
         markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));
     }
     let content = document.content.as_slices_of(&html.unencoded().bytes, &markdown.unencoded().bytes);
-    let page = Page { html: Arc::new(html), markdown: Arc::new(markdown), path, twin: twin_path };
+    let page =
+        Page { html: Arc::new(html), markdown: Arc::new(markdown), path: path.into(), twin: twin_path };
     let document = Document { content, ..document.clone() };
     Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
 }

@@ -351,7 +351,7 @@ pub(super) fn plain_not_found_page() -> Page {
     Page {
         html: file("text/html; charset=utf-8", html),
         markdown: file("text/markdown; charset=utf-8", markdown),
-        path: "/404.html".to_owned(),
+        path: "/404.html".into(),
         twin: "/404.md".to_owned(),
     }
 }
@@ -452,7 +452,7 @@ fn compose_page(
         author: metadata.author.clone(),
         ..PageSummary::default()
     });
-    let page = Page { html: Arc::new(html), markdown, path, twin };
+    let page = Page { html: Arc::new(html), markdown, path: path.into(), twin };
     let (name, path) = (source.file.name.clone(), source.path.clone());
     PrebuiltPage { name, path, page, summary, metadata, twins, redirects }
 }
@@ -550,7 +550,7 @@ impl Prebuilt {
             site.page_count += 1;
             site.pages.extend(summary);
             for twin in twins {
-                let entry = SiteEntry::File(page.markdown.clone(), Role::Twin);
+                let entry = SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
                 // The build's own Markdown was inserted above as an asset. Turn it into a twin.
                 match site.entries.get_mut(twin.as_str()) {
                     Some(file @ SiteEntry::File(_, Role::Asset)) => *file = entry,
@@ -559,7 +559,7 @@ impl Prebuilt {
                 }
             }
             for name in redirects {
-                let to = || SiteEntry::Redirect(Redirect::permanent(&page.path));
+                let to = || SiteEntry::Redirect(Redirect::permanent(&*page.path));
                 site.entries.entry(name.into()).or_insert_with(to);
             }
             site.entries.insert(path.into(), SiteEntry::Page(page));

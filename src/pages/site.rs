@@ -21,16 +21,17 @@ use super::schedule::ScheduledPage;
 pub struct Page {
     pub html: Arc<File>,
     pub markdown: Arc<File>,
-    pub path: String,
+    /// Percent-encoded. Shared with the counts of page views, which outlive a reload.
+    pub path: Arc<str>,
     /// The percent-encoded path of the Markdown twin.
     pub twin: String,
 }
 
 /// The purpose of a file that has only one representation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// A page's Markdown at a separate path.
-    Twin,
+    /// The Markdown of the page with this percent-encoded path, at a separate path.
+    Twin(Arc<str>),
     /// A machine-readable file generated from pages and forms.
     Resource,
     /// A file from the operator or the theme.
@@ -252,13 +253,14 @@ impl Site {
         self.page_count += 1;
         self.pages.extend(summary);
         let [twin, others @ ..] = path::markdown_paths(decoded);
-        self.entries.insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin));
+        self.entries
+            .insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone())));
         for name in others {
-            let file = || SiteEntry::File(page.markdown.clone(), Role::Twin);
+            let file = || SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
             self.entries.entry(name.into()).or_insert_with(file);
         }
         for name in path::redirect_paths(decoded) {
-            let to = || SiteEntry::Redirect(Redirect::permanent(&page.path));
+            let to = || SiteEntry::Redirect(Redirect::permanent(&*page.path));
             self.entries.entry(name.into()).or_insert_with(to);
         }
         self.entries.insert(decoded.into(), SiteEntry::Page(page));

@@ -15,6 +15,7 @@ pub(super) mod read;
 pub(super) mod rows;
 pub(super) mod stats;
 pub(super) mod transaction;
+pub(super) mod views;
 
 use std::fmt::Write as _;
 

@@ -9,7 +9,6 @@
 //! before another connection is polled. Idle connections therefore need no buffers.
 
 mod header_writer;
-mod parse_cache;
 mod plain_request;
 
 use std::cell::{Cell, RefCell};
@@ -26,12 +25,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::header_writer::HeaderWriter;
-use self::parse_cache::ParseCache;
 use self::plain_request::{FieldLines, MAX_FIELDS, PlainRequest};
 use super::access_log::{self, ServedRequest};
 use super::connection::{HEADER_LIMIT, Observer as _};
 use super::get_page::{self, Choice, RequestPreferences, matches_etag};
 use super::http1::timer::ConnTimer;
+use super::page_views::PageView;
+use super::parse_cache::ParseCache;
 use super::request_id::{RequestId, X_REQUEST_ID};
 use super::router::form_at;
 use super::slot::cost;
@@ -229,6 +229,18 @@ impl FastPathConn<'_> {
             } else {
                 body = selection.body.bytes.clone();
             }
+        }
+        if let Some(page) = selection.viewed_page(snapshot.options.count_views && !request.is_head)
+            && !request.is_prefetch
+        {
+            self.app.page_views.record(&PageView {
+                page,
+                representation: labels.representation,
+                user_agent: request.user_agent,
+                referer: request.referer,
+                host: request.host,
+                base_url: &snapshot.site.base_url,
+            });
         }
         let now = Instant::now();
         let served = ServedRequest {

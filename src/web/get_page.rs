@@ -2,15 +2,17 @@
 //! preconditions.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
-    LINK, LOCATION, VARY,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HOST, HeaderMap, HeaderName, HeaderValue, IF_MATCH,
+    IF_NONE_MATCH, LINK, LOCATION, REFERER, USER_AGENT, VARY,
 };
 use http::request::Parts;
 use http::{Method, StatusCode};
 
 use super::metrics::{Class, Representation, RequestLabels};
+use super::page_views::{PageView, PageViews, is_prefetch};
 use super::response::{
     HttpResponse, method_not_allowed, negotiated_text, removed_endpoint, text, unknown_endpoint, with_header,
 };
@@ -93,12 +95,14 @@ pub(super) fn choose<'a>(
         Some(SiteEntry::Page(page)) => {
             let media = preferences.media();
             representation = media.into();
-            representation_of(page, media)
-                .map_or(Choice::NotAcceptable(page), |file| Choice::conditional(file, true, preferences))
+            representation_of(page, media).map_or(Choice::NotAcceptable(page), |file| {
+                Choice::conditional(file, true, Some(&page.path), preferences)
+            })
         }
-        Some(SiteEntry::File(file, _)) => {
+        Some(SiteEntry::File(file, role)) => {
             representation = representation_label(file);
-            Choice::conditional(file, false, preferences)
+            let page = if let Role::Twin(page) = role { Some(page) } else { None };
+            Choice::conditional(file, false, page, preferences)
         }
         Some(SiteEntry::Redirect(to)) => Choice::Redirect(Cow::Borrowed(to)),
     };
@@ -116,7 +120,7 @@ fn class_label(entry: Option<&SiteEntry>) -> Class {
     match entry {
         None | Some(SiteEntry::Gone) => Class::None,
         Some(SiteEntry::Page(_)) => Class::Page,
-        Some(SiteEntry::File(_, Role::Twin)) => Class::Twin,
+        Some(SiteEntry::File(_, Role::Twin(_))) => Class::Twin,
         Some(SiteEntry::File(_, Role::Resource)) => Class::Resource,
         Some(SiteEntry::File(_, Role::Asset)) => Class::Asset,
         Some(SiteEntry::Redirect(_)) => Class::Redirect,
@@ -162,19 +166,64 @@ impl RequestPreferences for HeaderMap {
 }
 
 /// Responds to a request for any decoded path other than a form endpoint. Also returns the metrics labels.
-pub(super) fn respond(site: &Site, path: &str, head: &Parts) -> (HttpResponse, RequestLabels) {
+/// Counts the view of a page in `views`, if it is given.
+pub(super) fn respond(
+    site: &Site,
+    path: &str,
+    head: &Parts,
+    views: Option<&PageViews>,
+) -> (HttpResponse, RequestLabels) {
     let is_read = head.method == Method::GET || head.method == Method::HEAD;
     let (choice, labels) = choose(site, path, is_read, &head.headers);
+    if let (Choice::Send(selection), Some(views)) = (&choice, views)
+        && let Some(page) = selection.viewed_page(head.method == Method::GET)
+    {
+        record_view(views, page, labels.representation, site, head);
+    }
     (choice.into_response(site, head.uri.query()), labels)
 }
+
+/// Counts the view of a page, unless the client only loads it in advance.
+fn record_view(
+    views: &PageViews,
+    page: &Arc<str>,
+    representation: Representation,
+    site: &Site,
+    head: &Parts,
+) {
+    let mut purposes = [SEC_PURPOSE, PURPOSE].into_iter().flat_map(|name| field_values(&head.headers, name));
+    if purposes.any(is_prefetch) {
+        return;
+    }
+    let value = |name| head.headers.get(name).map(HeaderValue::as_bytes);
+    let host = head.uri.authority().map(|authority| authority.as_str().as_bytes());
+    views.record(&PageView {
+        page,
+        representation,
+        user_agent: value(USER_AGENT),
+        referer: value(REFERER),
+        host: host.or_else(|| value(HOST)).unwrap_or_default(),
+        base_url: &site.base_url,
+    });
+}
+
+/// The headers in which browsers say that they load a page in advance (Fetch).
+const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
+const PURPOSE: HeaderName = HeaderName::from_static("purpose");
 
 impl<'a> Choice<'a> {
     /// Evaluates the request's preconditions in the order of RFC 9110 §13.2.2.
     ///
     /// Ignores `If-Modified-Since` and `If-Unmodified-Since`, because no representation has a modification
     /// date (§13.1.3, §13.1.4). Preconditions do not change a response that would not be 200 (§13.2.1).
-    fn conditional(file: &'a File, is_negotiated: bool, preferences: &impl RequestPreferences) -> Self {
-        let mut selection = Selection::new(file, ResponseKind::Full, is_negotiated, || preferences.codings());
+    fn conditional(
+        file: &'a File,
+        is_negotiated: bool,
+        page: Option<&'a Arc<str>>,
+        preferences: &impl RequestPreferences,
+    ) -> Self {
+        let selection = Selection::new(file, ResponseKind::Full, is_negotiated, || preferences.codings());
+        let mut selection = selection.of_page(page);
         if preferences.fails_if_match(selection.body) {
             return Self::PreconditionFailed(selection.vary());
         }
@@ -276,8 +325,6 @@ fn any_etag(line: &[u8], is_match: impl Fn(&str) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use http_body_util::BodyExt as _;
 
     use super::*;

@@ -29,6 +29,7 @@ pub struct Timeouts {
 }
 
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
 pub struct WebOptions {
     /// Number of threads that serve requests.
     pub workers: usize,
@@ -59,6 +60,8 @@ pub struct WebOptions {
     /// Whether the fast path, rather than hyper, serves plain HTTP/1.1 requests. Responses are the same.
     pub fast_path: bool,
     pub log_requests: bool,
+    /// Whether page views are counted.
+    pub count_views: bool,
     /// The inbox database, whose submissions and deliveries `/metrics` counts.
     pub inbox: DatabaseUrl,
     /// Names of the channels, for `/metrics`.
@@ -92,6 +95,7 @@ impl Default for WebOptions {
             confirm_timeout: Duration::from_secs(15),
             fast_path: true,
             log_requests: false,
+            count_views: true,
             inbox: DatabaseUrl::Sqlite(PathBuf::new()),
             channels: Vec::new(),
             tls: tls::TlsOptions::default(),

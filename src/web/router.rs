@@ -105,7 +105,10 @@ async fn route(
                 let exchange = options.timeouts.exchange;
                 (Box::pin(live_reload.respond(head, exchange)).await, NONE)
             }
-            _ => get_page::respond(&snapshot.site, &path, head),
+            _ => {
+                let views = options.count_views.then_some(&app.page_views);
+                get_page::respond(&snapshot.site, &path, head, views)
+            }
         },
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Both hyper and the fast path serialise the headers that [`Selection::head`] defines.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, VARY,
@@ -25,6 +27,8 @@ pub(super) struct Selection<'a> {
     pub(super) kind: ResponseKind,
     /// Whether a different `Accept` could have selected a different file.
     is_negotiated: bool,
+    /// The path of the page that the file represents; `None` for other files.
+    page: Option<&'a Arc<str>>,
 }
 
 /// The kinds of response that have a selected representation.
@@ -52,7 +56,17 @@ impl<'a> Selection<'a> {
         } else {
             Encoding::Identity
         };
-        Self { body: file.body(encoding), file, encoding, kind, is_negotiated }
+        Self { body: file.body(encoding), file, encoding, kind, is_negotiated, page: None }
+    }
+
+    pub(super) fn of_page(self, page: Option<&'a Arc<str>>) -> Self {
+        Self { page, ..self }
+    }
+
+    /// The path of the page, if the response counts as a view of it. `is_counted` is whether the request
+    /// does.
+    pub(super) fn viewed_page(&self, is_counted: bool) -> Option<&'a Arc<str>> {
+        self.page.filter(|_| is_counted && self.kind != ResponseKind::NotFound)
     }
 
     pub(super) fn status(&self) -> StatusCode {

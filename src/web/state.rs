@@ -11,6 +11,7 @@ use super::agent::{self, Agents, SiteOrigin};
 use super::live_reload::LiveReload;
 use super::metrics::Metrics;
 use super::options::WebOptions;
+use super::page_views::PageViews;
 pub use super::shutdown::ShutdownPhase;
 use super::tls::Tls;
 use crate::deliver::worker::Confirmations;
@@ -27,6 +28,7 @@ pub struct AppState {
     pub store: Store,
     pub intake: Intake,
     pub refusals: Arc<RefusalCounter>,
+    pub page_views: PageViews,
     /// Free space on the disk that holds the submissions.
     pub disk: Arc<DiskMonitor>,
     /// The current snapshot. A request uses one snapshot from beginning to end.
@@ -65,6 +67,7 @@ impl AppState {
             store: intake.store().clone(),
             intake,
             refusals: Arc::default(),
+            page_views: PageViews::default(),
             disk: Arc::new(DiskMonitor::idle()),
             snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
             tls: None,
@@ -79,9 +82,9 @@ impl AppState {
         self.store.record_refusals(self.refusals.drain(), Timestamp::now()).await
     }
 
-    /// A copy of the state for one worker, with a metrics shard of its own.
+    /// A copy of the state for one worker, with counters of its own.
     pub(super) fn for_worker(&self) -> Self {
-        Self { metrics: self.metrics.for_worker(), ..self.clone() }
+        Self { page_views: self.page_views.for_worker(), metrics: self.metrics.for_worker(), ..self.clone() }
     }
 }
 

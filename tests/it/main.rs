@@ -26,6 +26,7 @@ mod lanes;
 mod mail;
 mod memory;
 mod ops;
+mod page_views;
 mod pages;
 mod power;
 mod prebuilt;

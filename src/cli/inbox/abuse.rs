@@ -8,9 +8,9 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::console::Console;
+use super::count_table::write_table;
 use super::json as json_lines;
 use super::stats::{first_day, write_wrapped};
-use super::width::{columns, pad, shorten};
 use crate::cli::output::counted;
 use crate::forms::text::visible;
 use crate::store::{Abuse, SignalCount};
@@ -21,8 +21,6 @@ const MAX_SHOWN: usize = 10;
 const MAX_JSON: usize = 1000;
 /// Hexadecimal digits of a source's hash in text output: 48 bits distinguish millions of sources.
 const SOURCE_DIGITS: usize = 12;
-/// Minimum width of a column of numbers, including the gap before it.
-const MIN_NUMBER_WIDTH: usize = 10;
 
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let first = first_day(console.now.timestamp(), days);
@@ -98,39 +96,9 @@ fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> 
     write_table(["AGENT", "SUBMISSIONS", "HELD"], agents.collect(), width, out)
 }
 
-/// Writes a table of names and numbers. Writes nothing if there are no rows.
-fn write_table<const N: usize>(
-    head: [&str; N],
-    rows: Vec<(String, Vec<String>)>,
-    width: usize,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    let numbers: usize = head[1..].iter().map(|title| number_column_width(title)).sum();
-    let widest =
-        rows.iter().map(|(name, _)| columns(name)).chain([columns(head[0])]).max().unwrap_or_default();
-    let name = widest.min(width.saturating_sub(numbers).max(SOURCE_DIGITS));
-    let titles = head[1..].iter().map(|title| (*title).to_owned()).collect();
-    for (first, numbers) in std::iter::once((head[0].to_owned(), titles)).chain(rows) {
-        let mut line = pad(&shorten(&first, name), name);
-        for (title, number) in head[1..].iter().zip(numbers) {
-            line.push_str(&format!("{number:>0$}", number_column_width(title)));
-        }
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
-}
-
-/// The width of a column of numbers with this title, including the gap before it.
-fn number_column_width(title: &str) -> usize {
-    (title.len() + 2).max(MIN_NUMBER_WIDTH)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::width::columns;
     use super::*;
     use crate::store::{AgentCount, RefusedSource};
 

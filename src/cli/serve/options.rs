@@ -18,6 +18,8 @@ impl ServeOptions {
     pub(super) fn apply_to(self, mut config: Config) -> Config {
         config.pages.has_reload_script = self.watch;
         config.pages.shows_unpublished = self.drafts;
+        // Authors should not count their own views.
+        config.web.count_views &= !self.watch;
         config
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Table {
 }
 
 /// Tables that others refer to come first.
-pub(crate) const TABLES: [Table; 10] = [
+pub(crate) const TABLES: [Table; 12] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table {
         name: "submission",
@@ -73,6 +73,8 @@ pub(crate) const TABLES: [Table; 10] = [
     Table { name: "pressure", key: "day, source, form", rest: "refused" },
     Table { name: "form_rate", key: "form", rest: "minute, hour, over_at" },
     Table { name: "network_rate", key: "network, form", rest: "rested" },
+    Table { name: "page_view", key: "day, path, representation, agent", rest: "views" },
+    Table { name: "referrer", key: "day, host", rest: "views" },
 ];
 
 /// Copies the inbox at `from` to `to`, where there must be no inbox or an empty one.

@@ -4,6 +4,8 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, Request, Status};
 
+use crate::web::page_views::is_prefetch;
+
 /// Maximum number of header fields. Requests with more fields go to hyper.
 pub(super) const MAX_FIELDS: usize = 64;
 
@@ -17,6 +19,12 @@ pub(super) struct PlainRequest<'h, 'b> {
     pub(super) accept: FieldLines<'b>,
     pub(super) accept_encoding: FieldLines<'b>,
     pub(super) if_none_match: FieldLines<'b>,
+    pub(super) host: &'b [u8],
+    /// The first value, as of `referer`.
+    pub(super) user_agent: Option<&'b [u8]>,
+    pub(super) referer: Option<&'b [u8]>,
+    /// Whether the client only loads the page in advance.
+    pub(super) is_prefetch: bool,
     fields: &'h [Header<'b>],
 }
 
@@ -60,7 +68,8 @@ pub(super) fn parse<'h, 'b>(
     let fields: &'h [Header<'b>] = request.headers;
     let (mut accept, mut accept_encoding, mut if_none_match) =
         (FieldLines::None, FieldLines::None, FieldLines::None);
-    let mut hosts = 0;
+    let (mut user_agent, mut referer, mut is_prefetched) = (None, None, false);
+    let (mut hosts, mut host) = (0, &[][..]);
     for Header { name, value } in fields {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         // Compare lengths and first letters first: most names match none of those below.
@@ -70,15 +79,20 @@ pub(super) fn parse<'h, 'b>(
                 if !is_simple_host(value) {
                     return None;
                 }
+                host = *value;
             }
             (6, Some(b'a')) if is("accept") => accept.add_value(value),
             (6, Some(b'e')) if is("expect") => return None,
+            (7, Some(b'p')) if is("purpose") => is_prefetched |= is_prefetch(value),
+            (7, Some(b'r')) if is("referer") => referer = referer.or(Some(*value)),
             (7, Some(b'u')) if is("upgrade") => return None,
             // `If-Match` is rare with GET, and could lead to a response that is not in memory.
             (8, Some(b'i')) if is("if-match") => return None,
             (10, Some(b'c')) if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
                 return None;
             }
+            (10, Some(b'u')) if is("user-agent") => user_agent = user_agent.or(Some(*value)),
+            (11, Some(b's')) if is("sec-purpose") => is_prefetched |= is_prefetch(value),
             (13, Some(b'i')) if is("if-none-match") => if_none_match.add_value(value),
             (14, Some(b'c')) if is("content-length") => return None,
             (15, Some(b'a')) if is("accept-encoding") => accept_encoding.add_value(value),
@@ -89,7 +103,19 @@ pub(super) fn parse<'h, 'b>(
     if hosts != 1 {
         return None;
     }
-    Some(PlainRequest { is_head, path, length, accept, accept_encoding, if_none_match, fields })
+    Some(PlainRequest {
+        is_head,
+        path,
+        length,
+        accept,
+        accept_encoding,
+        if_none_match,
+        host,
+        user_agent,
+        referer,
+        is_prefetch: is_prefetched,
+        fields,
+    })
 }
 
 /// The path, without the query, of a target in origin form with only characters of RFC 3986 §3.3.

@@ -73,7 +73,8 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
 /// Rows that refer to other rows are deleted first.
 const EMPTY_TABLES: &str = "
     DELETE FROM attempt; DELETE FROM delivery; DELETE FROM repeat; DELETE FROM submission; DELETE FROM intake;
-    DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM meta;";
+    DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM page_view; DELETE FROM referrer;
+    DELETE FROM meta;";
 
 /// A transaction on this database, without a difference between the clocks.
 fn transaction<'a>(sql: &'a dyn Sql, secret: &'a Secret) -> Transaction<'a> {

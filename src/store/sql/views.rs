@@ -1,0 +1,283 @@
+//! Counts page views by day, and reports them.
+
+use std::collections::BTreeMap;
+use std::ops::Add;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use super::read::InboxReader;
+use super::rows::{DAY_IN_MILLISECONDS, to_timestamp};
+use super::transaction::Transaction;
+use super::{Bind, Row, Value, values};
+use crate::store::error::StoreError;
+
+/// The maximum number of rows per day, one per page, representation and client. Beyond that, all new pages
+/// share one row per representation and client, whose path is empty.
+pub const MAX_VIEW_ROWS: usize = 20_000;
+/// The maximum number of referring hosts per day. Beyond that, all new hosts share one row.
+pub const MAX_REFERRERS: usize = 1_000;
+/// The maximum length of a path in bytes, because an index of PostgreSQL has no entries of more than 2,704.
+/// Pages with longer paths share the row of pages beyond the maximum.
+const MAX_PATH: usize = 1024;
+
+/// The number of views of a page, in one representation and by one kind of client.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ViewCount {
+    /// Percent-encoded. Empty for the sum of all pages that are not counted separately.
+    pub path: Arc<str>,
+    pub representation: &'static str,
+    pub agent: &'static str,
+    pub count: u64,
+}
+
+/// The number of views that came from another site.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReferrerCount {
+    /// Empty for the sum of all hosts that are not counted separately.
+    pub host: Box<str>,
+    pub count: u64,
+}
+
+/// Counts that have not been stored yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ViewCounts {
+    pub pages: Vec<ViewCount>,
+    pub referrers: Vec<ReferrerCount>,
+}
+
+/// The values of a row's key, and what to add to its count.
+type Addition<'a> = (Vec<&'a str>, u64);
+
+/// A table of counts per day.
+struct CountTable {
+    count_rows: &'static str,
+    add: &'static str,
+    insert: &'static str,
+    max_rows: usize,
+}
+
+const PAGE_VIEW: CountTable = CountTable {
+    count_rows: "SELECT count(*) FROM page_view WHERE day = ?1",
+    add: "UPDATE page_view SET views = views + ?2
+          WHERE day = ?1 AND path = ?3 AND representation = ?4 AND agent = ?5",
+    insert: "INSERT INTO page_view (day, views, path, representation, agent) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (day, path, representation, agent) DO UPDATE SET views = page_view.views + ?2",
+    max_rows: MAX_VIEW_ROWS,
+};
+
+const REFERRER: CountTable = CountTable {
+    count_rows: "SELECT count(*) FROM referrer WHERE day = ?1",
+    add: "UPDATE referrer SET views = views + ?2 WHERE day = ?1 AND host = ?3",
+    insert: "INSERT INTO referrer (day, views, host) VALUES (?1, ?2, ?3)
+             ON CONFLICT (day, host) DO UPDATE SET views = referrer.views + ?2",
+    max_rows: MAX_REFERRERS,
+};
+
+impl Transaction<'_> {
+    /// Adds views to the counts of a day, in days since 1970-01-01. `rows` is the number of the day's rows if
+    /// it is known. Returns it.
+    pub(crate) fn record_page_views(
+        &self,
+        views: &[ViewCount],
+        day: i64,
+        rows: Option<i64>,
+    ) -> Result<i64, StoreError> {
+        let additions = views.iter().map(|view| {
+            let path = if view.path.len() > MAX_PATH { "" } else { &*view.path };
+            (vec![path, view.representation, view.agent], view.count)
+        });
+        self.add_counts(&PAGE_VIEW, additions.collect(), day, rows)
+    }
+
+    /// The same for referring hosts.
+    pub(crate) fn record_referrers(
+        &self,
+        referrers: &[ReferrerCount],
+        day: i64,
+        rows: Option<i64>,
+    ) -> Result<i64, StoreError> {
+        let additions = referrers.iter().map(|referrer| (vec![&*referrer.host], referrer.count));
+        self.add_counts(&REFERRER, additions.collect(), day, rows)
+    }
+
+    /// The first column of each key is the one that is empty in rows beyond the maximum.
+    fn add_counts(
+        &self,
+        table: &CountTable,
+        mut additions: Vec<Addition<'_>>,
+        day: i64,
+        rows: Option<i64>,
+    ) -> Result<i64, StoreError> {
+        let mut rows = match rows {
+            Some(rows) => rows,
+            None => self.sql.one(table.count_rows, values![day])?.get(0)?,
+        };
+        // Replicas lock rows in the same order, the shared rows last, so that they cannot block each other.
+        additions.sort_unstable();
+        let mut others = BTreeMap::<Vec<&str>, u64>::new();
+        for (key, count) in additions {
+            let values = [&[day.bind(), Value::Integer(to_integer(count))], &bind_keys(&key)[..]].concat();
+            let is_shared = key[0].is_empty();
+            if !is_shared && self.sql.execute(table.add, &values)? == 1 {
+                continue;
+            }
+            if is_shared || rows >= i64::try_from(table.max_rows).unwrap_or(i64::MAX) {
+                *others.entry([&[""], &key[1..]].concat()).or_default() += count;
+                continue;
+            }
+            self.sql.execute(table.insert, &values)?;
+            rows += 1;
+        }
+        for (key, count) in others {
+            let values = [&[day.bind(), Value::Integer(to_integer(count))], &bind_keys(&key)[..]].concat();
+            self.sql.execute(table.insert, &values)?;
+        }
+        Ok(rows)
+    }
+
+    /// Removes up to `most` counts from before a day, in days since 1970-01-01.
+    pub fn forget_page_views(&self, before: i64, most: usize) -> Result<usize, StoreError> {
+        let pages = self.sql.execute(
+            "DELETE FROM page_view WHERE (day, path, representation, agent) IN
+             (SELECT day, path, representation, agent FROM page_view WHERE day < ?1 LIMIT ?2)",
+            values![before, most],
+        )?;
+        let referrers = self.sql.execute(
+            "DELETE FROM referrer WHERE (day, host) IN (SELECT day, host FROM referrer WHERE day < ?1 LIMIT ?2)",
+            values![before, most - pages],
+        )?;
+        Ok(pages + referrers)
+    }
+}
+
+fn to_integer(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn bind_keys<'a>(key: &[&'a str]) -> Vec<Value<'a>> {
+    key.iter().map(|part| Value::Text(part)).collect()
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Views {
+    pub all: usize,
+    pub markdown: usize,
+    /// Views by the clients of [`ViewFilter::ai_agents`].
+    pub ai: usize,
+}
+
+impl Add for Views {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { all: self.all + other.all, markdown: self.markdown + other.markdown, ai: self.ai + other.ai }
+    }
+}
+
+/// The views that a report includes.
+#[derive(Clone, Debug)]
+pub struct ViewFilter<'a> {
+    pub from: Date,
+    /// The percent-encoded path of the only page to include. The report then has no referring hosts.
+    pub page: Option<&'a str>,
+    /// The names of clients that count as AI agents.
+    pub ai_agents: &'a [&'static str],
+    /// The maximum number of pages and of referring hosts.
+    pub most: usize,
+}
+
+/// Page views by day (UTC), page, client and referring host. Pages, clients and hosts are in descending
+/// order. An empty path or host stands for all that are not counted separately.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ViewReport {
+    pub total: Views,
+    pub days: Vec<(Date, Views)>,
+    pub page_count: usize,
+    pub pages: Vec<(String, Views)>,
+    pub agents: Vec<(String, Views)>,
+    /// The views that came from other sites.
+    pub referred: usize,
+    pub referrer_count: usize,
+    pub referrers: Vec<(String, usize)>,
+}
+
+impl InboxReader {
+    pub fn page_views(&self, filter: &ViewFilter<'_>) -> Result<ViewReport, StoreError> {
+        let from =
+            filter.from.to_zoned(TimeZone::UTC).map_err(|_| StoreError::Damaged("a day is out of range"))?;
+        let from = super::rows::day(from.timestamp().as_millisecond());
+        self.sql.snapshot(|| {
+            let days = self.count_views("day", "1", usize::MAX, from, filter)?;
+            let pages = self.count_views("path", "2 DESC, 1", filter.most, from, filter)?;
+            let agents = self.count_views("agent", "2 DESC, 1", usize::MAX, from, filter)?;
+            let days: Vec<(Date, Views)> = days
+                .iter()
+                .map(|row| Ok((read_day(row)?, read_views(row)?)))
+                .collect::<Result<_, StoreError>>()?;
+            let mut report = ViewReport {
+                total: days.iter().fold(Views::default(), |sum, (_, views)| sum + *views),
+                days,
+                page_count: pages.first().map_or(Ok(0), |row| row.count(4))?,
+                pages: read_named(&pages)?,
+                agents: read_named(&agents)?,
+                ..ViewReport::default()
+            };
+            if filter.page.is_none() {
+                let hosts = self.sql.query(
+                    "SELECT host, CAST(sum(views) AS bigint), count(*) OVER (),
+                        CAST(sum(sum(views)) OVER () AS bigint)
+                     FROM referrer WHERE day >= ?1 GROUP BY host ORDER BY 2 DESC, 1 LIMIT ?2",
+                    values![from, filter.most],
+                )?;
+                for row in hosts {
+                    (report.referrer_count, report.referred) = (row.count(2)?, row.count(3)?);
+                    report.referrers.push((row.get(0)?, row.count(1)?));
+                }
+            }
+            Ok(report)
+        })
+    }
+
+    /// Rows of a key, its counts as in [`Views`], and the number of keys.
+    fn count_views(
+        &self,
+        key: &str,
+        order: &str,
+        most: usize,
+        from: i64,
+        filter: &ViewFilter<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut values = vec![from.bind(), most.bind()];
+        let mut parameter = |value| {
+            values.push(value);
+            format!("?{}", values.len())
+        };
+        let ai: Vec<String> = filter.ai_agents.iter().map(|name| parameter(Value::Text(name))).collect();
+        let page = filter.page.map(|page| format!("AND path = {}", parameter(Value::Text(page))));
+        let sql = format!(
+            "SELECT {key}, CAST(sum(views) AS bigint),
+                CAST(coalesce(sum(views) FILTER (WHERE representation = 'markdown'), 0) AS bigint),
+                CAST(coalesce(sum(views) FILTER (WHERE agent IN ({ai})), 0) AS bigint),
+                count(*) OVER ()
+             FROM page_view WHERE day >= ?1 {page} GROUP BY 1 ORDER BY {order} LIMIT ?2",
+            ai = ai.join(", "),
+            page = page.unwrap_or_default(),
+        );
+        self.sql.query(&sql, &values)
+    }
+}
+
+fn read_day(row: &Row) -> Result<Date, StoreError> {
+    let day: i64 = row.get(0)?;
+    Ok(to_timestamp(day.saturating_mul(DAY_IN_MILLISECONDS))?.to_zoned(TimeZone::UTC).date())
+}
+
+fn read_views(row: &Row) -> Result<Views, StoreError> {
+    Ok(Views { all: row.count(1)?, markdown: row.count(2)?, ai: row.count(3)? })
+}
+
+fn read_named(rows: &[Row]) -> Result<Vec<(String, Views)>, StoreError> {
+    rows.iter().map(|row| Ok((row.get(0)?, read_views(row)?))).collect()
+}
