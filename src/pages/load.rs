@@ -336,8 +336,8 @@ impl LoadCache {
         Ok(())
     }
 
-    /// The indexes of all listed pages and posts, one for each language, with their paths. Empty if the site has
-    /// no search.
+    /// The indexes of all listed pages and posts, one for each language, with their paths. Empty if the site
+    /// has no search.
     fn search_indexes(
         &mut self,
         documents: &[Document],

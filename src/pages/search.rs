@@ -2,8 +2,8 @@
 //!
 //! The index is a JSON array with an entry `[path, title, description, sections, words]` for each page. A
 //! section is `[anchor, heading, text]`; the text before the first heading has an empty anchor and heading.
-//! Each language has its own index. If it would exceed [`max_bytes`], texts are cut: a page keeps the beginnings of its sections and,
-//! in `words`, those of its other words that the fewest pages contain.
+//! Each language has its own index. If it would exceed [`max_bytes`], texts are cut: a page keeps the
+//! beginnings of its sections and, in `words`, those of its other words that the fewest pages contain.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -18,8 +18,8 @@ use super::language::Language;
 use super::negotiate::Encoding;
 use super::parallel::in_parallel;
 
-/// The path of the index of the pages in one language. It has no fingerprint: otherwise each page would change
-/// whenever another page does.
+/// The path of the index of the pages in one language. It has no fingerprint: otherwise each page would
+/// change whenever another page does.
 pub(super) fn index_path(language: &Language) -> String {
     if language.prefix.is_empty() {
         "/_frontdesk/search.json".to_owned()
@@ -237,7 +237,8 @@ fn lower_case_texts(pages: &[(&SearchDocument<'_>, Vec<TextPart>)]) -> Vec<Strin
 /// The different words of each text, those in the fewest texts first. Leaves out words that are in more than
 /// half of all texts.
 fn ranked_words(texts: &[String]) -> Vec<Vec<&str>> {
-    // Each word gets a number at its first occurrence, because looking up a number is faster than hashing a word.
+    // Each word gets a number at its first occurrence, because looking up a number is faster than hashing a
+    // word.
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut frequencies: Vec<WordFrequency> = Vec::new();
     let mut words_of_texts: Vec<Vec<(usize, &str)>> = Vec::with_capacity(texts.len());
