@@ -503,7 +503,9 @@ fn claim_paths(
             names.reserve(&format!("{}{path}", language.prefix));
         }
     }
-    languages.iter().for_each(|language| names.reserve(&search::index_path(language)));
+    for language in languages {
+        names.reserve(&search::index_path(language));
+    }
     if let Some(build) = build {
         build.register(&mut names, faults);
     }
