@@ -67,8 +67,8 @@ for (const link of document.querySelectorAll("[data-copy]")) {
   }
 }
 
-// Search: the button and Ctrl+K (on Apple's devices, ⌘K) open it. search.js is loaded at the first attempt. A single
-// character must not be a shortcut, because speech input types characters (WCAG 2.1.4).
+// Search: the button and Ctrl+K (on Apple's devices, ⌘K) open it. search.js is loaded at the first attempt. A
+// single character must not be a shortcut, because speech input types characters (WCAG 2.1.4).
 {
   const dialog = document.querySelector("[data-search]");
   const button = document.querySelector("[data-search-open]");

@@ -336,8 +336,8 @@ impl LoadCache {
         Ok(())
     }
 
-    /// The indexes of all listed pages and posts, one for each language, with their paths. Empty if the site has
-    /// no search.
+    /// The indexes of all listed pages and posts, one for each language, with their paths. Empty if the site
+    /// has no search.
     fn search_indexes(
         &mut self,
         documents: &[Document],
@@ -503,7 +503,9 @@ fn claim_paths(
             names.reserve(&format!("{}{path}", language.prefix));
         }
     }
-    languages.iter().for_each(|language| names.reserve(&search::index_path(language)));
+    for language in languages {
+        names.reserve(&search::index_path(language));
+    }
     if let Some(build) = build {
         build.register(&mut names, faults);
     }

@@ -7,7 +7,9 @@ use std::sync::Mutex;
 
 use blake3::{Hash, Hasher};
 use comrak::adapters::{HeadingAdapter, HeadingMeta};
-use comrak::nodes::{ListType, Node, NodeCodeBlock, NodeLink, NodeList, NodeMath, NodeValue, Sourcepos};
+use comrak::nodes::{
+    ListType, Node, NodeCodeBlock, NodeLink, NodeList, NodeMath, NodeValue, Sourcepos, TableAlignment,
+};
 use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 
@@ -78,7 +80,9 @@ impl LookupRecorder {
                 self.results.update(&part.len().to_le_bytes()).update(part.as_bytes());
             }
             // Record the image's size too: the address of an image in static/ does not depend on its content.
-            self.results.update(format!("{:?}", catalog.images.get(&target.path)).as_bytes());
+            if let Some(image) = catalog.images.get(&target.path) {
+                self.results.update(format!("{image:?}").as_bytes());
+            }
             self.links.push(link.into());
         }
         resolved
@@ -136,6 +140,7 @@ pub fn render(
         edits: Vec::new(),
         verbatim: Vec::new(),
         tables: 0,
+        has_aligned_cells: false,
         images: 0,
         anchorizer: Anchorizer::new(),
         consultation: LookupRecorder::default(),
@@ -158,7 +163,7 @@ pub fn render(
         // The stylesheet adds the arrow instead, so that the arrow is not part of the footnote's text.
         rendered.html = rendered.html.replace("\">↩", "\">");
     }
-    if work.tables > 0 {
+    if work.has_aligned_cells {
         // The `align` attribute is obsolete, and the content security policy forbids inline styles.
         rendered.html =
             rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
@@ -194,6 +199,7 @@ struct BodyRenderer<'a, 'b> {
     verbatim: Vec<RangeInclusive<usize>>,
     /// The number of tables so far. Each table's region gets its number as a unique name.
     tables: usize,
+    has_aligned_cells: bool,
     /// The number of images so far.
     images: usize,
     anchorizer: Anchorizer,
@@ -204,6 +210,11 @@ struct BodyRenderer<'a, 'b> {
 impl<'a> BodyRenderer<'a, '_> {
     fn process_node(&mut self, node: Node<'a>) {
         let position = node.data().sourcepos;
+        // Text is handled without a copy, because most nodes are text.
+        if let NodeValue::Text(text) = &node.data().value {
+            self.process_text(text, position);
+            return;
+        }
         let value = node.data().value.clone();
         match value {
             NodeValue::Heading(heading) => self.set_anchor(node, heading.level, position),
@@ -211,7 +222,8 @@ impl<'a> BodyRenderer<'a, '_> {
                 self.verbatim.push(position.start.line..=position.end.line);
                 node.data_mut().value = NodeValue::Raw(self.render_code(&block, position));
             }
-            NodeValue::Table(_) => {
+            NodeValue::Table(table) => {
+                self.has_aligned_cells |= table.alignments.iter().any(|it| *it != TableAlignment::None);
                 self.tables += 1;
                 let number = self.tables;
                 let region = format!(
@@ -246,14 +258,15 @@ impl<'a> BodyRenderer<'a, '_> {
                 node.data_mut().value = NodeValue::HtmlInline(self.resolve_html(&literal, position));
             }
             NodeValue::Math(math) => self.render_formula(node, &math, position),
-            NodeValue::Text(text) => {
-                self.rendered.facts.words += text.split_whitespace().count();
-                if text.contains("{{") || text.contains("{%") {
-                    let message = "shortcodes are not supported; the page shows them as text".to_owned();
-                    self.warn(position, message, "write Markdown or HTML instead");
-                }
-            }
             _ => {}
+        }
+    }
+
+    fn process_text(&mut self, text: &str, position: Sourcepos) {
+        self.rendered.facts.words += text.split_whitespace().count();
+        if text.contains("{{") || text.contains("{%") {
+            let message = "shortcodes are not supported; the page shows them as text".to_owned();
+            self.warn(position, message, "write Markdown or HTML instead");
         }
     }
 

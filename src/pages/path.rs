@@ -123,8 +123,8 @@ pub fn markdown_paths(page: &str) -> [String; 3] {
     [twin_path(page), format!("{stem}/index.md"), format!("{stem}/index.html.md")]
 }
 
-/// Whether a path is in a folder or is the folder's own path. The folder has no trailing slash; the empty folder
-/// contains all paths.
+/// Whether a path is in a folder or is the folder's own path. The folder has no trailing slash; the empty
+/// folder contains all paths.
 pub fn is_in_folder(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

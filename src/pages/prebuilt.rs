@@ -70,8 +70,8 @@ pub(super) struct Prebuilt {
     pages: Vec<PrebuiltPage>,
     /// Files by their decoded paths.
     files: BTreeMap<String, Arc<File>>,
-    /// The 404 pages, by the decoded paths of their folders without a trailing slash. The folder of the build's own
-    /// one is empty: it applies to the whole site.
+    /// The 404 pages, by the decoded paths of their folders without a trailing slash. The folder of the
+    /// build's own one is empty: it applies to the whole site.
     not_found: Vec<(String, Page)>,
     pub redirects: Vec<RedirectRule>,
     mount: String,
@@ -478,8 +478,8 @@ fn with_headers(
     file
 }
 
-/// The folder for whose missing paths a file is the 404 page: empty for the whole build. `None` if the file is
-/// another page.
+/// The folder for whose missing paths a file is the 404 page: empty for the whole build. `None` if the file
+/// is another page.
 fn not_found_folder(name: &str) -> Option<&str> {
     match name {
         "404.html" | "404/index.html" => Some(""),
@@ -537,8 +537,8 @@ impl Prebuilt {
         options
     }
 
-    /// Inserts the pages, files and redirects into a site. Pages, 404 pages and files replace those that the site
-    /// already has, but redirects do not.
+    /// Inserts the pages, files and redirects into a site. Pages, 404 pages and files replace those that the
+    /// site already has, but redirects do not.
     pub fn insert_into(self, site: &mut Site) {
         for (folder, page) in self.not_found {
             site.set_not_found(&folder, page);

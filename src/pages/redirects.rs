@@ -132,8 +132,8 @@ fn is_circular(redirect: &RedirectOption, rules: &[RedirectRule], names: &PathRe
 mod tests {
     use super::*;
 
-    /// Compiles redirects on a site with the page `/new/`. The line of a redirect is its position. An empty target
-    /// stands for the status 410.
+    /// Compiles redirects on a site with the page `/new/`. The line of a redirect is its position. An empty
+    /// target stands for the status 410.
     fn compile_lines(lines: &[(&str, &str)]) -> (CompiledRedirects, Vec<String>) {
         let mut names = PathRegistry::default();
         let mut faults = Vec::new();

@@ -52,7 +52,8 @@ impl RedirectRule {
         Ok(Self { pattern, to: to.to_owned(), status, is_forced: false })
     }
 
-    /// Creates a rule for pages that were removed for good. It applies to the same paths as one with a target.
+    /// Creates a rule for pages that were removed for good. It applies to the same paths as one with a
+    /// target.
     pub fn gone(from: &str) -> Result<Self, &'static str> {
         let pattern = Pattern::parse_prefix(from)?;
         Ok(Self { pattern, to: String::new(), status: StatusCode::GONE, is_forced: false })
@@ -85,7 +86,8 @@ impl RedirectRule {
         }
     }
 
-    /// The target for a decoded path; empty for the status 410. `None` if the rule does not apply to the path.
+    /// The target for a decoded path; empty for the status 410. `None` if the rule does not apply to the
+    /// path.
     pub fn target(&self, path: &str) -> Option<String> {
         let captures = self.pattern.captures(path)?;
         let to = fill_in(&self.to, &captures);

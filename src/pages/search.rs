@@ -19,8 +19,8 @@ use super::language::Language;
 use super::negotiate::Encoding;
 use super::parallel::in_parallel;
 
-/// The path of the index of the pages in one language. It has no fingerprint: otherwise each page would change
-/// whenever another page does.
+/// The path of the index of the pages in one language. It has no fingerprint: otherwise each page would
+/// change whenever another page does.
 pub(super) fn index_path(language: &Language) -> String {
     if language.prefix.is_empty() {
         "/_frontdesk/search.json".to_owned()
@@ -134,9 +134,9 @@ fn build_index(documents: &[SearchDocument<'_>]) -> String {
         };
         let entries = in_parallel(&numbers, |number| {
             let (document, parts) = &pages[*number];
-            entry(document, parts, detail, words.get(*number).map_or(&[], Vec::as_slice))
+            entry(document, parts, detail, words.get(*number).map_or(&[], Vec::as_slice)).to_string()
         });
-        let index = Value::from(entries).to_string();
+        let index = format!("[{}]", entries.join(","));
         let bytes = compressed_size(&index, limit);
         if bytes <= limit {
             return index;
@@ -239,22 +239,40 @@ fn lower_case_texts(pages: &[(&SearchDocument<'_>, Vec<TextPart>)]) -> Vec<Strin
 /// The distinct words of each text, those in the fewest texts first. Leaves out words that are in more than
 /// half of all texts.
 fn ranked_words(texts: &[String]) -> Vec<Vec<&str>> {
-    let indexes: Vec<usize> = (0..texts.len()).collect();
-    let words: Vec<Vec<&str>> = in_parallel(&indexes, |index| {
-        let mut found = HashSet::new();
-        words_of(&texts[*index]).filter(|word| found.insert(*word)).collect()
-    });
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    for word in words.iter().flatten() {
-        *counts.entry(word).or_default() += 1;
+    // Each word gets a number at its first occurrence, because looking up a number is faster than hashing a
+    // word.
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let mut frequencies: Vec<WordFrequency> = Vec::new();
+    let mut words_of_texts: Vec<Vec<(usize, &str)>> = Vec::with_capacity(texts.len());
+    for (text, content) in texts.iter().enumerate() {
+        let mut words = Vec::new();
+        for word in words_of(content) {
+            let number = *numbers.entry(word).or_insert(frequencies.len());
+            if number == frequencies.len() {
+                frequencies.push(WordFrequency { texts: 0, last_text: None });
+            }
+            let frequency = &mut frequencies[number];
+            if frequency.last_text != Some(text) {
+                *frequency = WordFrequency { texts: frequency.texts + 1, last_text: Some(text) };
+                words.push((number, word));
+            }
+        }
+        words_of_texts.push(words);
     }
-    in_parallel(&words, |words| {
-        let rare = words.iter().filter(|word| counts[**word] * 2 <= texts.len());
-        let mut ranked: Vec<&str> = rare.copied().collect();
+    in_parallel(&words_of_texts, |words| {
+        let counted = words.iter().map(|(number, word)| (frequencies[*number].texts, *word));
+        let mut rare: Vec<(usize, &str)> = counted.filter(|(count, _)| count * 2 <= texts.len()).collect();
         // Stable, so that words of the same frequency stay in their order.
-        ranked.sort_by_cached_key(|word| counts[word]);
-        ranked
+        rare.sort_by_key(|(count, _)| *count);
+        rare.into_iter().map(|(_, word)| word).collect()
     })
+}
+
+/// The number of texts with a word.
+struct WordFrequency {
+    texts: usize,
+    /// The last text with the word so far, by its index.
+    last_text: Option<usize>,
 }
 
 /// The words of a text. Leaves out text in languages without spaces, which cannot be split into words here.
@@ -305,17 +323,17 @@ fn read_parts(html: &str) -> Vec<TextPart> {
         rest = after;
         let name = tag.trim_start_matches('/');
         let name = &name[..name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len())];
-        let name = name.to_ascii_lowercase();
+        let is_one_of = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
         let is_end = tag.starts_with('/');
-        if !is_end && !tag.ends_with("/>") && HIDDEN.contains(&&*name) {
+        if !is_end && !tag.ends_with("/>") && is_one_of(&HIDDEN) {
             let is_end = |at: &usize| {
-                rest[at + 2..].get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(&name))
+                rest[at + 2..].get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
             };
             let end = rest.match_indices("</").map(|(at, _)| at).find(is_end);
             rest = end.map_or("", |at| &rest[at..]);
             continue;
         }
-        if matches!(&*name, "h1" | "h2" | "h3" | "h4") {
+        if is_one_of(&["h1", "h2", "h3", "h4"]) {
             is_heading = false;
             let opening = format!("<{tag}");
             if let Some(anchor) = id_attributes(&opening).next().filter(|_| !is_end) {
@@ -324,7 +342,7 @@ fn read_parts(html: &str) -> Vec<TextPart> {
                 is_heading = true;
             }
         }
-        if !INLINE.contains(&&*name) {
+        if !is_one_of(&INLINE) {
             push_text(&mut sections, is_heading, " ");
         }
     }

@@ -102,8 +102,8 @@ pub struct Site {
     pub languages: Vec<Language>,
     /// The page for paths without an entry.
     pub not_found: Page,
-    /// The same for paths in certain folders, such as that of a language: the decoded paths of the folders without
-    /// a trailing slash, and the pages. An inner folder comes before those that contain it.
+    /// The same for paths in certain folders, such as that of a language: the decoded paths of the folders
+    /// without a trailing slash, and the pages. An inner folder comes before those that contain it.
     pub folder_not_found: Vec<(String, Page)>,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
@@ -140,8 +140,8 @@ impl Site {
         self.entries.get(path)
     }
 
-    /// The page that is sent for a decoded path without an entry or with [`SiteEntry::Gone`]: that of the innermost
-    /// folder which has one.
+    /// The page that is sent for a decoded path without an entry or with [`SiteEntry::Gone`]: that of the
+    /// innermost folder which has one.
     pub fn not_found_at(&self, path: &str) -> &Page {
         let mut folders = self.folder_not_found.iter();
         folders.find(|(folder, _)| path::is_in_folder(path, folder)).map_or(&self.not_found, |(_, page)| page)
@@ -209,8 +209,8 @@ impl Site {
         self.rules.iter().find_map(|rule| self.follow_rule(rule, path))
     }
 
-    /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the rule does not apply, or
-    /// if the entry does not exist.
+    /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the
+    /// rule does not apply, or if the entry does not exist.
     fn follow_rule(&self, rule: &RedirectRule, path: &str) -> Option<Cow<'_, SiteEntry>> {
         let to = rule.target(path)?;
         match rule.status {

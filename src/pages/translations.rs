@@ -48,7 +48,10 @@ impl<'a> Translations<'a> {
         for group in by_key.values_mut() {
             group.sort_by_key(|document| document.language);
         }
-        let home = |language: &Language| documents.iter().find(|document| document.path == language.home());
+        let home = |language: &Language| {
+            let home = language.home();
+            documents.iter().find(|document| document.path == home)
+        };
         Self { languages, base_url, by_key, homes: languages.iter().map(home).collect() }
     }
 

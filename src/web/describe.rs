@@ -66,8 +66,8 @@ pub struct Description {
     pub urls: Vec<(String, UrlResponses)>,
     /// The responses for all other paths, except below `/api/`.
     pub missing: UrlResponses,
-    /// The same for other paths in folders with a 404 page of their own: the decoded paths of the folders without a
-    /// trailing slash, inner ones before those that contain them.
+    /// The same for other paths in folders with a 404 page of their own: the decoded paths of the folders
+    /// without a trailing slash, inner ones before those that contain them.
     pub missing_in: Vec<(String, UrlResponses)>,
     /// The response for other paths below `/api/`, with any method and `Accept`.
     pub unknown_endpoint: RecordedResponse,
