@@ -940,7 +940,7 @@ mod tests {
     #[test]
     fn links_remember_their_line() {
         let rendered = render_body("one\n\n[a](/x/#y)\n");
-        let target = LinkTarget { path: "/x/".into(), fragment: Some("y".into()) };
+        let target = LinkTarget { path: "/x/".into(), fragment: Some("y".into()), written: None };
         assert_eq!(rendered.facts.links, [(target, 12)]);
     }
 
