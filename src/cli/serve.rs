@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use arc_swap::ArcSwap;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -217,34 +217,53 @@ fn first_version() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
-/// Binds sockets to addresses that the option `flag` sets. Errors have a hint.
-fn bind(addresses: &[Address], flag: &str) -> anyhow::Result<Vec<Socket>> {
-    let explain = |error: web::BindError| {
-        let hint = match error.cause.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                format!("another program is listening there; `{flag} ADDR:PORT` uses another port")
-            }
-            std::io::ErrorKind::PermissionDenied => {
-                "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
-            }
-            std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
-            _ => format!("`{flag} ADDR:PORT` uses another address"),
-        };
-        with_hint(error, hint)
+/// Explains why addresses could not be bound, each given with the option that sets it. Reports all addresses
+/// that fail for the first one's reason, so that the operator can change all of them at once.
+fn explain_bind_errors(errors: Vec<(web::BindError, &str)>) -> anyhow::Result<()> {
+    let Some(kind) = errors.first().map(|(error, _)| error.cause.kind()) else { return Ok(()) };
+    let same: Vec<_> = errors.into_iter().filter(|(error, _)| error.cause.kind() == kind).collect();
+    let addresses: Vec<String> = same.iter().map(|(error, _)| error.address.to_string()).collect();
+    let mut flags: Vec<String> = same.iter().map(|(_, flag)| format!("{flag} ADDR:PORT")).collect();
+    flags.dedup();
+    let flags = flags.join(" ");
+    let hint = match kind {
+        std::io::ErrorKind::AddrInUse => {
+            let is = if same.len() == 1 { "program is" } else { "program or several are" };
+            format!("another {is} listening there; `{flags}` uses another port")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
+        }
+        std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
+        _ => format!("`{flags}` uses another address"),
     };
-    addresses.iter().map(|address| Socket::bind(address).map_err(explain)).collect()
+    let cause = same.into_iter().next().map(|(error, _)| anyhow::Error::new(error.cause));
+    let message = format!("cannot listen on {}", addresses.join(" and "));
+    Err(with_hint(
+        cause.map_or_else(|| anyhow!(message.clone()), |cause| cause.context(message.clone())),
+        hint,
+    ))
 }
 
 /// Takes the sockets that a service manager passed, and binds the addresses of the other listeners.
 fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
+    let mut errors = Vec::new();
+    let mut bind = |addresses: &[Address], flag| -> Vec<Socket> {
+        let bind = |address| Socket::bind(address).map_err(|error| errors.push((error, flag))).ok();
+        addresses.iter().filter_map(bind).collect()
+    };
     if !is_https_passed {
-        sockets.https = bind(&config.tls_listen, "tls.listen =")?;
+        sockets.https = bind(&config.tls_listen, "tls.listen =");
     }
     if sockets.http.is_empty() && !is_https_passed {
-        sockets.http = bind(&config.listen, "--listen")?;
+        sockets.http = bind(&config.listen, "--listen");
     }
+    if sockets.ops.is_none() {
+        sockets.ops = bind(config.ops_listen.as_slice(), "--ops-listen").pop();
+    }
+    explain_bind_errors(errors)?;
     match (&config.web.tls.source, sockets.https.is_empty()) {
         (None, false) => {
             bail!(
@@ -255,9 +274,6 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
             bail!("a certificate is configured, but there is no socket for TLS: set `tls.listen`")
         }
         _ => {}
-    }
-    if sockets.ops.is_none() {
-        sockets.ops = bind(config.ops_listen.as_slice(), "--ops-listen")?.pop();
     }
     Ok(sockets)
 }
