@@ -29,7 +29,7 @@ use super::output::{DIM, ERROR, GOOD, count_faults, counted, print_faults, with_
 use super::site;
 use crate::config::{Config, Flag};
 use crate::deliver::worker::DeliveryWorker;
-use crate::fault::Severity;
+use crate::fault::{Fault, Severity};
 use crate::intake::Intake;
 use crate::pages::{Encodings, LoadCache, Site, format_time};
 use crate::store::Store;
@@ -74,8 +74,11 @@ fn serve(
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
     let mut previous = LoadCache::default();
     let load = || load_and_compress(folder, &config, &mut previous, &encodings, log, options.watch);
-    let site = process::run_in_new_thread(load)?;
+    let (site, warnings) = process::run_in_new_thread(load)?;
     log.log_faults(&config.memory_faults(site.size()));
+    if options.watch && !options.drafts {
+        log.log_notes(&site::describe_unpublished(&site));
+    }
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
@@ -107,7 +110,9 @@ fn serve(
         snapshot,
         tls,
         metrics: Metrics::new(log.queue.lost.clone()),
-        live_reload: options.watch.then(|| Arc::new(LiveReload::new(first_version(), stage.clone()))),
+        live_reload: options
+            .watch
+            .then(|| Arc::new(LiveReload::new(first_version(), &warnings, stage.clone()))),
         release_memory: process::release_memory,
     });
     let watcher = options.watch.then(|| SiteWatcher::start(folder, &config, reasons.clone())).transpose()?;
@@ -146,6 +151,7 @@ fn serve(
         encodings,
         reasons,
         watcher,
+        is_json: log.is_json,
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
     web::serve(&desk, sockets, &stage)?;
@@ -175,7 +181,7 @@ fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> 
 }
 
 /// Loads the site and compresses part of it. Fails if the site has errors. Logs the warnings if
-/// `shows_warnings`, otherwise their number.
+/// `shows_warnings`, otherwise their number, and returns them with the site.
 fn load_and_compress(
     folder: &Path,
     config: &Config,
@@ -183,7 +189,7 @@ fn load_and_compress(
     encodings: &Encodings,
     log: &ServerLog,
     shows_warnings: bool,
-) -> anyhow::Result<Site> {
+) -> anyhow::Result<(Site, Vec<Fault>)> {
     let mut stderr = std::io::stderr();
     let shows_progress = !log.is_json
         && stderr.is_terminal()
@@ -208,7 +214,7 @@ fn load_and_compress(
         tracing::warn!("{}; run `frontdesk check {}` for details", count_faults(&faults), folder.display());
     }
     debug_assert!(faults.iter().all(|fault| fault.severity == Severity::Warning));
-    Ok(site)
+    Ok((site, faults))
 }
 
 /// The initial version of the live reload state: the current time, so that it is higher after a restart.
