@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -69,6 +70,7 @@ enum Command {
         pages_only: bool,
     },
     /// Check a site: configuration, front matter, links, anchors, paths, descriptions
+    #[command(after_help = "Exit codes: 0 if there is nothing to fix, 1 if there is, 2 for incorrect usage")]
     Check {
         #[command(flatten)]
         site: SiteArgument,
@@ -172,7 +174,8 @@ enum Command {
 
 /// Runs this process's command line, and prints the error if it fails.
 pub fn main() -> ExitCode {
-    match run_command(Arguments::parse().command) {
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| improve_usage_error(error).exit());
+    match run_command(arguments.command) {
         Ok(code) => code,
         // The process that reads standard output has closed it, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -233,6 +236,25 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Suggests `--listen` instead of `--port`, and the most similar command first.
+fn improve_usage_error(mut error: clap::Error) -> clap::Error {
+    let text = |error: &clap::Error, kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    if text(&error, ContextKind::InvalidArg).starts_with("--port") {
+        let tip = "`--listen 9090` serves on a port of this machine, and `--listen :9090` on all interfaces";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    let typed = text(&error, ContextKind::InvalidSubcommand);
+    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {
+        let mut names = names.clone();
+        names.sort_by_key(|name| strsim::osa_distance(&typed, name));
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+    }
+    error
+}
+
 /// Prints a usage error as clap does, and exits with code 2.
 fn exit_with_usage_error(message: String) -> ! {
     Arguments::command().error(clap::error::ErrorKind::MissingRequiredArgument, message).exit()
@@ -246,6 +268,19 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn usage_errors_suggest_what_was_meant() {
+        for (line, expected) in [
+            ("frontdesk serve --port 9090", "`--listen 9090` serves on a port of this machine"),
+            ("frontdesk serve --port=9090", "`--listen 9090` serves on a port of this machine"),
+            ("frontdesk sevre", "'serve', '"),
+        ] {
+            let error = Arguments::try_parse_from(line.split(' ')).expect_err("it is not valid");
+            let said = improve_usage_error(error).to_string();
+            assert!(said.contains(expected), "{line}: {said}");
+        }
+    }
 
     #[test]
     fn the_command_line_is_well_formed() {

@@ -15,6 +15,7 @@ mod secret_file;
 mod security;
 mod server;
 mod starter;
+mod syntax;
 mod tls;
 mod value;
 mod words;
@@ -50,6 +51,9 @@ const MAX_RETENTION: Duration = Duration::from_hours(24 * 36_500);
 
 /// Maximum value of a threshold or of a signal's points; the default thresholds are 50 and 100.
 const MAX_POINTS: i64 = 1000;
+
+/// Maximum number of files in a folder among which [`hint_at_site`] looks for a site.
+const MAX_SIBLINGS: usize = 1000;
 
 /// The options of all modules, read from one configuration.
 #[derive(Debug, Clone)]
@@ -111,17 +115,19 @@ impl Config {
         let reader = Reader::new(text.as_deref().unwrap_or_default(), environment, flags, running);
         let (config, mut faults) = Self::read(reader, folder);
         if let Err(error) = &text {
-            let hint = match error.kind() {
+            let (message, hint) = match error.kind() {
                 // The output of a site generator can be served without a configuration file.
                 std::io::ErrorKind::NotFound if config.pages.build.is_some() => return (config, faults),
-                std::io::ErrorKind::NotFound => format!(
-                    "is {} a site folder? `frontdesk init DIR` writes a small site to start from",
-                    folder.display()
+                std::io::ErrorKind::NotFound => ("there is no such file".to_owned(), hint_at_site(folder)),
+                _ => (
+                    format!("cannot be read: {error}"),
+                    "it must be a UTF-8 text file that this user can read".to_owned(),
                 ),
-                _ => "it must be a UTF-8 text file that this user can read".to_owned(),
             };
-            let fault = Fault::error(FILE_NAME, None, format!("cannot be read: {error}"));
-            faults.insert(0, fault.hint(hint));
+            let path = folder.join(FILE_NAME);
+            let path = path.strip_prefix(".").unwrap_or(&path).display().to_string();
+            // Other faults would only follow from this one.
+            faults = vec![Fault::error(path, None, message).hint(hint)];
         }
         (config, faults)
     }
@@ -448,6 +454,31 @@ impl Config {
         self.agents.origin = agent::SiteOrigin::from_url(&base_url);
         self.pages.base_url = base_url;
         self
+    }
+}
+
+/// Advice for a command on `folder`, which is not a site: names the site above it, or the only one in it.
+fn hint_at_site(folder: &Path) -> String {
+    let is_site = |folder: &PathBuf| folder.join(FILE_NAME).is_file();
+    let above = match folder.components().next_back() {
+        Some(std::path::Component::Normal(_)) => folder.parent().map(Path::to_owned),
+        _ => Some(folder.join("..")),
+    };
+    let inside = std::fs::read_dir(folder).into_iter().flatten().take(MAX_SIBLINGS).flatten();
+    let inside: Vec<PathBuf> = inside.map(|entry| entry.path()).filter(is_site).collect();
+    let only = if inside.len() == 1 { inside.into_iter().next() } else { None };
+    let shown = |site: PathBuf| match site.strip_prefix(".").unwrap_or(&site) {
+        here if here.as_os_str().is_empty() => ".".to_owned(),
+        site => site.display().to_string(),
+    };
+    match above.filter(is_site).or(only).map(shown) {
+        Some(site) => format!("there is a site in {site}: name this folder in the command"),
+        None => {
+            format!(
+                "is {} a site folder? `frontdesk init DIR` writes a small site to start from",
+                folder.display()
+            )
+        }
     }
 }
 
@@ -985,10 +1016,7 @@ mod tests {
         check("name = \"a\"\nkind = \"pigeon\"", &["frontdesk.toml:3: `channel.a.kind` must be \"smtp\""]);
         check(
             "name = \"a\"\nkind = \"maildir\"\npaht = \"m\"",
-            &[
-                "frontdesk.toml: `channel.a.path` is missing",
-                "frontdesk.toml:4: unknown key `channel.a.paht`",
-            ],
+            &["frontdesk.toml:4: unknown key `channel.a.paht`"],
         );
         check(
             "name = \"a\"\nkind = \"webhook\"\nurl = \"http://hooks.example.com/\"",

@@ -77,6 +77,26 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     close.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
+/// The known path that `path` is probably a typo of. Folders and a file extension that both have in common do
+/// not count, so other files in the same folder are not similar. Another case is no difference.
+pub fn closest_path<'a>(path: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let close = known.into_iter().filter_map(|candidate| {
+        if candidate.eq_ignore_ascii_case(path) {
+            return Some((0, candidate));
+        }
+        let shared = path.bytes().zip(candidate.bytes()).take_while(|(a, b)| a == b).count();
+        let folder = path.as_bytes()[..shared].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let (written, name) = (&path[folder..], &candidate[folder..]);
+        let (written, name) = match (written.rsplit_once('.'), name.rsplit_once('.')) {
+            (Some((written, its)), Some((name, extension))) if its == extension => (written, name),
+            _ => (written, name),
+        };
+        (closest(written, [name])? == name && !name.is_empty())
+            .then(|| (osa_distance(written, name), candidate))
+    });
+    close.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +108,26 @@ mod tests {
         assert_eq!(closest("baseurl", known), Some("base_url"));
         assert_eq!(closest("wrokers", known), Some("workers"));
         assert_eq!(closest("colour", known), None);
+    }
+
+    #[test]
+    fn a_path_resembles_one_with_a_similar_name_in_the_same_folder() {
+        let known =
+            ["/", "/assets/logo.svg", "/assets/logo.png", "/blog/glaze.png", "/contact/", "/contact.md"];
+        for (path, expected) in [
+            ("/contcat/", Some("/contact/")),
+            ("/contact", Some("/contact/")),
+            ("/blgo/glaze.png", Some("/blog/glaze.png")),
+            ("/blog/glase.png", Some("/blog/glaze.png")),
+            ("/blog/GLAZE.PNG", Some("/blog/glaze.png")),
+            ("/assets/lgo.svg", Some("/assets/logo.svg")),
+            ("/assets/nope.png", None),
+            ("/assets/nope.jpeg", None),
+            ("/x", None),
+            ("/größe/", None),
+        ] {
+            assert_eq!(closest_path(path, known), expected, "{path}");
+        }
     }
 
     #[test]

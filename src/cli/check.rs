@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::output::{DIM, GOOD, count_faults, exit_code, print_faults};
-use super::{doctor, site};
-use crate::config::{Config, Flag, Setting};
+use super::output::{GOOD, count_faults, exit_code, print_faults, print_notes};
+use super::{doctor, init, site};
+use crate::config::{Config, FILE_NAME, Flag, Setting};
+use crate::fault::Severity;
 use crate::pages::{LoadCache, Site};
 use crate::store::InboxReader;
 
@@ -21,12 +22,24 @@ pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<Exi
     let (config, mut faults) = Config::load(folder, site::environment(), &[], None);
     let mut config = config.with_base_url(None);
     config.pages.shows_unpublished = drafts;
-    faults.append(&mut config.certificate_faults());
-    faults.append(&mut config.exposed_secrets());
-    let (site, mut found) = site::load_site(folder, &config, &mut LoadCache::default());
-    faults.append(&mut found);
-    faults.append(&mut config.memory_faults(site.as_ref().map_or(0, Site::size)));
-    let scheduled = site.as_ref().map(|site| site::describe_scheduled(&site.scheduled)).unwrap_or_default();
+    let mut site = None;
+    if folder.join(FILE_NAME).exists() || config.pages.build.is_some() {
+        if faults.iter().any(|fault| fault.severity == Severity::Error)
+            && config.pages.operator.email.is_empty()
+        {
+            // The address may be in a part that cannot be used. Pages with a form must not report it again.
+            "unknown@example.invalid".clone_into(&mut config.pages.operator.email);
+        }
+        faults.append(&mut config.certificate_faults());
+        faults.append(&mut config.exposed_secrets());
+        let (loaded, mut found) = site::load_site(folder, &config, &mut LoadCache::default());
+        faults.append(&mut found);
+        faults.append(&mut config.memory_faults(loaded.as_ref().map_or(0, Site::size)));
+        site = loaded;
+    }
+    let mut notes = site.as_ref().map(site::describe_unpublished).unwrap_or_default();
+    // Faults come first: an operator replaces texts once the site works.
+    notes.extend(init::describe_starter_texts(folder).filter(|_| faults.is_empty()));
     let pages = site.map_or(0, |site| site.page_count);
     if json {
         let mut stdout = io::stdout().lock();
@@ -36,16 +49,12 @@ pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<Exi
     } else {
         print_faults(&faults);
     }
-    let mut stderr = anstream::stderr().lock();
     // An inbox that cannot be read is not a fault of the site: `frontdesk doctor` reports it.
     let undelivered = InboxReader::open(&config.store.url)
         .and_then(|inbox| doctor::describe_undelivered(&inbox, !config.channels.is_empty()));
-    if let Ok(Some(line)) = undelivered {
-        let _ = writeln!(stderr, "{DIM}note:{DIM:#} {line}");
-    }
-    for line in scheduled {
-        let _ = writeln!(stderr, "{DIM}note:{DIM:#} {line}");
-    }
+    notes.splice(0..0, undelivered.ok().flatten());
+    print_notes(&notes);
+    let mut stderr = anstream::stderr().lock();
     let _ = match faults[..] {
         [] => writeln!(stderr, "{GOOD}fine:{GOOD:#} {pages} pages, nothing to fix"),
         _ => writeln!(stderr, "{}", count_faults(&faults)),

@@ -66,6 +66,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
         let finding = describe_outcome(&channel.kind, &outcome, began.elapsed());
         report.print_result(&format!("channel {}", channel.name), finding)?;
     }
+    let failed = report.bad;
     // Check the SPF, DKIM and DMARC records of each sender's domain, as receiving mail servers do.
     let senders = channels.iter().filter_map(|channel| match &channel.kind {
         TransportOptions::Smtp(smtp) => Some(smtp.addresses.domain()),
@@ -91,6 +92,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
             }
         }
     }
+    let records = report.bad - failed;
     if let Some(shared) = &config.limits.shared {
         let finding = match rate_limiter::test_connection(shared) {
             Ok(took) => {
@@ -109,8 +111,27 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
         report.print_result("limits.shared_secret", finding)?;
     }
     report_inbox(&mut report, config)?;
+    let others = report.bad - failed - records;
+    writeln!(report.out, "{}", summarize(channels.len(), failed, records, others))?;
     report.out.flush()?;
     Ok(exit_code(report.bad == 0))
+}
+
+/// Summarizes the results: whether messages arrive, and how many problems there are in DNS records and
+/// elsewhere.
+fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> String {
+    let sending = match (channels, failed) {
+        (0, _) => "no channel was tested".to_owned(),
+        (_, 0) => {
+            format!("{} delivered a test message", if channels == 1 { "the channel" } else { "all channels" })
+        }
+        _ => format!("{failed} of {} failed", counted(channels, "channel")),
+    };
+    let records = (records > 0)
+        .then(|| format!("{} to fix, or receivers may treat mail as spam", counted(records, "DNS record")));
+    let others = (others > 0).then(|| format!("{} to fix", counted(others, "other problem")));
+    let parts: Vec<String> = [Some(sending), records, others].into_iter().flatten().collect();
+    parts.join("; ")
 }
 
 async fn send_test(channel: &ChannelOptions) -> Outcome {
@@ -223,14 +244,15 @@ fn describe_outcome(kind: &TransportOptions, outcome: &Outcome, took: Duration) 
             ))
         }
         Outcome::Failed(failure) => {
-            let (answer, advice) = (failure.answer.trim_end_matches('.'), advice(kind, failure.cause));
-            CheckResult::Bad(format!("{answer}. {advice}"))
+            let answer = failure.answer.trim_end_matches('.');
+            let advice = failure.advice.filter(|_| failure.cause != Cause::Deferred);
+            CheckResult::Bad(format!("{answer}. {}", advice.unwrap_or_else(|| advise(kind, failure.cause))))
         }
     }
 }
 
-/// Advice on what to check first after a test message has failed.
-fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
+/// Advice on what to check first after a test message has failed, if the error itself suggests nothing.
+fn advise(kind: &TransportOptions, cause: Cause) -> &'static str {
     match (kind, cause) {
         (_, Cause::Deferred) => {
             "The receiver is not accepting messages at the moment: try again in a few minutes."
@@ -245,13 +267,34 @@ fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
             "The receiver rejects this body: compare `body` with the format that it expects."
         }
         (TransportOptions::Smtp(_), Cause::Channel | Cause::Unclear) => {
-            "Check `host`, `port`, `tls`, `username`, `password`, `from` and `to`."
+            "Check `host` and `port`, and whether the mail server works."
         }
         (TransportOptions::Smtp(_), _) => {
             "The mail server rejected the message: its reply states the reason."
         }
         (TransportOptions::Maildir(_), _) => {
             "Check `path`: this user must be able to write there, and the disk must not be full."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_separates_delivery_from_dns_records() {
+        for (counts, expected) in [
+            ([0, 0, 0, 0], "no channel was tested"),
+            ([1, 0, 0, 0], "the channel delivered a test message"),
+            (
+                [2, 0, 1, 0],
+                "all channels delivered a test message; 1 DNS record to fix, or receivers may treat mail as spam",
+            ),
+            ([2, 1, 0, 3], "1 of 2 channels failed; 3 other problems to fix"),
+        ] {
+            let [channels, failed, records, others] = counts;
+            assert_eq!(summarize(channels, failed, records, others), expected);
         }
     }
 }

@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 
-use super::output::GOOD;
+use super::output::{GOOD, with_hint};
 use crate::config::{Config, FILE_NAME};
 use crate::pages::is_build;
 
@@ -45,8 +45,18 @@ prebuilt = BUILD
 /// Writes the starter site into a new or empty folder. If `prebuilt` names a build, writes only a
 /// configuration for that build and a `.gitignore`.
 pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let shown = folder.display();
+    if folder.join(FILE_NAME).exists() {
+        let hint = format!("`frontdesk serve {shown}` serves it");
+        return Err(with_hint(anyhow!("{shown} already holds a site"), hint));
+    }
+    let above = std::path::absolute(folder).ok().and_then(|folder| Some(folder.parent()?.join(FILE_NAME)));
+    if above.is_some_and(|file| file.exists()) {
+        let hint = "name a folder outside of that site, or serve that site with `frontdesk serve`";
+        return Err(with_hint(anyhow!("{shown} would be inside the folder of another site"), hint));
+    }
     if let Some(name) = find_obstacle(folder) {
-        bail!("{} is not empty (it contains `{name}`); name an empty folder, or a new one", folder.display());
+        bail!("{shown} is not empty (it contains `{name}`); name an empty folder, or a new one");
     }
     let (configuration, others) = match prebuilt {
         Some(build) => (prebuilt_configuration(folder, build)?, &[GIT_IGNORE][..]),
@@ -63,7 +73,7 @@ pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<Exit
         std::fs::create_dir_all(&assets).with_context(|| format!("cannot create {}", assets.display()))?;
     }
     let mut stderr = anstream::stderr().lock();
-    let (files, shown) = (others.len() + 1, folder.display());
+    let files = others.len() + 1;
     writeln!(stderr, "{GOOD}written:{GOOD:#} a site with {files} files in {shown}")?;
     writeln!(
         stderr,
@@ -73,6 +83,26 @@ pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<Exit
         writeln!(stderr, "\nBegin with frontdesk.toml (name, e-mail) and pages/index.md.")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the lines of the site in `folder` that are still those of the starter site although they describe
+/// the company: names, descriptions, and texts that ask to be replaced.
+pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
+    let configuration = Config::starter_file();
+    let mut found = Vec::new();
+    for (name, starter) in [(FILE_NAME, configuration.as_str())].iter().chain(FILES) {
+        let is_text = |line: &&str| match *name {
+            FILE_NAME => line.contains(" = \"") && !line.starts_with('#'),
+            _ => line.contains("this text") || line.starts_with("title: Welcome"),
+        };
+        // The keys below the first list of tables are the same on most sites.
+        let texts: Vec<&str> =
+            starter.lines().take_while(|line| !line.starts_with("[[")).filter(is_text).collect();
+        let text = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let lines = text.lines().enumerate().filter(|(_, line)| texts.contains(line));
+        found.extend(lines.map(|(index, _)| format!("{name}:{}", index + 1)));
+    }
+    (!found.is_empty()).then(|| format!("texts of the starter site are unchanged: {}", found.join(", ")))
 }
 
 /// Renders the configuration for a build. Fails if `build` is not the output of a site generator.
@@ -112,7 +142,43 @@ mod tests {
         faults.append(&mut found);
         assert_eq!(faults, []);
         assert!(site.is_some_and(|site| site.page_count >= 6));
-        assert!(run(folder.path(), None).is_err(), "nothing is overwritten");
+        let error = run(folder.path(), None).expect_err("nothing is overwritten");
+        assert!(error.to_string().ends_with("already holds a site"), "{error}");
+        let error = run(&folder.path().join("pages-2"), None).expect_err("no site in a site");
+        assert!(error.to_string().ends_with("would be inside the folder of another site"), "{error}");
+    }
+
+    #[test]
+    fn unchanged_texts_of_the_starter_site_are_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(describe_starter_texts(folder.path()), None);
+        run(folder.path(), None).expect("it can be written");
+        let replace = |name: &str, texts: &[(&str, &str)]| {
+            let file = folder.path().join(name);
+            let text = std::fs::read_to_string(&file).expect("it is there");
+            let text = texts.iter().fold(text, |text, (from, to)| text.replace(from, to));
+            std::fs::write(&file, text).expect("it can be written");
+        };
+        let line = |text: &str| {
+            let starter = Config::starter_file();
+            starter.lines().position(|line| line == text).map_or(0, |index| index + 1)
+        };
+        let files = "pages/index.md:2, pages/index.md:3, pages/blog.md:3, pages/contact.md:3, pages/waitlist.md:3, \
+                     posts/2026-01-15-hello.md:3";
+        let said = describe_starter_texts(folder.path()).expect("nothing is changed");
+        let name = line("name = \"Example\"");
+        assert!(said.contains(&format!(": frontdesk.toml:{name}, frontdesk.toml:")), "{said}");
+        for part in files.split(", ") {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        replace("frontdesk.toml", &[("\"Example", "\"Kelp"), ("hello@example", "hello@kelp")]);
+        for name in ["pages/index.md", "pages/blog.md", "pages/waitlist.md", "posts/2026-01-15-hello.md"] {
+            replace(name, &[("this text", "that text"), ("title: Welcome", "title: Kelp")]);
+        }
+        let tagline = line("tagline = \"A small site to begin with\"");
+        let expected =
+            format!("texts of the starter site are unchanged: frontdesk.toml:{tagline}, pages/contact.md:3");
+        assert_eq!(describe_starter_texts(folder.path()), Some(expected));
     }
 
     #[test]

@@ -69,6 +69,14 @@ pub(super) fn print_faults(faults: &[Fault]) {
     }
 }
 
+/// Prints notes to standard error: facts about the site that are not faults.
+pub(super) fn print_notes(notes: &[String]) {
+    let mut stderr = anstream::stderr().lock();
+    for note in notes {
+        let _ = writeln!(stderr, "{DIM}note:{DIM:#} {note}");
+    }
+}
+
 /// Formats how many errors and warnings there are: `2 errors, 1 warning`.
 pub(super) fn count_faults(faults: &[Fault]) -> String {
     let count = |severity| faults.iter().filter(|fault| fault.severity == severity).count();

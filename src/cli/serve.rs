@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use arc_swap::ArcSwap;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -29,7 +29,7 @@ use super::output::{DIM, ERROR, GOOD, count_faults, counted, print_faults, with_
 use super::site;
 use crate::config::{Config, Flag};
 use crate::deliver::worker::DeliveryWorker;
-use crate::fault::Severity;
+use crate::fault::{Fault, Severity};
 use crate::intake::Intake;
 use crate::pages::{Encodings, LoadCache, Site, format_time};
 use crate::store::Store;
@@ -76,8 +76,11 @@ fn serve(
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
     let mut previous = LoadCache::default();
     let load = || load_and_compress(folder, &config, &mut previous, &encodings, log, options.watch);
-    let site = process::run_in_new_thread(load)?;
+    let (site, warnings) = process::run_in_new_thread(load)?;
     log.log_faults(&config.memory_faults(site.size()));
+    if options.watch && !options.drafts {
+        log.log_notes(&site::describe_unpublished(&site));
+    }
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
@@ -110,7 +113,9 @@ fn serve(
         snapshot,
         tls,
         metrics: Metrics::new(log.queue.lost.clone()),
-        live_reload: options.watch.then(|| Arc::new(LiveReload::new(first_version(), stage.clone()))),
+        live_reload: options
+            .watch
+            .then(|| Arc::new(LiveReload::new(first_version(), &warnings, stage.clone()))),
         release_memory: process::release_memory,
     });
     let watcher = options.watch.then(|| SiteWatcher::start(folder, &config, reasons.clone())).transpose()?;
@@ -149,6 +154,7 @@ fn serve(
         encodings,
         reasons,
         watcher,
+        is_json: log.is_json,
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
     web::serve(&desk, sockets, &stage)?;
@@ -178,7 +184,7 @@ fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> 
 }
 
 /// Loads the site and compresses part of it. Fails if the site has errors. Logs the warnings if
-/// `shows_warnings`, otherwise their number.
+/// `shows_warnings`, otherwise their number, and returns them with the site.
 fn load_and_compress(
     folder: &Path,
     config: &Config,
@@ -186,7 +192,7 @@ fn load_and_compress(
     encodings: &Encodings,
     log: &ServerLog,
     shows_warnings: bool,
-) -> anyhow::Result<Site> {
+) -> anyhow::Result<(Site, Vec<Fault>)> {
     let mut stderr = std::io::stderr();
     let shows_progress = !log.is_json
         && stderr.is_terminal()
@@ -211,7 +217,7 @@ fn load_and_compress(
         tracing::warn!("{}; run `frontdesk check {}` for details", count_faults(&faults), folder.display());
     }
     debug_assert!(faults.iter().all(|fault| fault.severity == Severity::Warning));
-    Ok(site)
+    Ok((site, faults))
 }
 
 /// The initial version of the live reload state: the current time, so that it is higher after a restart.
@@ -220,34 +226,53 @@ fn first_version() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
-/// Binds sockets to addresses that the option `flag` sets. Errors have a hint.
-fn bind(addresses: &[Address], flag: &str) -> anyhow::Result<Vec<Socket>> {
-    let explain = |error: web::BindError| {
-        let hint = match error.cause.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                format!("another program is listening there; `{flag} ADDR:PORT` uses another port")
-            }
-            std::io::ErrorKind::PermissionDenied => {
-                "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
-            }
-            std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
-            _ => format!("`{flag} ADDR:PORT` uses another address"),
-        };
-        with_hint(error, hint)
+/// Explains why addresses could not be bound, each given with the option that sets it. Reports all addresses
+/// that fail for the first one's reason, so that the operator can change all of them at once.
+fn explain_bind_errors(errors: Vec<(web::BindError, &str)>) -> anyhow::Result<()> {
+    let Some(kind) = errors.first().map(|(error, _)| error.cause.kind()) else { return Ok(()) };
+    let same: Vec<_> = errors.into_iter().filter(|(error, _)| error.cause.kind() == kind).collect();
+    let addresses: Vec<String> = same.iter().map(|(error, _)| error.address.to_string()).collect();
+    let mut flags: Vec<String> = same.iter().map(|(_, flag)| format!("{flag} ADDR:PORT")).collect();
+    flags.dedup();
+    let flags = flags.join(" ");
+    let hint = match kind {
+        std::io::ErrorKind::AddrInUse => {
+            let is = if same.len() == 1 { "program is" } else { "program or several are" };
+            format!("another {is} listening there; `{flags}` uses another port")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
+        }
+        std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
+        _ => format!("`{flags}` uses another address"),
     };
-    addresses.iter().map(|address| Socket::bind(address).map_err(explain)).collect()
+    let cause = same.into_iter().next().map(|(error, _)| anyhow::Error::new(error.cause));
+    let message = format!("cannot listen on {}", addresses.join(" and "));
+    Err(with_hint(
+        cause.map_or_else(|| anyhow!(message.clone()), |cause| cause.context(message.clone())),
+        hint,
+    ))
 }
 
 /// Takes the sockets that a service manager passed, and binds the addresses of the other listeners.
 fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
+    let mut errors = Vec::new();
+    let mut bind = |addresses: &[Address], flag| -> Vec<Socket> {
+        let bind = |address| Socket::bind(address).map_err(|error| errors.push((error, flag))).ok();
+        addresses.iter().filter_map(bind).collect()
+    };
     if !is_https_passed {
-        sockets.https = bind(&config.tls_listen, "tls.listen =")?;
+        sockets.https = bind(&config.tls_listen, "tls.listen =");
     }
     if sockets.http.is_empty() && !is_https_passed {
-        sockets.http = bind(&config.listen, "--listen")?;
+        sockets.http = bind(&config.listen, "--listen");
     }
+    if sockets.ops.is_none() {
+        sockets.ops = bind(config.ops_listen.as_slice(), "--ops-listen").pop();
+    }
+    explain_bind_errors(errors)?;
     match (&config.web.tls.source, sockets.https.is_empty()) {
         (None, false) => {
             bail!(
@@ -258,9 +283,6 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
             bail!("a certificate is configured, but there is no socket for TLS: set `tls.listen`")
         }
         _ => {}
-    }
-    if sockets.ops.is_none() {
-        sockets.ops = bind(config.ops_listen.as_slice(), "--ops-listen")?.pop();
     }
     Ok(sockets)
 }

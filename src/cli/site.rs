@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::Args;
 
-use super::output::{count_faults, counted, print_faults};
+use super::output::{count_faults, counted, print_faults, with_hint};
 use crate::config::{Config, FILE_NAME, Flag};
 use crate::fault::{Fault, Severity};
-use crate::pages::{LoadCache, ScheduledPage, Site, format_time};
+use crate::pages::{LoadCache, Site, format_time};
 use crate::resources;
 use crate::web::Address;
 
@@ -114,10 +114,17 @@ pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> an
 pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
     let (config, mut faults) = Config::load(folder, environment(), flags, None);
     if faults.iter().any(|fault| fault.severity == Severity::Error) {
-        let count = count_faults(&faults);
         faults.retain(|fault| fault.severity == Severity::Error);
+        if let [Fault { hint, .. }] = &mut faults[..] {
+            let hint = hint.take();
+            let error = anyhow::anyhow!("{}", faults[0]);
+            return Err(match hint {
+                Some(hint) => with_hint(error, hint),
+                None => error,
+            });
+        }
         print_faults(&faults);
-        bail!("the configuration cannot be used ({count})");
+        bail!("the configuration cannot be used ({})", count_faults(&faults));
     }
     // Only `frontdesk check` reports warnings about the file. Every command reports an unknown variable,
     // because the operator expects it to have an effect.
@@ -147,15 +154,19 @@ pub(super) fn load_site(
     (site, loaded.faults)
 }
 
-/// Maximum number of scheduled pages that are listed one by one.
-const MAX_SCHEDULED: usize = 20;
+/// Maximum number of unpublished pages that are listed one by one.
+const MAX_UNPUBLISHED: usize = 20;
 
-/// One line for each scheduled page, up to [`MAX_SCHEDULED`], and one with the number of further pages.
-pub(super) fn describe_scheduled(pages: &[ScheduledPage]) -> Vec<String> {
-    let line = |page: &ScheduledPage| format!("{} is published on {}", page.file, format_time(page.at));
-    let mut lines: Vec<String> = pages.iter().take(MAX_SCHEDULED).map(line).collect();
-    let others = pages.len().saturating_sub(MAX_SCHEDULED);
+/// One line for each scheduled page and each draft, up to [`MAX_UNPUBLISHED`], and one with the number of
+/// further pages.
+pub(super) fn describe_unpublished(site: &Site) -> Vec<String> {
+    let scheduled = site.scheduled.iter();
+    let scheduled = scheduled.map(|page| format!("{} is published on {}", page.file, format_time(page.at)));
+    let drafts = site.drafts.iter().map(|file| format!("{file} is a draft"));
+    let mut lines: Vec<String> = scheduled.chain(drafts).collect();
+    let others = lines.len().saturating_sub(MAX_UNPUBLISHED);
     if others > 0 {
+        lines.truncate(MAX_UNPUBLISHED);
         lines.push(format!("{} more after that", counted(others as u64, "page")));
     }
     lines

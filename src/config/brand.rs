@@ -53,7 +53,8 @@ fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
 }
 
 fn parse_color(raw: &Raw) -> value::ParseResult<Option<Color>> {
-    value::parse_text(raw, "a colour such as \"#1d4ed8\"", |text| match text {
+    value::parse_text(raw, "a colour: six hexadecimal digits after #, such as \"#1d4ed8\"", |text| match text
+    {
         "" => Some(None),
         text => Color::parse(text).map(Some),
     })
@@ -79,7 +80,10 @@ mod tests {
     #[test]
     fn a_wrong_colour_or_path_is_an_error() {
         for (line, said) in [
-            ("accent = \"blue\"", "`brand.accent` must be a colour such as \"#1d4ed8\""),
+            (
+                "accent = \"blue\"",
+                "`brand.accent` must be a colour: six hexadecimal digits after #, such as \"#1d4ed8\"",
+            ),
             (
                 "logo = \"../key.pem\"",
                 "`brand.logo` must be the path of a file in assets/, such as \"logo.svg\"",

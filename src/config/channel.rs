@@ -8,7 +8,7 @@ use super::reader::{Reader, key};
 use super::value::{self, ParseResult, Raw};
 use crate::deliver::mail::MailAddresses;
 use crate::deliver::maildir::MaildirOptions;
-use crate::deliver::smtp::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
+use crate::deliver::smtp::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls, is_this_machine};
 use crate::deliver::webhook::{self, SigningKey, WebhookBody, WebhookOptions};
 use crate::deliver::{ChannelOptions, TransportOptions};
 use crate::fetch::url::Host;
@@ -45,6 +45,7 @@ fn read_channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>
         [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
     let kind = r.get("kind", "", "", value::optional(value::one_of(&kinds)));
     r.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
+    let has_kind = kind.is_some();
     let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
     let kind = match kind {
         Some(ChannelKind::Smtp) => read_smtp(r, defaults).map(TransportOptions::Smtp),
@@ -62,6 +63,10 @@ fn read_channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>
             "whether the receiver limits messages per day (docs/pages/deliveries.md)",
             value::parse_bool,
         );
+    if !has_kind {
+        // Which other keys the channel has depends on its kind.
+        r.skip_table();
+    }
     Some(ChannelOptions { name, forms, concurrency, has_daily_quota, kind: kind? })
 }
 
@@ -83,10 +88,8 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
     let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
         .map(|(_, roots)| roots);
     r.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
-    let is_this_machine = host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     r.refuse_if(
-        tls == SmtpTls::None && !host.is_empty() && !is_this_machine,
+        tls == SmtpTls::None && !host.is_empty() && !is_this_machine(&host),
         "tls",
         "may be \"none\" only if `host` is this machine (\"localhost\", \"127.0.0.1\", \"::1\")",
     );

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use super::secret_file::SecretFile;
+pub use super::syntax::FILE_NAME;
+use super::syntax::SyntaxFaults;
 use super::value::{ParseResult, Raw, without_password};
 use crate::fault::{Fault, closest};
 use crate::pages::Placed;
 
-/// The configuration file's name in the site's folder.
-pub const FILE_NAME: &str = "frontdesk.toml";
 /// Prefix of every environment variable that sets a key.
 const PREFIX: &str = "FRONTDESK_";
 /// Maximum length of a channel's name, in characters.
@@ -178,7 +178,10 @@ pub(super) struct Reader<'a> {
     /// the path that an environment variable names.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
     unusable: Vec<String>,
+    syntax: SyntaxFaults,
     faults: Vec<Fault>,
+    /// The faults of keys that should be set, each with its key.
+    missing: Vec<(String, Fault)>,
 }
 
 impl<'a> Reader<'a> {
@@ -190,18 +193,27 @@ impl<'a> Reader<'a> {
     ) -> Self {
         let (table, errors) = DeTable::parse_recoverable(text);
         let line = |span: Range<usize>| 1 + text[..span.start.min(text.len())].matches('\n').count();
-        let mut faults = Vec::new();
-        for error in errors {
-            let message = error.message().trim().replace('\n', ", ");
-            faults.push(Fault::error(FILE_NAME, error.span().map(line), message));
-        }
+        let syntax = SyntaxFaults::new(text, &errors);
         let mut entries = BTreeMap::new();
         collect_values("", table.get_ref(), &mut |name, value, span| {
             entries.insert(name, (value, line(span)));
         });
         let environment = environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
         let (settings, table, secrets, unusable) = Default::default();
-        Self { entries, environment, flags, running, settings, table, secrets, unusable, faults }
+        let (faults, missing) = Default::default();
+        Self {
+            entries,
+            environment,
+            flags,
+            running,
+            settings,
+            table,
+            secrets,
+            unusable,
+            syntax,
+            faults,
+            missing,
+        }
     }
 
     /// Reads the value of `key` with `parse`. `default` is written as in the file, but without quotes.
@@ -384,7 +396,12 @@ impl<'a> Reader<'a> {
         let key = format!("{}{key}", self.table);
         if is_wrong && !self.unusable.contains(&key) {
             let fault = fault_of(&self.settings, &key, Fault::error, format!("`{key}` {message}"));
-            self.faults.push(fault);
+            let setting = self.settings.iter().find(|setting| setting.key.name == *key);
+            if setting.is_some_and(|setting| setting.origin == ValueOrigin::Default) {
+                self.missing.push((key, fault));
+            } else {
+                self.faults.push(fault);
+            }
         }
     }
 
@@ -393,15 +410,25 @@ impl<'a> Reader<'a> {
         if is_missing {
             let key = format!("{}{key}", self.table);
             let fault = fault_of(&self.settings, &key, Fault::warning, message.to_owned()).hint(hint);
-            self.faults.push(Fault { place: FILE_NAME.to_owned(), ..fault });
+            self.missing.push((key, Fault { place: FILE_NAME.to_owned(), ..fault }));
         }
     }
 
+    /// Ignores all further keys in the current table: which keys it has is not known.
+    pub(super) fn skip_table(&mut self) {
+        let variables = variable_name(&self.table);
+        self.entries.retain(|name, _| !name.starts_with(&self.table));
+        self.environment.retain(|name, _| !name.starts_with(&variables));
+    }
+
     /// Returns the settings, the files with secrets, and all faults. Reports entries that belong to no key.
+    /// Omits faults that follow from others: if a part of the file cannot be read, all other faults in the
+    /// file; and missing keys that are misspelled or in a table that is.
     pub(super) fn finish(mut self, folder: &Path) -> (Vec<Setting>, Vec<SecretFile>, Vec<Fault>) {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
             known.iter().flat_map(|key| key.match_indices('.').map(|(at, _)| &key[..at])).collect();
+        let mut misspelled: Vec<String> = Vec::new();
         for (name, (raw, line)) in &self.entries {
             let fault = |message: String| Fault::error(FILE_NAME, Some(*line), message);
             let (table, last) = name.rsplit_once('.').unwrap_or(("", name));
@@ -409,7 +436,9 @@ impl<'a> Reader<'a> {
             let fault = match raw {
                 Raw::Table(_) if is_known_table => continue,
                 Raw::Table(_) => {
-                    let known = closest(name, tables.iter().copied()).map(|table| format!("[{table}]"));
+                    let known = closest(name, tables.iter().copied());
+                    misspelled.extend(known.map(|table| format!("{table}.")));
+                    let known = known.map(|table| format!("[{table}]"));
                     add_suggestion(fault(format!("unknown table `[{name}]`")), known.as_deref())
                 }
                 _ if is_known_table => fault(format!("`{name}` must be a table, `[{name}]`")),
@@ -422,11 +451,21 @@ impl<'a> Reader<'a> {
                 _ => {
                     let elsewhere = || known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied();
                     let known = closest(name, known.iter().copied()).or_else(elsewhere);
+                    misspelled.extend(known.map(str::to_owned));
                     add_suggestion(fault(format!("unknown key `{name}`")), known)
                 }
             };
             self.faults.push(fault);
         }
+        let is_misspelled = |key: &str| {
+            misspelled.iter().any(|name| key == name || (name.ends_with('.') && key.starts_with(name)))
+        };
+        self.missing.retain(|(key, _)| !is_misspelled(key));
+        self.faults.extend(self.missing.into_iter().map(|(_, fault)| fault));
+        if self.syntax.is_incomplete {
+            self.faults.retain(|fault| fault.place != FILE_NAME);
+        }
+        self.faults.append(&mut self.syntax.faults);
         let variables: Vec<String> = known.iter().map(|key| variable_name(key)).collect();
         for name in self.environment.keys() {
             let last = name.trim_start_matches(PREFIX);

@@ -401,7 +401,6 @@ mod tests {
 
     use super::*;
     use crate::submission::delivery::NextDue;
-    use crate::submission::outcome::AttemptFailure;
     use crate::submission::{Status, Submission};
 
     const START: Duration = Duration::ZERO;
@@ -514,11 +513,7 @@ mod tests {
     fn a_retry_after_pauses_the_channel() {
         let mut channel = ChannelHealth::new(2);
         let asked = |seconds| {
-            Outcome::Failed(AttemptFailure {
-                cause: Cause::Channel,
-                answer: "429".to_owned(),
-                retry_after: Some(Duration::from_secs(seconds)),
-            })
+            Outcome::failed(Cause::Channel, "429").with_retry_after(Some(Duration::from_secs(seconds)))
         };
         channel.begin(false);
         channel.begin(false);

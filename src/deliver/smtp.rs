@@ -4,6 +4,7 @@
 //! are kept for a while and reused. Certificates are always verified, and if TLS is configured, no message is
 //! sent without it.
 
+mod advice;
 pub mod error;
 mod session;
 
@@ -137,8 +138,12 @@ impl Smtp {
                 let result = session.transmit(addresses, message, *deadlines).await;
                 self.finish_transmission(session, result)
             }
-            Err(error) => (error.outcome(&self.server_address()), None),
+            Err(error) => (self.failure(&error), None),
         }
+    }
+
+    fn failure(&self, error: &SmtpError) -> Outcome {
+        error.outcome(&self.server_address()).with_advice(self.options.advise(error))
     }
 
     fn finish_transmission(
@@ -148,8 +153,8 @@ impl Smtp {
     ) -> (Outcome, Option<SmtpSession>) {
         match result {
             Ok(answer) => (Outcome::delivered(reply_text(&answer)), self.keep_idle(session)),
-            Err(error) if error.breaks_connection() => (error.outcome(&self.server_address()), None),
-            Err(error) => (error.outcome(&self.server_address()), Some(session)),
+            Err(error) if error.breaks_connection() => (self.failure(&error), None),
+            Err(error) => (self.failure(&error), Some(session)),
         }
     }
 
@@ -172,6 +177,12 @@ impl Smtp {
     fn server_address(&self) -> String {
         format!("{}:{}", self.options.host, self.options.port)
     }
+}
+
+/// Whether a host name or address is this machine, to which mail may be sent without TLS.
+pub fn is_this_machine(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn load_roots(options: &SmtpOptions) -> Result<TrustedRoots, String> {

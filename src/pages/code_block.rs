@@ -58,6 +58,21 @@ const WITHOUT_EFFECT: [&str; 22] = [
     "theme",
 ];
 
+/// Languages that are suggested for unknown ones.
+#[rustfmt::skip]
+const USUAL_LANGUAGES: [&str; 33] = [
+    "bash", "c", "cpp", "csharp", "css", "diff", "docker", "elixir", "go", "graphql", "haskell", "html", "http", "ini", "java",
+    "javascript", "json", "kotlin", "lua", "markdown", "nginx", "perl", "php", "powershell", "python", "ruby", "rust", "scala",
+    "sql", "swift", "toml", "typescript", "yaml",
+];
+
+/// The message about a language that is not highlighted.
+pub fn describe_unknown_language(language: &str) -> String {
+    let meant = closest(&language.to_ascii_lowercase(), USUAL_LANGUAGES);
+    let question = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    format!("the language `{language}` of a code block is unknown{question}")
+}
+
 impl CodeBlock {
     /// Parses an info string, the text after the opening fence. `lines` is the number of lines of code.
     /// Calls `warn` with a message for each unknown attribute and each invalid line number.

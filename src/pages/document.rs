@@ -161,6 +161,11 @@ pub(super) struct SourcePages {
     pub left_out_folders: Vec<String>,
     /// The pages that are published later, ordered by publication time.
     pub scheduled: Vec<ScheduledPage>,
+    /// The files of drafts.
+    pub drafts: Vec<String>,
+    /// The sources with invalid front matter, each with the path that follows from its name. Links to them
+    /// are not broken.
+    pub invalid: Vec<(String, String)>,
 }
 
 /// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Leaves out
@@ -179,14 +184,21 @@ pub(super) fn read_documents(
     let read: Vec<Arc<ParsedSource>> = read.into_iter().collect::<Result<_, _>>()?;
     *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
     let mut pages = SourcePages { documents: Vec::with_capacity(read.len()), ..SourcePages::default() };
-    for parsed in read {
+    for (SourceFile { file, .. }, parsed) in sources.iter().zip(read) {
         faults.extend(parsed.faults.iter().cloned());
-        let Some(document) = &parsed.document else { continue };
+        let Some(document) = &parsed.document else {
+            let identity = identify(file, &languages, &mut FrontMatter::default());
+            pages.invalid.push((file.clone(), identity.path));
+            continue;
+        };
         let matter = &document.front_matter;
         let publish_at = matter.publish_at.or_else(|| start_of_day(matter.date?));
         let unpublished = unpublished(matter.draft, publish_at, options.now);
         if let (Some(Unpublished::Until(at)), false) = (unpublished, document.front_matter.is_unrendered) {
             pages.scheduled.push(ScheduledPage { at, file: document.file.clone() });
+        }
+        if unpublished == Some(Unpublished::Draft) && !document.front_matter.is_unrendered {
+            pages.drafts.push(file.clone());
         }
         if document.front_matter.is_unrendered || (unpublished.is_some() && !options.shows_unpublished) {
             pages.left_out_folders.extend(document.file.strip_suffix("index.md").map(str::to_owned));

@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use super::schedule::parse_time;
-use crate::fault::{Fault, closest};
+use crate::fault::{Fault, Severity, closest};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent keys of the front matter")]
@@ -212,7 +212,7 @@ impl FrontMatterReader<'_> {
         let before = self.faults.len();
         self.report_unknown_keys();
         let title = self.read_text(&["title"]);
-        if title.is_none() && self.faults.len() == before {
+        if title.is_none() && !has_errors(&self.faults[before..]) {
             let hint = "add a line `title: …` (YAML) or `title = \"…\"` (TOML)";
             self.faults.push(Fault::error(self.place, Some(1), "the front matter has no `title`").hint(hint));
         }
@@ -265,12 +265,11 @@ impl FrontMatterReader<'_> {
                 .read_value(&["extra"], "a table of your own values", |value| value.as_object().cloned())
                 .unwrap_or_default(),
         };
-        let failed =
-            self.faults[before..].iter().any(|fault| fault.severity == crate::fault::Severity::Error);
-        (!failed).then_some(front_matter)
+        (!has_errors(&self.faults[before..])).then_some(front_matter)
     }
 
     fn report_unknown_keys(&mut self) {
+        let has_title = self.find(&["title"]).is_some();
         for key in self.table.keys() {
             let lower = key.to_ascii_lowercase();
             if KEYS.contains(&lower.as_str()) || FOREIGN.contains(&lower.as_str()) {
@@ -280,8 +279,12 @@ impl FrontMatterReader<'_> {
             let fault = if let Some((_, hint)) = UNSUPPORTED.iter().find(|(known, _)| *known == lower) {
                 warning(format!("`{key}` has no effect here")).hint(*hint)
             } else {
-                let fault = warning(format!("unknown key `{key}` in the front matter"));
-                match closest(key, KEYS.iter().copied()) {
+                let known = closest(&lower, KEYS.iter().copied());
+                // A misspelled title leaves the page without one, which is an error.
+                let is_title = known == Some("title") && !has_title;
+                let severity = if is_title { Severity::Error } else { Severity::Warning };
+                let fault = Fault { severity, ..warning(format!("unknown key `{key}` in the front matter")) };
+                match known {
                     Some(known) => fault.hint(format!("did you mean `{known}`?")),
                     None => fault.hint("put your own values under `extra`"),
                 }
@@ -414,6 +417,10 @@ impl FrontMatterReader<'_> {
     }
 }
 
+fn has_errors(faults: &[Fault]) -> bool {
+    faults.iter().any(|fault| fault.severity == Severity::Error)
+}
+
 /// Whether a path has no reserved characters, control characters, dot segments or empty segments.
 fn is_valid_path(path: &str) -> bool {
     !path.contains(['?', '#', '\\', '%', ':'])
@@ -533,6 +540,27 @@ mod tests {
             &["a.md:3: unknown key `descripton` in the front matter\n    hint: did you mean `description`?"],
         );
         check("---\ntitle: T\ncta: [{label: x}]\n---\n", &["a.md:3: `cta` must be a list"]);
+    }
+
+    #[test]
+    fn a_page_without_a_title_is_one_error() {
+        for (keys, expected) in [
+            ("titel: We are open", "a.md:2: unknown key `titel`"),
+            ("Tilte: We are open\ncolour: red", "a.md:2: unknown key `Tilte`"),
+            ("colour: red", "a.md:1: the front matter has no `title`"),
+            ("title: ''\ntags: []", "a.md:1: the front matter has no `title`"),
+            ("title: 1.5", "a.md:2: `title` must be text"),
+        ] {
+            let mut faults = Vec::new();
+            assert_eq!(parse("a.md", &format!("---\n{keys}\n---\n"), &mut faults), None, "{keys}");
+            faults.retain(|fault| fault.severity == Severity::Error);
+            let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            assert!(said.len() == 1 && said[0].starts_with(expected), "{keys}: {said:?}");
+        }
+        // With a title, a key that resembles it is only unknown.
+        let mut faults = Vec::new();
+        assert!(parse("a.md", "---\ntitle: T\ntitel: U\n---\n", &mut faults).is_some());
+        assert_eq!((faults.len(), faults[0].severity), (1, Severity::Warning));
     }
 
     fn accept(text: &str) -> FrontMatter {

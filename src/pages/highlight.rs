@@ -1,6 +1,7 @@
 //! Highlights code with class names, because the content security policy forbids inline styles.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use giallo::{HighlightOptions, Registry, ThemeVariant};
 
@@ -26,22 +27,38 @@ pub struct Highlighter {
 }
 
 impl Highlighter {
-    /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`. If the language
-    /// is unknown or empty, or the code is too long, only escapes the code.
-    pub fn highlight(&self, code: &str, language: &str) -> String {
-        let language = grammar_name(language);
-        let code = code.trim_end_matches('\n');
-        let too_long = code.len() > MAX_BLOCK_BYTES || code.lines().any(|line| line.len() > MAX_LINE_BYTES);
-        if too_long || matches!(language, "" | "text" | "txt" | "plain" | "plaintext") {
-            return escape_html(code);
-        }
-        let options = HighlightOptions::new(language, ThemeVariant::Single(PALETTE)).merge_whitespace(false);
+    fn registry(&self) -> Option<&Registry> {
         let registry = self.registry.get_or_init(|| {
             let mut registry = Registry::builtin().ok()?;
             registry.link_grammars();
             Some(registry)
         });
-        let registry = registry.as_ref().filter(|registry| registry.contains_grammar(language));
+        registry.as_ref()
+    }
+
+    /// Whether code in `language` is highlighted, or is known to be plain text.
+    pub fn knows(&self, language: &str) -> bool {
+        let find =
+            || self.registry().is_none_or(|registry| registry.contains_grammar(grammar_name(language)));
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_plain(language) {
+            return true;
+        }
+        let before = known().get(language).copied();
+        before.unwrap_or_else(|| *known().entry(language.to_owned()).or_insert(find()))
+    }
+
+    /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`. If the language
+    /// is unknown or empty, or the code is too long, only escapes the code.
+    pub fn highlight(&self, code: &str, language: &str) -> String {
+        let code = code.trim_end_matches('\n');
+        let too_long = code.len() > MAX_BLOCK_BYTES || code.lines().any(|line| line.len() > MAX_LINE_BYTES);
+        if too_long || is_plain(language) {
+            return escape_html(code);
+        }
+        let language = grammar_name(language);
+        let options = HighlightOptions::new(language, ThemeVariant::Single(PALETTE)).merge_whitespace(false);
+        let registry = self.registry().filter(|registry| registry.contains_grammar(language));
         let Some(highlighted) = registry.and_then(|registry| registry.highlight(code, &options).ok()) else {
             return escape_html(code);
         };
@@ -61,6 +78,15 @@ impl Highlighter {
         }
         html
     }
+}
+
+/// The languages that were looked up in this process, each with whether there is a grammar. A reload that
+/// takes all highlighted blocks from earlier renderings does not unpack the grammars again.
+static KNOWN: Mutex<BTreeMap<String, bool>> = Mutex::new(BTreeMap::new());
+
+/// Names of languages without a grammar, for text that is not highlighted.
+fn is_plain(language: &str) -> bool {
+    matches!(language, "" | "text" | "txt" | "plain" | "plaintext" | "none" | "output")
 }
 
 fn grammar_name(language: &str) -> &str {
@@ -120,6 +146,17 @@ mod tests {
         let highlight = |code, language| Highlighter::default().highlight(code, language);
         assert_eq!(highlight("<a> & b\n", "no-such-language"), "&lt;a&gt; &amp; b");
         assert_eq!(highlight("x < y\n", ""), "x &lt; y");
+    }
+
+    #[test]
+    fn languages_with_a_grammar_and_plain_text_are_known() {
+        let highlighter = Highlighter::default();
+        for (language, is_known) in
+            [("rust", true), ("rs", true), ("console", true), ("", true), ("text", true), ("rsut", false)]
+        {
+            assert_eq!(highlighter.knows(language), is_known, "{language}");
+            assert_eq!(highlighter.knows(language), is_known, "{language}, a second time");
+        }
     }
 
     #[test]

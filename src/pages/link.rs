@@ -44,6 +44,8 @@ pub struct LinkTarget {
     pub path: String,
     /// The anchor, without `#`.
     pub fragment: Option<String>,
+    /// The link as written, if it does not begin with `path`.
+    pub written: Option<Box<str>>,
 }
 
 impl LinkCatalog {
@@ -71,10 +73,11 @@ impl LinkCatalog {
         };
         let fragment = tail.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty());
         let fragment = fragment.map(|fragment| percent_decoded(fragment).into_owned());
+        let written = (!raw.is_empty() && raw != found).then(|| link.into());
         ResolvedLink {
             href,
             absolute: format!("{}{encoded}{tail}", self.base_url),
-            target: Some(LinkTarget { path: found, fragment }),
+            target: Some(LinkTarget { path: found, fragment, written }),
         }
     }
 
@@ -115,7 +118,7 @@ fn has_scheme(link: &str) -> bool {
 }
 
 /// Percent-decodes a part of a link. Returns text with invalid escapes unchanged.
-fn percent_decoded(text: &str) -> std::borrow::Cow<'_, str> {
+pub(super) fn percent_decoded(text: &str) -> std::borrow::Cow<'_, str> {
     path::percent_decode(text).map_or(text.into(), Into::into)
 }
 
@@ -187,6 +190,7 @@ mod tests {
             let target = target.map(|(path, fragment): (&str, Option<&str>)| LinkTarget {
                 path: path.into(),
                 fragment: fragment.map(Into::into),
+                written: (!link.starts_with(['/', '#'])).then(|| link.into()),
             });
             let expected = ResolvedLink { href: href.into(), absolute: absolute.into(), target };
             assert_eq!(catalog.resolve(place, link), expected, "{link}");

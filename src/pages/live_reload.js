@@ -1,18 +1,27 @@
-// Reloads the page whenever the site changes, and shows errors in the site. Only `serve --watch` adds this
-// script to pages.
+// Reloads the page whenever the site changes, and shows errors and warnings in the site. Only `serve --watch`
+// adds this script to pages.
 "use strict";
 
 {
   const RETRY_MS = 1000;
   const STYLE = `
-    section { all: initial; position: fixed; inset: auto 0 0 0; z-index: 2147483647; max-height: 60vh; overflow: auto;
+    :host { display: block; }
+    .errors { all: initial; position: fixed; inset: auto 0 0 0; z-index: 2147483647; max-height: 60vh; overflow: auto;
       box-sizing: border-box; padding: 16px 20px; background: #2b0d0a; color: #fff; border-top: 4px solid #ff6b5e;
       font: 14px/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
     h2 { all: revert; margin: 0 0 8px; font: bold 15px/1.5 sans-serif; }
     p { all: revert; margin: 0 0 8px; }
     b { color: #ffb4ab; }
-    i { color: #d8c2bf; font-style: normal; }`;
+    i { color: #d8c2bf; font-style: normal; }
+    .warnings { all: initial; display: flex; gap: 16px; align-items: start; box-sizing: border-box; padding: 8px 20px;
+      background: #fff3d6; color: #3d2c00; font: 14px/1.5 sans-serif; overflow-wrap: anywhere; }
+    .warnings p { flex: 1; margin: 0; }
+    .warnings b { color: inherit; }
+    button { font: inherit; }
+    @media print { :host { display: none; } }`;
+  const DISMISSED = "frontdesk-dismissed-warnings";
   let overlay = null;
+  let note = null;
   let abort = null;
 
   const element = (name, ...content) => {
@@ -22,24 +31,51 @@
   };
 
   // The shadow root keeps the page's styles away. The policy permits a constructed stylesheet.
+  const host = (name, section) => {
+    const made = element(name);
+    const root = made.attachShadow({ mode: "open" });
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(STYLE);
+    root.adoptedStyleSheets = [sheet];
+    root.append(section);
+    return made;
+  };
+
   const show = (errors) => {
     overlay?.remove();
     overlay = null;
     if (errors.length === 0) return;
-    overlay = element("frontdesk-errors");
-    const root = overlay.attachShadow({ mode: "open" });
-    const sheet = new CSSStyleSheet();
-    sheet.replaceSync(STYLE);
-    root.adoptedStyleSheets = [sheet];
     const section = element("section", element("h2", "The site has errors. This is the last version without errors."));
+    section.className = "errors";
     section.setAttribute("role", "alert");
     for (const { place, line, message, hint } of errors) {
       const entry = element("p", element("b", line ? `${place}:${line}` : place), `: ${message}`);
       if (hint) entry.append("\n", element("i", `hint: ${hint}`));
       section.append(entry);
     }
-    root.append(section);
+    overlay = host("frontdesk-errors", section);
     document.documentElement.append(overlay);
+  };
+
+  // Shows the first warning above the page, until it is dismissed or the warnings change.
+  const warn = ({ count, first }) => {
+    note?.remove();
+    note = null;
+    const state = JSON.stringify([count, first]);
+    if (count === 0 || sessionStorage.getItem(DISMISSED) === state) return;
+    const { place, line, message, hint } = first;
+    const text = element("p", element("b", count === 1 ? "1 warning: " : `${count} warnings, such as: `));
+    text.append(`${line ? `${place}:${line}` : place}: ${message}${hint ? ` (${hint})` : ""}`);
+    const button = element("button", "Dismiss");
+    button.addEventListener("click", () => {
+      sessionStorage.setItem(DISMISSED, state);
+      warn({ count: 0 });
+    });
+    const section = element("section", text, button);
+    section.className = "warnings";
+    section.setAttribute("role", "status");
+    note = host("frontdesk-warnings", section);
+    document.body.prepend(note);
   };
 
   const source = async () => {
@@ -103,7 +139,10 @@
           }
           before = after;
         } else if (!known) before = await source();
-        if (state.version !== known?.version) show(state.errors);
+        if (state.version !== known?.version) {
+          show(state.errors);
+          warn(state.warnings);
+        }
         known = state;
       } catch {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));

@@ -183,7 +183,7 @@ impl LoadCache {
         let languages = Language::list(options, words::load(&tags, &tree.theme, &options.words, &mut faults));
         let theme = Theme::new(tree.theme);
         self.discard_other_languages(&tags);
-        let SourcePages { mut documents, left_out_folders, scheduled } =
+        let SourcePages { mut documents, left_out_folders, scheduled, drafts, invalid } =
             read_documents(&tree.sources, options, &mut self.parsed, &mut faults)?;
         let left_out: HashSet<String> =
             left_out_folders.iter().map(|folder| path::public_path(folder)).collect();
@@ -204,8 +204,10 @@ impl LoadCache {
             &assets,
             &mut faults,
         );
+        report_missing_home_pages(&mut names, &invalid, &languages, &mut faults);
         let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
-        let catalog = link_catalog(&documents, &assets, &tree.verbatim, options);
+        let mut catalog = link_catalog(&documents, &assets, &tree.verbatim, options);
+        catalog.pages.extend(invalid);
         self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
         let mut missing = take_not_found_pages(&mut documents, &languages);
         let all = documents.iter_mut().chain(&mut missing);
@@ -243,7 +245,7 @@ impl LoadCache {
             for (language, page) in languages.iter().skip(1).zip(translated_not_found) {
                 site.set_not_found(&language.prefix, page);
             }
-            site.scheduled = scheduled;
+            (site.scheduled, site.drafts) = (scheduled, drafts);
             site.entries.reserve(8 * pages.len() + tree.verbatim.len() + 2 * assets.len());
             insert_variants(
                 &mut site,
@@ -486,7 +488,7 @@ fn check_documents(
     }
 }
 
-/// Registers the owners of all paths. Reports paths with two owners, and missing home pages.
+/// Registers the owners of all paths. Reports paths with two owners.
 fn claim_paths(
     build: Option<&Prebuilt>,
     options: &PagesOptions,
@@ -510,14 +512,28 @@ fn claim_paths(
         build.register(&mut names, faults);
     }
     register_paths(&mut names, documents, verbatim, assets, faults);
-    if !names.has_path("/") {
+    names
+}
+
+/// Accepts links to the sources in `invalid`, whose front matter has faults. Reports languages without a home
+/// page, unless its source is one of them or the folder `pages` is missing.
+fn report_missing_home_pages(
+    names: &mut PathRegistry,
+    invalid: &[(String, String)],
+    languages: &[Language],
+    faults: &mut Vec<Fault>,
+) {
+    for (_, path) in invalid {
+        names.add_secondary(path.clone());
+    }
+    let has_no_pages = faults.iter().any(|fault| fault.place == "pages/");
+    if !names.has_path("/") && !has_no_pages {
         faults.push(Fault::error("pages/", None, "there is no home page").hint("create `pages/index.md`"));
     }
     for language in languages.iter().skip(1).filter(|language| !names.has_path(&language.home())) {
         let fault = Fault::warning("pages/", None, format!("there is no home page in `{}`", language.tag));
         faults.push(fault.hint(format!("create `pages/{}/index.md`", language.tag)));
     }
-    names
 }
 
 fn register_paths(

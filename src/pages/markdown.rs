@@ -14,7 +14,7 @@ use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 
 use super::allowed_hosts::{AllowedOrigin, permit};
-use super::code_block::CodeBlock;
+use super::code_block::{self, CodeBlock};
 use super::highlight::Highlighter;
 use super::html::rewrite_links;
 use super::image_size::ImageSize;
@@ -354,6 +354,14 @@ impl<'a> BodyRenderer<'a, '_> {
     /// Renders a code block, or takes its HTML from an earlier rendering. The Markdown representation keeps
     /// the language and the title.
     fn render_code(&mut self, block: &NodeCodeBlock, position: Sourcepos) -> String {
+        if block.fenced && !block.closed {
+            let hint = "end the block with a line of as many backticks as it begins with";
+            self.warn(
+                position,
+                "the code block has no end, so the rest of the page is shown as code".to_owned(),
+                hint,
+            );
+        }
         if block.info.trim() == "math" {
             let mut inside = position;
             inside.start.line += 1;
@@ -377,6 +385,11 @@ impl<'a> BodyRenderer<'a, '_> {
                 message,
                 "export it as SVG, put the file into assets/, and show it as an image",
             );
+        }
+        let grammar = parsed.grammar();
+        if !is_diagram(&parsed.language) && !self.highlighter.knows(grammar) {
+            let hint = "code in the language `text` is not highlighted";
+            self.warn(position, code_block::describe_unknown_language(grammar), hint);
         }
         if parsed.has_attributes() {
             self.replace_info(block, position, &parsed.plain_info());
@@ -953,7 +966,7 @@ mod tests {
     #[test]
     fn links_remember_their_line() {
         let rendered = render_body("one\n\n[a](/x/#y)\n");
-        let target = LinkTarget { path: "/x/".into(), fragment: Some("y".into()) };
+        let target = LinkTarget { path: "/x/".into(), fragment: Some("y".into()), written: None };
         assert_eq!(rendered.facts.links, [(target, 12)]);
     }
 

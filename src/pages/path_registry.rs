@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::link::LinkTarget;
+use super::file::media_type;
+use super::link::{LinkTarget, percent_decoded};
 use super::parallel::in_parallel;
-use crate::fault::{Fault, closest};
+use super::path;
+use crate::fault::{Fault, closest, closest_path};
 
 #[derive(Debug, Default)]
 pub(super) struct PathRegistry {
@@ -87,15 +89,19 @@ pub(super) fn check_links(
         broken.collect::<Vec<_>>()
     });
     let mut paths: Option<Vec<&str>> = None;
-    let mut suggested: HashMap<&str, Option<&str>> = HashMap::new();
+    let mut suggested: HashMap<(&str, &str), Option<String>> = HashMap::new();
     let mut faults = Vec::new();
     for (LinkUse { place, line, target }, problem) in broken.into_iter().flatten() {
         let path = target.path.as_str();
         match problem {
             BrokenLink::MissingPath => {
+                let (origin, written) = match &target.written {
+                    Some(written) => (*place, &**written),
+                    None => ("", path),
+                };
                 let enough = suggested.len() >= MOST_SUGGESTIONS;
-                let suggestion = *suggested.entry(path).or_insert_with(|| {
-                    // `closest` returns the first of several equally similar paths, so sort them to make the
+                let suggestion = suggested.entry((origin, written)).or_insert_with(|| {
+                    // The first of several equally similar paths is suggested, so sort them to make the
                     // suggestion deterministic.
                     let paths = paths.get_or_insert_with(|| {
                         let owned = names.owners.keys().filter(|path| !names.gone.contains(*path));
@@ -103,10 +109,17 @@ pub(super) fn check_links(
                         paths.sort_unstable();
                         paths
                     });
-                    closest(path, paths.iter().copied().filter(|_| !enough))
+                    let beside = || suggest_beside(place, target.written.as_deref()?, paths, names);
+                    let anywhere = || closest_path(path, paths.iter().copied()).map(str::to_owned);
+                    if enough { None } else { beside().or_else(anywhere) }
                 });
-                let fault = Fault::warning(*place, *line, format!("the link to `{path}` is broken"));
-                faults.push(with_suggestion(fault, suggestion, ""));
+                let message = if media_type(path).starts_with("image/") {
+                    format!("the image `{written}` does not exist")
+                } else {
+                    format!("the link to `{written}` is broken")
+                };
+                let fault = Fault::warning(*place, *line, message);
+                faults.push(with_suggestion(fault, suggestion.as_deref(), ""));
             }
             BrokenLink::MissingAnchor(fragment, anchors) => {
                 let message = format!("there is no anchor `#{fragment}` on `{path}`");
@@ -118,6 +131,26 @@ pub(super) fn check_links(
         }
     }
     faults
+}
+
+/// The file in the folder to which a relative link leads that the link's author probably meant, as a link.
+/// `place` is the file with the link, and `paths` are all paths with an owner.
+fn suggest_beside(place: &str, written: &str, paths: &[&str], names: &PathRegistry) -> Option<String> {
+    let raw = percent_decoded(&written[..written.find(['?', '#']).unwrap_or(written.len())]);
+    if raw.starts_with(['/', '@']) {
+        return None;
+    }
+    let (above, name) = raw.split_at(raw.rfind('/').map_or(0, |at| at + 1));
+    let folder = path::resolve_relative(&format!("/{place}"), &format!("./{above}"));
+    let sources = folder.trim_start_matches('/');
+    let files = path::public_path(sources);
+    let files_here = paths.iter().filter_map(|path| {
+        let owner = names.owner(path)?;
+        let is_page = owner.ends_with(".md") || owner.ends_with(".markdown");
+        if is_page { owner.strip_prefix(sources) } else { path.strip_prefix(&files) }
+    });
+    let meant = closest_path(name, files_here.filter(|name| !name.contains('/')))?;
+    Some(format!("{above}{}", path::encode(meant)))
 }
 
 enum BrokenLink<'a> {
@@ -154,5 +187,56 @@ fn with_suggestion(fault: Fault, suggestion: Option<&str>, prefix: &str) -> Faul
     match suggestion {
         Some(known) => fault.hint(format!("did you mean `{prefix}{known}`?")),
         None => fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::link::{LinkCatalog, LinkOrigin};
+    use super::*;
+
+    #[test]
+    fn a_broken_link_is_reported_as_written_with_the_nearest_file() {
+        let mut names = PathRegistry::default();
+        for (path, owner) in [
+            ("/", "pages/index.md"),
+            ("/contact/", "pages/contact.md"),
+            ("/contact.md", "pages/contact.md"),
+            ("/blog/open/", "posts/2026-01-02-open.md"),
+            ("/blog/glaze.png", "blog/glaze.png"),
+            ("/assets/logo.svg", "assets/logo.svg"),
+            ("/assets/two words.svg", "assets/two words.svg"),
+        ] {
+            names.claim(path, owner, None, &mut Vec::new());
+        }
+        let catalog = LinkCatalog::default();
+        let place = LinkOrigin { file: "posts/2026-01-02-open.md", path: "/blog/open/" };
+        for (link, expected) in [
+            ("glase.png", "the image `glase.png` does not exist, did you mean `glaze.png`?"),
+            ("./Glaze.PNG", "the image `./Glaze.PNG` does not exist, did you mean `./glaze.png`?"),
+            (
+                "../pages/kontact.md",
+                "the link to `../pages/kontact.md` is broken, did you mean `../pages/contact.md`?",
+            ),
+            (
+                "2026-01-02-opem.md#a",
+                "the link to `2026-01-02-opem.md#a` is broken, did you mean `2026-01-02-open.md`?",
+            ),
+            (
+                "../assets/two%20word.svg",
+                "the image `../assets/two%20word.svg` does not exist, did you mean `../assets/two%20words.svg`?",
+            ),
+            ("/contcat/", "the link to `/contcat/` is broken, did you mean `/contact/`?"),
+            ("/assets/nope.png", "the image `/assets/nope.png` does not exist"),
+            ("nothing.md", "the link to `nothing.md` is broken"),
+            ("@/kontact.md", "the link to `@/kontact.md` is broken, did you mean `/contact.md`?"),
+        ] {
+            let target = catalog.resolve(place, link).target.expect("a link to this site");
+            let used = [LinkUse { place: place.file, line: None, target: &target }];
+            let faults = check_links(&used, &names, &HashMap::new());
+            let [Fault { message, hint, .. }] = &faults[..] else { panic!("{link}: {faults:?}") };
+            let hint = hint.as_deref().map(|hint| format!(", {hint}")).unwrap_or_default();
+            assert_eq!(format!("{message}{hint}"), expected);
+        }
     }
 }

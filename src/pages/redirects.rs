@@ -108,7 +108,11 @@ fn encode_target(to: &str) -> String {
 fn local_target(to: &str) -> Option<LinkTarget> {
     let (rest, fragment) = to.split_once('#').map_or((to, None), |(rest, fragment)| (rest, Some(fragment)));
     let path = rest.split('?').next().filter(|path| path.starts_with('/'))?;
-    Some(LinkTarget { path: path::decode(path).ok()?.into_owned(), fragment: fragment.map(str::to_owned) })
+    Some(LinkTarget {
+        path: path::decode(path).ok()?.into_owned(),
+        fragment: fragment.map(str::to_owned),
+        written: None,
+    })
 }
 
 /// Whether a client that follows the redirect never arrives at a page or another site.

@@ -111,6 +111,8 @@ pub struct Site {
     pub page_count: usize,
     /// The pages that are published later, in the order of their times.
     pub scheduled: Vec<ScheduledPage>,
+    /// The source files of drafts.
+    pub drafts: Vec<String>,
     /// The rules for paths without an entry, in order.
     rules: Vec<RedirectRule>,
     /// The images with variants for smaller screens.
@@ -129,6 +131,7 @@ impl Site {
             base_url: options.base_url.clone(),
             page_count: 0,
             scheduled: Vec::new(),
+            drafts: Vec::new(),
             rules: Vec::new(),
             large_images: Vec::new(),
             hash: OnceLock::new(),

@@ -42,6 +42,18 @@ impl Lock {
         }
     }
 
+    /// Whether another process holds an inbox's lock, which a running server does. `false` if that cannot be
+    /// determined.
+    pub fn is_held_elsewhere(place: &DatabaseUrl) -> bool {
+        match place {
+            DatabaseUrl::Sqlite(path) => {
+                let file = File::open(with_suffix(path, "-lock"));
+                file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+            }
+            DatabaseUrl::Postgres(_) => matches!(Lock::try_acquire(place), Ok(None)),
+        }
+    }
+
     /// Whether the lock is still held. The server releases it when the connection is lost.
     pub fn is_held(&self) -> bool {
         match self {
@@ -79,10 +91,14 @@ mod tests {
     fn one_at_a_time_has_the_inbox() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("inbox.sqlite");
+        let place = DatabaseUrl::Sqlite(database.clone());
+        assert!(!Lock::is_held_elsewhere(&place));
         let lock = Lock::try_lock_file(&database).unwrap().unwrap();
+        assert!(Lock::is_held_elsewhere(&place));
         assert!(Lock::try_lock_file(&database).unwrap().is_none());
         assert!(Lock::try_lock_file(&folder.path().join("other.sqlite")).unwrap().is_some());
         drop(lock);
+        assert!(!Lock::is_held_elsewhere(&place));
         assert!(Lock::try_lock_file(&database).unwrap().is_some());
         let metadata = std::fs::metadata(folder.path().join("inbox.sqlite-lock")).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);

@@ -24,6 +24,8 @@ pub struct AttemptFailure {
     pub answer: String,
     /// The delay that the receiver asked for.
     pub retry_after: Option<Duration>,
+    /// Which options of the channel to change, if the error suggests that. It is not stored.
+    pub advice: Option<&'static str>,
 }
 
 named_enum! {
@@ -49,11 +51,20 @@ named_enum! {
 
 impl Outcome {
     pub fn failed(cause: Cause, answer: impl Into<String>) -> Outcome {
-        Outcome::Failed(AttemptFailure { cause, answer: shorten(&answer.into()), retry_after: None })
+        let answer = shorten(&answer.into());
+        Outcome::Failed(AttemptFailure { cause, answer, retry_after: None, advice: None })
     }
 
     pub fn delivered(answer: impl Into<String>) -> Outcome {
         Outcome::Delivered(shorten(&answer.into()))
+    }
+
+    #[must_use]
+    pub fn with_advice(self, advice: Option<&'static str>) -> Outcome {
+        match self {
+            Outcome::Failed(failure) => Outcome::Failed(AttemptFailure { advice, ..failure }),
+            Outcome::Delivered(_) => self,
+        }
     }
 
     #[must_use]

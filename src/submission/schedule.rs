@@ -97,7 +97,6 @@ pub(crate) fn add_delay(now: Timestamp, delay: Duration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::submission::outcome::AttemptFailure;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -166,13 +165,7 @@ mod tests {
 
     #[test]
     fn a_retry_after_is_respected_up_to_a_limit() {
-        let asked = |after: Duration| {
-            Outcome::Failed(AttemptFailure {
-                cause: Cause::Channel,
-                answer: "429".to_owned(),
-                retry_after: Some(after),
-            })
-        };
+        let asked = |after| Outcome::failed(Cause::Channel, "429").with_retry_after(Some(after));
         let hour = Duration::from_hours(1);
         check(&asked(hour), 0, NextStep::RetryAt(NOW + hour));
         // Never sooner than the schedule, or ten attempts would take ten seconds.

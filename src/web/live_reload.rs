@@ -42,24 +42,33 @@ struct ReloadState {
     site: u64,
     loaded: Instant,
     errors: Value,
+    /// How many warnings the served site has, and the first of them.
+    warnings: Value,
 }
 
 impl LiveReload {
     /// The state of a site that was just loaded. `version` must exceed the versions of earlier processes.
-    pub fn new(version: u64, phase: watch::Receiver<ShutdownPhase>) -> Self {
-        let state =
-            ReloadState { version, site: version, loaded: Instant::now(), errors: Value::Array(Vec::new()) };
+    pub fn new(version: u64, warnings: &[impl Serialize], phase: watch::Receiver<ShutdownPhase>) -> Self {
+        let state = ReloadState {
+            version,
+            site: version,
+            loaded: Instant::now(),
+            errors: Value::Array(Vec::new()),
+            warnings: summarize(warnings),
+        };
         Self { state: watch::Sender::new(state), phase, waiting: AtomicUsize::new(0) }
     }
 
-    /// Publishes the result of a reload: the errors that prevented it, or none if the site was replaced.
-    pub fn publish(&self, errors: &[impl Serialize]) {
+    /// Publishes the result of a reload: the errors that prevented it, or none if the site was replaced, and
+    /// the warnings of the new site.
+    pub fn publish(&self, errors: &[impl Serialize], warnings: &[impl Serialize]) {
         self.state.send_modify(|state| {
             state.version += 1;
             if errors.is_empty() {
                 (state.site, state.loaded) = (state.version, Instant::now());
             }
             state.errors = json!(errors);
+            state.warnings = summarize(warnings);
         });
     }
 
@@ -81,11 +90,16 @@ impl LiveReload {
         if has_stopped {
             return text(StatusCode::SERVICE_UNAVAILABLE, "The server is stopping.\n");
         }
-        let ReloadState { version, site, loaded, errors } = self.state.borrow().clone();
+        let ReloadState { version, site, loaded, errors, warnings } = self.state.borrow().clone();
         let age = u64::try_from(loaded.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let body = json!({ "version": version, "site": site, "age": age, "errors": errors });
+        let body =
+            json!({ "version": version, "site": site, "age": age, "errors": errors, "warnings": warnings });
         json_response(StatusCode::OK, body.to_string())
     }
+}
+
+fn summarize(warnings: &[impl Serialize]) -> Value {
+    json!({ "count": warnings.len(), "first": warnings.first() })
 }
 
 /// Whether a request for a decoded path waits for a reload.
@@ -134,7 +148,7 @@ mod tests {
 
     fn start() -> (LiveReload, watch::Sender<ShutdownPhase>) {
         let (phase, observed) = watch::channel(ShutdownPhase::Serving);
-        (LiveReload::new(100, observed), phase)
+        (LiveReload::new(100, NO_ERRORS, observed), phase)
     }
 
     const NO_ERRORS: &[Value] = &[];
@@ -145,7 +159,7 @@ mod tests {
         let (status, first) = ask(&live, "").await;
         assert_eq!((status, &first["version"], &first["site"]), (StatusCode::OK, &json!(100), &json!(100)));
         // The client's future is polled first, and must still be waiting when the second one runs.
-        let ((_, state), ()) = tokio::join!(ask(&live, "100"), async { live.publish(NO_ERRORS) });
+        let ((_, state), ()) = tokio::join!(ask(&live, "100"), async { live.publish(NO_ERRORS, NO_ERRORS) });
         assert_eq!((&state["version"], &state["site"]), (&json!(101), &json!(101)));
         let (_, late) = ask(&live, "100").await;
         assert_eq!(late["version"], 101, "a client with an old version does not wait");
@@ -154,7 +168,7 @@ mod tests {
     #[tokio::test]
     async fn errors_are_published_until_the_next_good_reload() {
         let (live, _phase) = start();
-        live.publish(&[json!({ "place": "pages/a.md", "line": 3 })]);
+        live.publish(&[json!({ "place": "pages/a.md", "line": 3 })], NO_ERRORS);
         let (_, state) = ask(&live, "100").await;
         assert_eq!(
             (&state["version"], &state["site"]),
@@ -162,9 +176,17 @@ mod tests {
             "the site is the old one"
         );
         assert_eq!(state["errors"][0]["line"], 3);
-        live.publish(NO_ERRORS);
+        live.publish(NO_ERRORS, NO_ERRORS);
         let (_, state) = ask(&live, "101").await;
         assert_eq!((&state["site"], &state["errors"]), (&json!(102), &json!([])));
+    }
+
+    #[tokio::test]
+    async fn the_first_warning_and_their_number_are_published() {
+        let (live, _phase) = start();
+        assert_eq!(ask(&live, "").await.1["warnings"], json!({ "count": 0, "first": null }));
+        live.publish(NO_ERRORS, &["one", "two"]);
+        assert_eq!(ask(&live, "100").await.1["warnings"], json!({ "count": 2, "first": "one" }));
     }
 
     #[tokio::test]

@@ -123,7 +123,7 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}")]
 pub struct BindError {
-    address: Address,
+    pub address: Address,
     #[source]
     pub cause: io::Error,
 }

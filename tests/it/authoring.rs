@@ -209,6 +209,7 @@ fn check_lists_scheduled_pages_without_failing() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site(folder.path());
     write(&site.join("posts/9000-01-02-scheduled.md"), &page("Scheduled", ""));
+    write(&site.join("pages/draft.md"), &page("Draft", "draft: true\n"));
     write(
         &site.join("pages/later.md"),
         &page("Later", "date: 8000-01-02\n").replace("Words.", "[x](/gone/)"),
@@ -225,6 +226,7 @@ fn check_lists_scheduled_pages_without_failing() {
         [
             "note: pages/later.md is published on 2 January 8000, 00:00 UTC",
             "note: posts/9000-01-02-scheduled.md is published on 2 January 9000, 00:00 UTC",
+            "note: pages/draft.md is a draft",
         ]
     );
     let (code, said) = check(&["--drafts"]);

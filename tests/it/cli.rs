@@ -23,12 +23,14 @@ fn init_writes_a_site_without_findings() {
     assert!(stderr.contains("frontdesk serve desk"), "{stderr}");
     let (code, _, stderr) = run(&["check", "desk"], folder.path());
     assert_eq!(code, Some(0), "{stderr}");
+    let note = "note: texts of the starter site are unchanged: frontdesk.toml:";
+    assert!(stderr.contains(note) && stderr.contains("fine: "), "{stderr}");
     let server = TestServer::with(&folder.path().join("desk"), &[]);
     assert_eq!(server.get("/", &[]).status, 200);
     assert_eq!(server.get("/blog/hello/", &[]).status, 200);
     let (code, _, stderr) = run(&["init", "desk"], folder.path());
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("desk is not empty"), "{stderr}");
+    assert!(stderr.contains("desk already holds a site\nhint: `frontdesk serve desk` serves it"), "{stderr}");
 }
 
 #[test]
@@ -183,9 +185,48 @@ fn a_wrong_configuration_stops_the_start_with_its_line() {
             "{stderr}"
         );
     }
-    let (code, _, stderr) = run(&["serve", "nowhere"], folder.path());
-    assert_eq!(code, Some(1));
-    assert!(stderr.contains("frontdesk init"), "{stderr}");
+}
+
+#[test]
+fn a_command_in_the_wrong_folder_is_one_error_that_names_the_site() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let outside = "error: elsewhere/frontdesk.toml: there is no such file";
+    let new = "is elsewhere a site folder? `frontdesk init DIR` writes a small site to start from";
+    for command in ["serve", "config"] {
+        let (code, _, stderr) = run(&[command, "elsewhere"], path);
+        assert_eq!((code, stderr), (Some(1), format!("{outside}\nhint: {new}\n")));
+    }
+    run(&["init", "desk"], path);
+    let site = |name: &str| format!("there is a site in {name}: name this folder in the command");
+    for (folder, argument, file, near) in [
+        (path.to_owned(), ".", "frontdesk.toml", "desk"),
+        (path.to_owned(), "desk/pages", "desk/pages/frontdesk.toml", "desk"),
+        (path.join("desk"), "pages", "pages/frontdesk.toml", "."),
+        (path.join("desk/pages"), ".", "frontdesk.toml", ".."),
+    ] {
+        let (code, _, stderr) = run(&["check", argument], &folder);
+        let expected = format!("error: {file}: there is no such file\n    hint: {}\n1 error\n", site(near));
+        assert_eq!((code, stderr), (Some(1), expected));
+    }
+}
+
+#[test]
+fn one_mistake_in_a_site_is_one_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "."], folder.path());
+    let file = folder.path().join("frontdesk.toml");
+    let configuration = std::fs::read_to_string(&file).expect("it is there");
+    std::fs::write(&file, configuration.replace("[operator]", "[operater]")).expect("written");
+    let (_, _, stderr) = run(&["check"], folder.path());
+    let expected = "unknown table `[operater]`\n    hint: did you mean `[operator]`?\n1 error\n";
+    assert!(stderr.starts_with("error: frontdesk.toml:") && stderr.ends_with(expected), "{stderr}");
+    assert_eq!(stderr.matches("error:").count(), 1, "{stderr}");
+    std::fs::write(&file, configuration).expect("written");
+    let page = "---\ntitle: Ours: the site\n---\n";
+    std::fs::write(folder.path().join("pages/index.md"), page).expect("written");
+    let (_, stdout, stderr) = run(&["check", "--json"], folder.path());
+    assert!(stdout.contains("not valid YAML") && stdout.lines().count() == 1, "{stdout} {stderr}");
 }
 
 #[test]
@@ -211,6 +252,12 @@ fn a_port_in_use_is_reported() {
         stderr.contains("--listen") && stderr.contains(&format!("cannot listen on {}", server.address)),
         "{stderr}"
     );
+    let address = server.address.to_string();
+    let (code, _, stderr) =
+        run(&["serve", site, "--listen", &address, "--ops-listen", &address], Path::new("."));
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains(&format!("cannot listen on {address} and {address}")), "{stderr}");
+    assert!(stderr.contains("`--listen ADDR:PORT --ops-listen ADDR:PORT`"), "{stderr}");
 }
 
 #[test]

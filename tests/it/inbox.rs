@@ -76,9 +76,7 @@ fn a_delivery_is_shown_retried_held_and_released() {
         (code, out, err.as_str()),
         (
             Some(0),
-            format!(
-                "{id} is released: 1 delivery is due now and will be attempted as soon as the server is running.\n"
-            ),
+            format!("{id} is released: 1 delivery is due now, and the running server attempts it.\n"),
             ""
         )
     );
@@ -169,9 +167,7 @@ fn a_release_delivers_by_a_channel_that_was_added_after_the_hold() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = site_with_maildir(folder.path(), &folder.path().join("box"));
     let (code, out, err) = run(&["inbox", "release", &id], &site, &server.data_dir());
-    let released = format!(
-        "{id} is released: 1 delivery is due now and will be attempted as soon as the server is running.\n"
-    );
+    let released = format!("{id} is released: 1 delivery is due now, and the running server attempts it.\n");
     assert_eq!((code, out, err.as_str()), (Some(0), released, ""));
     assert_eq!(server.inbox()[0]["status"], "waiting");
     server.expect(1);

@@ -99,6 +99,31 @@ test('errors appear in the page until they are corrected', async () => {
   await context.close();
 });
 
+test('the first warning is shown above the page until it is dismissed', async () => {
+  const { context, tab, problems } = await open('/news/');
+  await write('pages/news.md', page('A state with a warning. [gone](/gone/)'));
+  const note = tab.getByRole('status');
+  await note.waitFor();
+  assert.match(await note.innerText(), /1 warning: pages\/news\.md:6: the link to `\/gone\/` is broken/);
+  const [above, below] = await Promise.all(
+    [note, tab.locator('body > header')].map((part) => part.evaluate((element) => element.getBoundingClientRect().toJSON())),
+  );
+  assert.ok(above.bottom <= below.top, 'the note covers nothing');
+  await note.getByRole('button', { name: 'Dismiss' }).click();
+  await note.waitFor({ state: 'detached' });
+
+  // The same warning stays dismissed.
+  await write('pages/news.md', page('Another state with a warning. [gone](/gone/)'));
+  await contains(tab, 'Another state with a warning.');
+  await write('pages/news.md', page('Two warnings. [gone](/gone/) [also gone](/also-gone/)'));
+  await contains(tab, '2 warnings, such as:');
+  await write('pages/news.md', page('A state without a warning.'));
+  await contains(tab, 'A state without a warning.');
+  await note.waitFor({ state: 'detached' });
+  none(problems(), 'problems');
+  await context.close();
+});
+
 test('a change of the stylesheet does not reload the page', async () => {
   const { context, tab, problems } = await open('/news/');
   await tab.evaluate(() => {

@@ -9,7 +9,8 @@ use super::selection::{PeriodOptions, find_all};
 use crate::cli::output::{counted, exit_code, plural, with_hint};
 use crate::forms::FORMS;
 use crate::forms::text::visible;
-use crate::store::{Editor, Filter, InboxReader, Retry, StoreError};
+use crate::store::lock::Lock;
+use crate::store::{DatabaseUrl, Editor, Filter, InboxReader, Retry, StoreError};
 use crate::submission::Status;
 use crate::submission::delivery::{DeliveryState, Route};
 
@@ -59,7 +60,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
         }
         match count {
             0 => explain_nothing_to_retry(&inbox, options, &filters, console)?,
-            n => writeln!(console.out, "{}.", describe_retried(n))?,
+            n => writeln!(console.out, "{}.", describe_retried(n, console.place))?,
         }
     }
     Ok(exit_code(missing == 0))
@@ -96,8 +97,12 @@ fn explain_nothing_to_retry(
     Ok(())
 }
 
-fn describe_retried(count: usize) -> String {
+fn describe_retried(count: usize, place: &DatabaseUrl) -> String {
     let (deliveries, are) = (counted(count, "delivery"), plural(count, "is", "are"));
+    if Lock::is_held_elsewhere(place) {
+        let them = plural(count, "it", "them");
+        return format!("{deliveries} {are} due now, and the running server attempts {them}");
+    }
     format!("{deliveries} {are} due now and will be attempted as soon as the server is running")
 }
 
@@ -160,7 +165,7 @@ pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Resu
             let waiting = inbox.deliveries(id)?.iter().filter(|d| d.due_at.is_some()).count();
             let what = match waiting {
                 0 => "there is nothing to deliver".to_owned(),
-                n => describe_retried(n),
+                n => describe_retried(n, console.place),
             };
             writeln!(console.out, "{id} is released: {what}.")?;
         }
@@ -219,7 +224,7 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
             0 if submission.error.is_some() => "could not be processed: `frontdesk inbox retry` tries again",
             0 => "has been delivered to these channels, or is about to be",
             n => {
-                writeln!(console.out, "{id}: {}.", describe_retried(n))?;
+                writeln!(console.out, "{id}: {}.", describe_retried(n, console.place))?;
                 continue;
             }
         };
@@ -238,7 +243,7 @@ fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result
         .context("some submissions were not queued; run the same command again")?;
     match added {
         0 => writeln!(console.out, "Nothing to deliver.")?,
-        n => writeln!(console.out, "{}.", describe_retried(n))?,
+        n => writeln!(console.out, "{}.", describe_retried(n, console.place))?,
     }
     let kept = inbox.count(&Filter { status: Some(Status::Kept), ..Filter::default() })?;
     if kept > 0 {

@@ -19,7 +19,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::cli::output::{hint, print_faults};
+use crate::cli::output::{hint, print_faults, print_notes};
 use crate::config;
 use crate::fault::{Fault, Severity};
 use crate::web;
@@ -89,11 +89,20 @@ impl ServerLog {
             print_faults(faults);
             return;
         }
-        for Fault { severity, place, line, message, hint } in faults {
-            match severity {
-                Severity::Error => tracing::error!(place, line, hint, "{message}"),
-                Severity::Warning => tracing::warn!(place, line, hint, "{message}"),
+        for fault in faults {
+            log_fault(fault, true);
+        }
+    }
+
+    /// Logs notes about the site, or prints them if the log is text.
+    pub(super) fn log_notes(&self, notes: &[String]) {
+        if self.is_json {
+            for note in notes {
+                tracing::info!("{note}");
             }
+        } else {
+            self.queue.flush();
+            print_notes(notes);
         }
     }
 
@@ -106,6 +115,17 @@ impl ServerLog {
         let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
         tracing::error!(causes = causes.join("; "), hint = hint(&error), "{error}");
         Ok(ExitCode::FAILURE)
+    }
+}
+
+/// Logs a fault: with its place, line and hint as fields if the log is JSON.
+pub(super) fn log_fault(fault: &Fault, is_json: bool) {
+    let Fault { severity, place, line, message, hint } = fault;
+    match (severity, is_json) {
+        (Severity::Error, true) => tracing::error!(place, line, hint, "{message}"),
+        (Severity::Warning, true) => tracing::warn!(place, line, hint, "{message}"),
+        (Severity::Error, false) => tracing::error!("{fault}"),
+        (Severity::Warning, false) => tracing::warn!("{fault}"),
     }
 }
 

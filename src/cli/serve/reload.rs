@@ -13,6 +13,7 @@ use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
+use super::log::log_fault;
 use super::notify::ServiceManager;
 use super::options::ServeOptions;
 use super::process;
@@ -79,6 +80,8 @@ pub(super) struct Reloader {
     pub(super) reasons: Sender<ReloadReason>,
     /// Triggers a reload after changes in the site's folder; `None` if it is not watched.
     pub(super) watcher: Option<SiteWatcher>,
+    /// Whether the log is JSON.
+    pub(super) is_json: bool,
 }
 
 impl Reloader {
@@ -180,16 +183,16 @@ impl Reloader {
         self.notify
             .notify_ready(&format!("{} pages at {}", live.site.page_count, self.config.pages.base_url));
         match reloaded {
-            Ok(live) => {
-                self.show_in_pages(&[]);
+            Ok((live, warnings)) => {
+                self.show_in_pages(&[], &warnings);
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let (pages, generation) = (live.site.page_count, live.generation);
                 tracing::info!(pages, generation, took_ms, "site and configuration reloaded");
                 true
             }
             Err(faults) => {
-                self.show_in_pages(&faults);
-                log_faults(&faults);
+                self.show_in_pages(&faults, &[]);
+                log_faults(&faults, self.is_json);
                 let count = count_faults(&faults);
                 tracing::error!("reload failed; still serving the previous site ({count})");
                 false
@@ -197,16 +200,17 @@ impl Reloader {
         }
     }
 
-    /// Shows errors in open pages, or lets the pages reload if there are none.
-    fn show_in_pages(&self, faults: &[Fault]) {
+    /// Shows errors in open pages, or lets the pages reload if there are none, and shows the warnings.
+    fn show_in_pages(&self, faults: &[Fault], warnings: &[Fault]) {
         if let Some(live_reload) = &self.desk.live_reload {
             let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
-            live_reload.publish(&errors.take(MAX_SHOWN_FAULTS).collect::<Vec<_>>());
+            live_reload.publish(&errors.take(MAX_SHOWN_FAULTS).collect::<Vec<_>>(), warnings);
         }
     }
 
-    /// Loads the site and its configuration and puts both into effect, or returns the faults.
-    fn try_reload(&mut self) -> Result<Arc<Snapshot>, Vec<Fault>> {
+    /// Loads the site and its configuration, puts both into effect, and returns the warnings. Otherwise
+    /// returns all faults.
+    fn try_reload(&mut self) -> Result<(Arc<Snapshot>, Vec<Fault>), Vec<Fault>> {
         let load = |running| {
             let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
             refuse_errors(faults).map(|warnings| (config, warnings))
@@ -249,13 +253,18 @@ impl Reloader {
             tls.reload();
         }
         if self.options.watch {
-            log_faults(&faults);
+            log_faults(&faults, self.is_json);
+            if !self.options.drafts {
+                for note in site::describe_unpublished(&live.site) {
+                    tracing::info!("{note}");
+                }
+            }
         } else if !faults.is_empty() {
             let count = count_faults(&faults);
             tracing::warn!("{count}; run `frontdesk check {}` for details", self.folder.display());
         }
         self.config = config;
-        Ok(live)
+        Ok((live, faults))
     }
 }
 
@@ -275,13 +284,8 @@ fn shortened(interval: Duration, until: Option<Timestamp>, now: Timestamp) -> Du
 }
 
 /// Logs the first faults with their files and lines, and the number of the others.
-fn log_faults(faults: &[Fault]) {
-    for fault in faults.iter().take(MAX_SHOWN_FAULTS) {
-        match fault.severity {
-            Severity::Error => tracing::error!("{fault}"),
-            Severity::Warning => tracing::warn!("{fault}"),
-        }
-    }
+fn log_faults(faults: &[Fault], is_json: bool) {
+    faults.iter().take(MAX_SHOWN_FAULTS).for_each(|fault| log_fault(fault, is_json));
     if let Some(others @ [_, ..]) = faults.get(MAX_SHOWN_FAULTS..) {
         tracing::warn!("not shown: {}", count_faults(others));
     }

@@ -14,6 +14,9 @@ use crate::submission::outcome::{Cause, Outcome};
 /// [`crate::submission::outcome::MAX_ANSWER_CHARS`].
 const MAX_REPLY_CHARS: usize = 200;
 
+/// The description of a failed STARTTLS with a server that does not offer it.
+pub const NOT_OFFERED: &str = "the server does not offer it";
+
 named_enum! {
     /// A step of an SMTP session (RFC 5321 §3), in order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

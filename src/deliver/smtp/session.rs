@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::error::{SmtpError, SmtpErrorKind, SmtpPhase};
+use super::error::{NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
 use crate::deliver::mail::MailAddresses;
 
@@ -70,7 +70,7 @@ impl SmtpSession {
         if options.tls == SmtpTls::StartTls {
             // Never continue in plain text: an attacker on the path can remove STARTTLS from the reply.
             if !connection.can_starttls() {
-                return Err(SmtpError::broken(SmtpPhase::StartTls, "the server does not offer it"));
+                return Err(SmtpError::broken(SmtpPhase::StartTls, NOT_OFFERED));
             }
             let upgrade = connection.starttls(trust.parameters.clone(), &hello);
             smtp_reply_within(deadlines.tls, SmtpPhase::StartTls, upgrade).await?;

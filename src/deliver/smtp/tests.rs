@@ -354,7 +354,7 @@ fn with_login(options: SmtpOptions) -> SmtpOptions {
     SmtpOptions { login: Some(login), ..options }
 }
 
-fn bare_options() -> SmtpOptions {
+pub(super) fn bare_options() -> SmtpOptions {
     SmtpOptions {
         host: "127.0.0.1".to_owned(),
         port: 25,

@@ -113,7 +113,7 @@ async fn the_status_determines_the_outcome_which_quotes_the_peer() {
         ),
     ] {
         peer.follow([reply]);
-        let AttemptFailure { cause: found, answer, retry_after } = failure(webhook.send(&notice()).await);
+        let AttemptFailure { cause: found, answer, retry_after, .. } = failure(webhook.send(&notice()).await);
         assert_eq!((found, &*answer, retry_after), (cause, text, None));
     }
     assert_eq!(peer.connections(), 5, "no redirect was followed");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// An opaque sRGB colour, written `#rrggbb`.
+/// An opaque sRGB colour, written `#rrggbb` or `#rgb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Color(pub(super) [u8; 3]);
 
@@ -13,14 +13,16 @@ const BLACK: Color = Color([0; 3]);
 const STEPS: u16 = 400;
 
 impl Color {
-    /// Parses `#rrggbb`.
+    /// Parses `#rrggbb`, or `#rgb`, in which each digit counts twice.
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6)?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
+        let digits: Option<Vec<u8>> =
+            text.strip_prefix('#')?.chars().map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect();
+        let digits = digits?;
+        match digits.len() {
+            3 => Some(Self([0, 1, 2].map(|channel| 0x11 * digits[channel]))),
+            6 => Some(Self([0, 2, 4].map(|channel| 16 * digits[channel] + digits[channel + 1]))),
+            _ => None,
         }
-        let [_, red, green, blue] = u32::from_str_radix(digits, 16).ok()?.to_be_bytes();
-        Some(Self([red, green, blue]))
     }
 
     /// The channels in linear light, from 0 to 1.
@@ -144,10 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn a_colour_has_six_hexadecimal_digits() {
+    fn a_colour_has_six_or_three_hexadecimal_digits() {
         assert_eq!(Color::parse("#00694B"), Some(Color([0, 0x69, 0x4b])));
+        assert_eq!(Color::parse("#06B"), Some(Color([0, 0x66, 0xbb])));
         assert_eq!(color("#00694b").to_string(), "#00694b");
-        for text in ["", "#", "00694b", "#06b", "#00694b0", "#00694g", "#+0694b", "red", "#äää"] {
+        for text in ["", "#", "00694b", "#06", "#06b7", "#00694b0", "#00694g", "#+0694b", "red", "#äää"] {
             assert_eq!(Color::parse(text), None, "{text}");
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::submission::delivery::{Capacity, Claimed, Delivery, NextDue};
 use crate::submission::encryption::Recipient;
-use crate::submission::outcome::{AttemptFailure, Cause};
+use crate::submission::outcome::Cause;
 
 const LEASE: Duration = Duration::from_mins(3);
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -275,11 +275,7 @@ fn a_retry_ends_the_pause_of_its_channel() {
 fn a_channel_that_works_again_delivers_what_waits_because_of_it_at_once() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
-    let asked = Outcome::Failed(AttemptFailure {
-        cause: Cause::Channel,
-        answer: "429".to_owned(),
-        retry_after: Some(Duration::from_hours(1)),
-    });
+    let asked = Outcome::failed(Cause::Channel, "429").with_retry_after(Some(Duration::from_hours(1)));
     let outcomes = [failed(), Outcome::failed(Cause::Notification, "400"), asked];
     for (claimed, outcome) in fixture.claim("crm", at(0)).iter().zip(&outcomes) {
         fixture.record(claimed, outcome, NextStep::RetryAt(at(3600)), at(1));

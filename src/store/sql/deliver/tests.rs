@@ -18,7 +18,7 @@ use crate::screening::{Evidence, Repeats};
 use crate::store::fingerprint::Secret;
 use crate::store::sqlite::{STATEMENTS, TABLES, enable_stable_plans};
 use crate::store::tests::inbox::{Options, process};
-use crate::submission::outcome::{AttemptFailure, LONGEST_ATTEMPT};
+use crate::submission::outcome::LONGEST_ATTEMPT;
 use crate::submission::verdict::ScreeningVerdict;
 
 const LEASE: Duration = Duration::from_mins(3);
@@ -561,8 +561,7 @@ impl World {
             Peer::Silent => (LONGEST_ATTEMPT, away()),
             Peer::Busy if claimed.lease.number < 4 => {
                 let retry_after = Some(Duration::from_secs(self.dice.roll(20_000)));
-                let answer = "429".to_owned();
-                (soon, Outcome::Failed(AttemptFailure { cause: Cause::Channel, answer, retry_after }))
+                (soon, Outcome::failed(Cause::Channel, "429").with_retry_after(retry_after))
             }
             Peer::Picky if claimed.lease.submission.as_u128() & 2 == 0 => {
                 (soon, Outcome::failed(Cause::Refused, "554"))

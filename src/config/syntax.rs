@@ -1,0 +1,173 @@
+//! Faults in the TOML syntax of `frontdesk.toml`, without those that follow from an earlier one.
+
+use toml::de::Error;
+
+use crate::fault::{Fault, closest};
+
+/// The configuration file's name in the site's folder.
+pub const FILE_NAME: &str = "frontdesk.toml";
+/// The parser's message for a repeated key or table.
+const DUPLICATE: &str = "duplicate key";
+/// The parser's messages for text without quotes; the second one if the text begins with `t` or `f`.
+const UNQUOTED: [&str; 2] = ["string values must be quoted", "invalid boolean"];
+
+pub(super) struct SyntaxFaults {
+    pub(super) faults: Vec<Fault>,
+    /// Whether a part of the file cannot be read, so that keys may seem to be missing or misplaced.
+    pub(super) is_incomplete: bool,
+}
+
+impl SyntaxFaults {
+    /// Returns a fault for each repeated table or key and for each value without quotes. Of other errors,
+    /// only the first counts, because the parser may misunderstand what follows.
+    pub(super) fn new(text: &str, errors: &[Error]) -> Self {
+        let line = |error: &Error| {
+            1 + text[..error.span().unwrap_or_default().start.min(text.len())].matches('\n').count()
+        };
+        let is_repeated = |error: &Error| error.message().contains(DUPLICATE);
+        let is_unquoted = |error: &Error| UNQUOTED.iter().any(|message| error.message().contains(message));
+        let source = SourceLines(text.lines().collect());
+        let lines_of = |is_kind: &dyn Fn(&Error) -> bool| -> Vec<usize> {
+            let mut found: Vec<usize> = errors.iter().filter(|error| is_kind(error)).map(line).collect();
+            found.dedup();
+            found
+        };
+        let mut unquoted = lines_of(&is_unquoted);
+        unquoted.retain(|number| source.unquoted(*number).is_some());
+        let repeated = lines_of(&is_repeated);
+        let other = errors.iter().find(|error| !is_repeated(error) && !unquoted.contains(&line(error)));
+        let mut faults: Vec<Fault> =
+            repeated.iter().filter_map(|number| source.describe_repetition(*number, &repeated)).collect();
+        let before_other = |number: &&usize| other.is_none_or(|other| **number < line(other));
+        faults
+            .extend(unquoted.iter().filter(before_other).filter_map(|line| source.describe_unquoted(*line)));
+        faults.extend(other.map(|error| {
+            Fault::error(FILE_NAME, Some(line(error)), error.message().trim().replace('\n', ", "))
+        }));
+        Self { faults, is_incomplete: !unquoted.is_empty() || other.is_some() }
+    }
+}
+
+/// The lines of the file. Line numbers start at 1.
+struct SourceLines<'a>(Vec<&'a str>);
+
+impl SourceLines<'_> {
+    fn line(&self, number: usize) -> &str {
+        self.0.get(number - 1).copied().unwrap_or_default().trim()
+    }
+
+    /// The part of a line that names a table or a key: `[operator]` or `title`.
+    fn name(&self, number: usize) -> &str {
+        let line = self.line(number);
+        match line.find(']') {
+            Some(end) if line.starts_with('[') => line[..=end].trim_end(),
+            _ => line.split('=').next().unwrap_or_default().trim_end(),
+        }
+    }
+
+    /// The line of the header above a line, or of the line itself if it is a header.
+    fn header(&self, number: usize) -> Option<usize> {
+        (1..=number).rev().find(|number| self.line(*number).starts_with('['))
+    }
+
+    /// Describes a table or key that is defined a second time. `None` for a key in a repeated table.
+    fn describe_repetition(&self, number: usize, repeated: &[usize]) -> Option<Fault> {
+        let header = self.header(number);
+        let is_header = header == Some(number);
+        if !is_header && header.is_some_and(|header| repeated.contains(&header)) {
+            return None;
+        }
+        let name = self.name(number);
+        let start = if is_header { 1 } else { header.unwrap_or(1) };
+        let first = (start..number).find(|number| self.name(*number) == name);
+        let at = first.map(|line| format!(" at line {line}")).unwrap_or_default();
+        let fault = Fault::error(FILE_NAME, Some(number), format!("`{name}` is already defined{at}"));
+        Some(fault.hint("change it there, and remove this one"))
+    }
+
+    /// The key and the value of a line whose value begins like text without quotes.
+    fn unquoted(&self, number: usize) -> Option<(&str, &str)> {
+        let (key, value) = self.line(number).split_once('=')?;
+        let value = value.split(" #").next().unwrap_or_default().trim();
+        value.starts_with(char::is_alphabetic).then(|| (key.trim_end(), value))
+    }
+
+    fn describe_unquoted(&self, number: usize) -> Option<Fault> {
+        let (key, value) = self.unquoted(number)?;
+        let fault = |message: String| Fault::error(FILE_NAME, Some(number), message);
+        Some(match closest(&value.to_ascii_lowercase(), ["true", "false"]) {
+            Some(meant) => {
+                fault(format!("`{value}` must be `true` or `false`")).hint(format!("write `{key} = {meant}`"))
+            }
+            None => fault("text must be in quotes".to_owned()).hint(format!("write `{key} = {value:?}`")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::Config;
+
+    #[test]
+    fn one_mistake_is_one_fault() {
+        let start = "[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"D.\"\n";
+        for (added, expected) in [
+            (
+                "[operator]\nname = \"B\"\nemail = \"b@example.com\"\n",
+                &[
+                    "6: `[operator]` is already defined at line 1\n    hint: change it there, and remove this one",
+                ][..],
+            ),
+            (
+                "title = \"A\"\ntitle = \"B\"\n",
+                &["7: `title` is already defined at line 6\n    hint: change it there, and remove this one"],
+            ),
+            (
+                "title = Kelp & Kiln # ours\n",
+                &["6: text must be in quotes\n    hint: write `title = \"Kelp & Kiln\"`"],
+            ),
+            (
+                "link_element = False\n",
+                &["6: `False` must be `true` or `false`\n    hint: write `link_element = false`"],
+            ),
+            ("title = it's ours\n", &["6: text must be in quotes\n    hint: write `title = \"it's ours\"`"]),
+            (
+                "title = one\ntagline = two\n",
+                &[
+                    "6: text must be in quotes\n    hint: write `title = \"one\"`",
+                    "7: text must be in quotes\n    hint: write `tagline = \"two\"`",
+                ],
+            ),
+            (
+                "languages = [\"en\"\n[log]\nlevel = \"info\"\n",
+                &["7: missing comma between array elements, expected `,`"],
+            ),
+            ("[log\nlevel = \"info\"\n", &["6: unclosed table, expected `]`"]),
+        ] {
+            let faults = Config::parse(&format!("{start}{added}"), Path::new(""), [], &[]).1;
+            let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            let expected: Vec<String> = expected.iter().map(|it| format!("frontdesk.toml:{it}")).collect();
+            assert_eq!(said, expected, "{added}");
+        }
+    }
+
+    #[test]
+    fn a_misspelled_table_or_kind_has_no_further_faults() {
+        for (text, expected) in [
+            (
+                "[operater]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"D.\"\n",
+                "frontdesk.toml:1: unknown table `[operater]`\n    hint: did you mean `[operator]`?",
+            ),
+            (
+                "[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"D.\"\n\
+                 [[channel]]\nname = \"mail\"\nkind = \"email\"\nhost = \"mail.example.com\"\ntls = \"none\"\n",
+                "frontdesk.toml:8: `channel.mail.kind` must be \"smtp\", \"webhook\" or \"maildir\"",
+            ),
+        ] {
+            let faults = Config::parse(text, Path::new(""), [], &[]).1;
+            assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+        }
+    }
+}
