@@ -965,6 +965,39 @@ mod tests {
     }
 
     #[test]
+    fn services_post_to_their_own_urls_and_show_no_token() {
+        let file = |keys: &str| format!("[[channel]]\nname = \"a\"\nkind = \"webhook\"\n{keys}");
+        let token = "123:sesamesesamesesamesesame";
+        for (keys, expected) in [
+            (
+                format!("body = \"telegram\"\ntoken = \"{token}\"\nchat = -1001"),
+                format!("api.telegram.org:443 /bot{token}/sendMessage"),
+            ),
+            (
+                format!(
+                    "body = \"telegram\"\nurl = \"http://localhost:81/api/\"\ntoken = \"{token}\"\nchat = \"@desk\""
+                ),
+                format!("localhost:81 /api/bot{token}/sendMessage"),
+            ),
+            (
+                "body = \"ntfy\"\nurl = \"https://ntfy.sh/desk\"\ntoken = \"tk_sesame\"".to_owned(),
+                "ntfy.sh:443 /".to_owned(),
+            ),
+            (
+                "body = \"ntfy\"\nurl = \"https://example.com/push/desk\"".to_owned(),
+                "example.com:443 /push/".to_owned(),
+            ),
+        ] {
+            let config = accept(&file(&keys), &[], &[]);
+            let TransportOptions::Webhook(webhook) = &config.channels[0].kind else { panic!("{keys}") };
+            assert_eq!(format!("{} {}", webhook.url.host_and_port(), webhook.url.target()), expected);
+            assert!(!format!("{config:?}").contains("sesame"), "{config:?}");
+            let shown = config.settings.iter().any(|setting| setting.value.contains("sesame"));
+            assert!(!shown, "{:?}", config.settings);
+        }
+    }
+
+    #[test]
     fn every_fault_of_a_channel_has_its_line() {
         let channel = |rest: &str| format!("[[channel]]\n{rest}");
         let check = |rest: &str, expected: &[&str]| refuse(&channel(rest), &[], expected);
@@ -999,6 +1032,54 @@ mod tests {
             "name = \"a\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/\"\nsecret = \"abc\"",
             &["frontdesk.toml:5: `channel.a.secret` must be `whsec_` and 24 to 64 random bytes"],
         );
+        for (keys, expected) in [
+            (
+                "body = \"telegram\"",
+                &["`channel.a.token` is missing: the token", "`channel.a.chat` is missing: the id"][..],
+            ),
+            (
+                "body = \"telegram\"\ntoken = \"abc\"\nchat = 1",
+                &["5: `channel.a.token` must be a bot's token"],
+            ),
+            (
+                "body = \"telegram\"\ntoken = \"1:aaaaaaaaaaaaaaaaaaaa\"\nchat = \"ada\"",
+                &["6: `channel.a.chat` must be the id of a chat"],
+            ),
+            ("body = \"ntfy\"", &["`channel.a.url` must be the URL of your topic"]),
+            (
+                "body = \"ntfy\"\nurl = \"https://ntfy.sh/\"",
+                &["5: `channel.a.url` must be the URL of your topic"],
+            ),
+            (
+                "body = \"ntfy\"\nurl = \"https://ntfy.sh/a?b\"",
+                &["5: `channel.a.url` must be the URL of your"],
+            ),
+            (
+                "body = \"ntfy\"\nurl = \"https://ntfy.sh/a\"\ntoken = \"a b\"\nchat = 1",
+                &[
+                    "6: `channel.a.token` must be a token",
+                    "7: `channel.a.chat` is only for `body` \"telegram\"",
+                ],
+            ),
+            (
+                "body = \"slack\"\nurl = \"https://hooks.example.com/\"\ntoken = \"abc\"",
+                &["6: `channel.a.token` is only for `body` \"telegram\" or \"ntfy\""],
+            ),
+            (
+                "body = \"msn\"\nurl = \"https://hooks.example.com/\"",
+                &["4: `channel.a.body` must be a body format"],
+            ),
+        ] {
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|text| {
+                    let gap = if text.starts_with('`') { ": " } else { ":" };
+                    format!("frontdesk.toml{gap}{text}")
+                })
+                .collect();
+            let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+            check(&format!("name = \"a\"\nkind = \"webhook\"\n{keys}"), &expected);
+        }
         check(
             "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"contcat\"]",
             &["frontdesk.toml:5: `channel.a.forms` must be a list of forms: \"waitlist\", \"contact\""],
