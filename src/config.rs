@@ -8,6 +8,7 @@
 
 mod brand;
 mod channel;
+mod form_posts;
 mod limits;
 mod own_tables;
 mod reader;
@@ -196,6 +197,8 @@ impl Config {
              delivered again.",
             value::duration(Duration::from_mins(1)..=Duration::from_hours(30 * 24)),
         );
+        web.forms = form_posts::read(r);
+        pages.html_posts = web.forms.html_posts;
         web.confirm_timeout = r.get(
             "forms.confirm_timeout",
             "15s",
@@ -250,7 +253,7 @@ impl Config {
             has_own_pages && pages.operator.email.is_empty(),
             "operator.email",
             "`operator.email` is not set",
-            "forms show this address if JavaScript is off, and security.txt needs a contact",
+            "forms show this address if they cannot be sent, and security.txt needs a contact",
         );
         let defaults = channel::ChannelDefaults { folder, email: &pages.operator.email, title: &pages.title };
         let channels = channel::read(r, &defaults);
@@ -295,6 +298,7 @@ impl Config {
             security_email,
             signals,
             quotas: limits.requests.enabled.then_some((source.per_minute, source.per_hour)),
+            html_posts: web.forms.html_posts,
             duplicate_window: intake.duplicate_window,
         };
         let (settings, secret_files, faults) = reader.finish(folder);
@@ -401,6 +405,7 @@ impl Config {
         let of_requests = |key: &str| {
             let table = key.split('.').next().unwrap_or_default();
             ["site.footer", "site.search", "site.posts_per_page", "site.extra"].contains(&key)
+                || ["forms.html_posts", "forms.allowed_origins"].contains(&key)
                 || [
                     "server",
                     "limits",
@@ -467,7 +472,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
             key("operator.name").set_in_starter_file("\"Example\""),
             "",
             "The company that runs this website, and the e-mail address of its team. The forms show the \
-             address if JavaScript is off.",
+             address, also where they cannot be sent.",
             value::parse_line,
         ),
         email: r.get(
@@ -575,6 +580,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         redirects,
         search,
         posts_per_page,
+        html_posts: false,
         extra,
     };
     (pages, security_email)
@@ -1097,6 +1103,21 @@ mod tests {
             "[forms.contact]\naccept = \"delivered\"",
             &[],
             &["frontdesk.toml:2: `forms.contact.accept` is \"delivered\", but no `[[channel]]`"],
+        );
+    }
+
+    #[test]
+    fn origins_of_other_sites_are_normalised_or_refused_with_their_line() {
+        let config = accept("[forms]\nallowed_origins = [\"HTTPS://A.example:443\"]", &[], &[]);
+        assert_eq!(config.web.forms.allowed_origins[0].as_str(), "https://a.example");
+        let variable = ("FRONTDESK_FORMS__ALLOWED_ORIGINS", "https://a.example,http://localhost:4321");
+        assert_eq!(accept("", &[variable], &[]).web.forms.allowed_origins.len(), 2);
+        refuse(
+            "[forms]\n\nallowed_origins = [\"https://a.example\", \"*\"]",
+            &[],
+            &[
+                "frontdesk.toml:3: `forms.allowed_origins` must be a list of origins such as [\"https://www.example.com\"]; `*` is none: each origin must be named exactly",
+            ],
         );
     }
 

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 
 use super::encodings::{self, Encodings};
 use super::file::{Encoded, File};
+use super::form_page::{FormPage, FormPages, THANKS};
 use super::images::LargeImage;
 use super::language::Language;
 use super::options::PagesOptions;
@@ -106,6 +107,8 @@ pub struct Site {
     pub page_count: usize,
     /// The pages that are published later, in the order of their times.
     pub scheduled: Vec<ScheduledPage>,
+    /// The answers to forms without JavaScript. Empty if the site does not accept them.
+    pub(super) form_pages: FormPages,
     /// The rules for paths without an entry, in order.
     rules: Vec<RedirectRule>,
     /// The images with variants for smaller screens.
@@ -124,6 +127,7 @@ impl Site {
             base_url: options.base_url.clone(),
             page_count: 0,
             scheduled: Vec::new(),
+            form_pages: FormPages::default(),
             rules: Vec::new(),
             large_images: Vec::new(),
             hash: OnceLock::new(),
@@ -137,12 +141,31 @@ impl Site {
 
     /// The page that is sent for a decoded path without an entry, in the language of the path.
     pub fn not_found_at(&self, path: &str) -> &Page {
+        let translated = self.language_at(path).checked_sub(1);
+        translated.and_then(|index| self.translated_not_found.get(index)).unwrap_or(&self.not_found)
+    }
+
+    /// The index of the language in whose folder a decoded path is.
+    fn language_at(&self, path: &str) -> usize {
         let is_in = |language: &Language| {
             path.strip_prefix(language.prefix.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let mut translated = self.languages.iter().skip(1).zip(&self.translated_not_found);
-        translated.find(|(language, _)| is_in(language)).map_or(&self.not_found, |(_, page)| page)
+        let translated = self.languages.iter().skip(1).position(is_in);
+        translated.map_or(0, |index| index + 1)
+    }
+
+    /// The page with a form that answers without JavaScript, in the language of the page at a decoded path.
+    /// `None` if the site does not accept such forms.
+    pub fn form_page(&self, form: &str, path: &str) -> Option<&FormPage> {
+        self.form_pages.find(form, self.language_at(path))
+    }
+
+    /// The percent-encoded path of the thank-you page in the language of the page at a decoded path.
+    pub fn thanks_path(&self, path: &str) -> String {
+        let prefix = self.languages.get(self.language_at(path)).map_or("", |language| &language.prefix);
+        let translated = format!("{prefix}{THANKS}");
+        if self.get(&translated).is_some() { translated } else { THANKS.to_owned() }
     }
 
     /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
