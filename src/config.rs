@@ -918,6 +918,8 @@ mod tests {
                 "content_signals.",
                 "security.",
                 "base_url",
+                "forms.html_posts",
+                "forms.allowed_origins",
             ]
             .iter()
             .any(|own| setting.key.name.starts_with(own));

@@ -7,11 +7,10 @@ pub mod email;
 pub mod parse;
 pub mod source;
 pub mod text;
-mod urlencoded;
+pub mod urlencoded;
 
 pub use parse::{Entry, Extras, InvalidField, ParsedForm, Problem, Rejection, parse, parse_with_extras};
 use serde::Serialize;
-pub use urlencoded::PostedForm;
 
 /// Maximum size in bytes of a form's request body.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;

@@ -10,6 +10,7 @@ pub mod answer;
 pub mod body;
 mod chat;
 pub mod service;
+mod text;
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,8 +38,8 @@ pub struct WebhookOptions {
     /// The signing keys; two during a rotation. Without a key, requests are not signed.
     pub secrets: Vec<SigningKey>,
     pub body: WebhookBody,
-    /// The token of a Telegram bot, which is also in `url`, or of a user of ntfy. Outcomes omit it, in case the
-    /// receiver quotes it.
+    /// The token of a Telegram bot, which is also in `url`, or of a user of ntfy. Outcomes omit it, because
+    /// the receiver may quote it.
     pub token: Option<SecretString>,
     /// Whether private addresses are allowed. The metadata addresses of cloud providers, which hand out
     /// credentials, are always refused.

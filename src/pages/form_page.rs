@@ -1,5 +1,5 @@
-//! The answers to forms that browsers send without JavaScript: a form's page with the visitor's values and the
-//! errors, and the thank-you page.
+//! Pages that answer forms which browsers send without JavaScript: the form's page with the visitor's values
+//! and the errors.
 //!
 //! A load renders each form's page once more, with a marker at each place that depends on the request, and
 //! divides the HTML at the markers. A response joins the pieces with escaped values; no template runs.
@@ -13,7 +13,8 @@ use super::placeholder::{fill, plural_name};
 use super::words::WordList;
 use crate::fault::Fault;
 use crate::forms::text::escape_html;
-use crate::forms::{Field, InvalidField, PostedForm, Problem};
+use crate::forms::urlencoded::PostedForm;
+use crate::forms::{Field, InvalidField, Problem};
 
 /// The path of the thank-you page within the folder of a language.
 pub(super) const THANKS: &str = "/thanks/";
@@ -55,7 +56,7 @@ pub(super) fn message_marker() -> String {
     marker(MESSAGE, "")
 }
 
-/// What the page says above the form.
+/// The message above the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormMessage<'a> {
     /// The fields with problems must be corrected.

@@ -18,6 +18,7 @@ use super::document::{
 };
 use super::file::{Blob, Cache, File, media_type};
 use super::form_page::{FormPage, FormPages, THANKS};
+use super::front_matter::Button;
 use super::highlight::Highlighter;
 use super::html::{id_attributes, rewrite_links};
 use super::images::catalog_images;
@@ -463,9 +464,12 @@ fn add_thanks_pages(
         if names.has_path(&path) || names.has_path(&path::twin_path(&path)) {
             continue;
         }
-        let (title, text) = (language.words.get("thanks_title"), language.words.get("form_thanks"));
+        let (title, text) = (language.words.get("thanks_title"), language.words.get("thanks_message"));
         let mut document = Document::new_generated(index, &path, PageKind::Page, title, text, updated);
         document.front_matter.unlisted = true;
+        let href =
+            Some(language.home()).filter(|home| names.has_path(home)).unwrap_or_else(|| "/".to_owned());
+        document.front_matter.cta = vec![Button { label: language.words.get("home").to_owned(), href }];
         claim_document(names, &document, faults);
         documents.push(document);
     }

@@ -52,8 +52,10 @@ pub(super) fn plain_form_page(
     language: &Language,
     options: &PagesOptions,
 ) -> Result<FormPage, Fault> {
-    let title = language.words.get(if form.name == "waitlist" { "waitlist_title" } else { "contact_title" });
-    let head_title = language.words.fill("answer_title", &[("title", title)]);
+    let form_title =
+        language.words.get(if form.name == "waitlist" { "waitlist_title" } else { "contact_title" });
+    let title = if language.title.is_empty() { form_title } else { &language.title };
+    let head_title = language.words.fill("answer_title", &[("title", form_title)]);
     // The form's own address is no page, so the answer is in the language of the site.
     let page =
         context! { title, head_title, language => language.tag.as_str(), path => "/", form => form.name };
@@ -71,7 +73,7 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
     let style = BUILT_IN.iter().find_map(|(name, text)| (*name == "style.css").then_some(*text));
     let style = style.unwrap_or_default().to_owned();
     site.insert_resource(STYLE, File::new("text/css; charset=utf-8", Cache::Revalidate, style));
-    let (title, text) = (language.words.get("thanks_title"), language.words.get("form_thanks"));
+    let (title, text) = (language.words.get("thanks_title"), language.words.get("thanks_message"));
     let page =
         context! { title, head_title => title, description => text, language => language.tag.as_str() };
     let Ok(html) = render(page, language, options, &[]) else { return };

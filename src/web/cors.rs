@@ -1,5 +1,5 @@
-//! Cross-origin requests to the forms (CORS, Fetch Standard §3.3): the permitted origins, preflight responses,
-//! and the headers of other responses.
+//! Cross-origin requests to the forms (CORS, Fetch Standard §3.3): the permitted origins, preflight
+//! responses, and the headers of other responses.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -136,7 +136,8 @@ mod tests {
             ("https://a b", "no host"),
             ("https://a..b", "no host"),
             ("https://a@b", "no host"),
-            ("https://a,https://b", "no host"),
+            ("https://a,https://b", "has a path"),
+            ("https://a,b", "no host"),
             ("https://[::1", "no host"),
             ("https://[1]", "no host"),
             ("https://example.com:0", "port"),

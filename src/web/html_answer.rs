@@ -1,5 +1,5 @@
-//! Answers to forms that browsers send without JavaScript: a redirect to the thank-you page, or the page of the
-//! form with a message, the visitor's text and the errors.
+//! Answers to forms that browsers send without JavaScript: a redirect to the thank-you page, or the form's
+//! page with a message, the visitor's text and the errors.
 
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, REFERER};
@@ -9,7 +9,8 @@ use http_body_util::Full;
 use super::ambiguity::host_of;
 use super::get_page::field_values;
 use super::response::{HttpResponse, Refusal, text};
-use crate::forms::{Form, PostedForm};
+use crate::forms::Form;
+use crate::forms::urlencoded::PostedForm;
 use crate::pages::{FormMessage, Site, path};
 
 /// Whether the client prefers HTML to JSON: `Accept` names HTML, and not JSON with a higher quality. Browsers
@@ -62,7 +63,7 @@ impl OwnedMessage {
     }
 }
 
-/// What the page says about a refusal.
+/// The message about a refusal.
 pub(super) fn message_of(refusal: &Refusal) -> OwnedMessage {
     OwnedMessage::Fixed(match refusal {
         Refusal::Method => FormMessage::NothingSent,

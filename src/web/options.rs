@@ -29,7 +29,7 @@ pub struct Timeouts {
     pub exchange: Duration,
 }
 
-/// What the form endpoints accept in addition to JSON from this site.
+/// Options of the form endpoints: requests that they accept in addition to JSON from this site.
 #[derive(Debug, Clone, Default)]
 pub struct FormOptions {
     /// Whether browsers may send the forms of this site's pages without JavaScript.

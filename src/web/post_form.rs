@@ -23,8 +23,9 @@ use super::response::{HttpResponse, Refusal, accepted};
 use super::slot::Charge;
 use super::socket::Peer;
 use super::state::{AppState, Snapshot};
+use crate::forms::Form;
 use crate::forms::parse::{ParsedForm, parse_with_extras};
-use crate::forms::{Form, PostedForm};
+use crate::forms::urlencoded::PostedForm;
 use crate::intake::Arrival;
 use crate::limits::{Admission, QuotaStatuses, Source};
 use crate::screening::{Evidence, Origin, Rate, RequestFacts};
@@ -177,8 +178,8 @@ impl FormRequest<'_> {
         Err(Refusal::NotConfirmed(request))
     }
 
-    /// Where the form was submitted from, according to the headers that browsers send. A permitted origin counts
-    /// as this site.
+    /// Where the form was submitted from, according to the headers that browsers send. A permitted origin
+    /// counts as this site.
     fn origin(&self) -> Origin {
         let Self { snapshot, head, .. } = *self;
         let is_permitted =
@@ -186,8 +187,8 @@ impl FormRequest<'_> {
         if is_permitted { Origin::Same } else { origin(head, &snapshot.site.base_url) }
     }
 
-    /// Whether the browser says that the form is on this site or on a permitted one. Browsers that send neither
-    /// `Origin` nor `Sec-Fetch-Site` cannot be told from other sites' forms.
+    /// Whether the browser says that the form is on this site or on a permitted one. If it sends neither
+    /// `Origin` nor `Sec-Fetch-Site`, the form may be on any site.
     fn is_from_this_site(&self) -> bool {
         let is_same = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"same-origin");
         self.origin() == Origin::Same || self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same)

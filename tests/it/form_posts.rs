@@ -117,7 +117,7 @@ fn other_errors_of_html_forms_are_pages_and_those_of_json_are_json() {
         400,
         "Your message was not accepted: ",
     );
-    // JSON stays JSON, whatever the client prefers.
+    // JSON stays JSON, even for a client that prefers HTML.
     let answer = post(&server, path, &[JSON, BROWSER, SAME], "{}");
     assert_eq!((answer.status, answer.header("content-type")), (400, Some("application/json")));
     let limited = post(&server, path, &[FORM, BROWSER, SAME], FIELDS);
@@ -248,4 +248,59 @@ fn an_html_form_of_a_permitted_origin_leads_to_this_site_only() {
         assert_eq!((answer.status, answer.header("location")), (303, Some("/thanks/")), "{query}");
     }
     server.expect(1);
+}
+
+#[test]
+fn the_output_of_a_site_generator_gets_plain_pages() {
+    let build = tempfile::tempdir().expect("a folder");
+    let page =
+        "<!doctype html><html lang=en><title>Built</title><main><h1>Built</h1><p>Some text.</p></main>";
+    std::fs::write(build.path().join("index.html"), page).expect("it can be written");
+    let server = TestServer::with(build.path(), &[HTML_POSTS]);
+    let answer = post(&server, "/api/contact", &[FORM, BROWSER, SAME], "name=Ada&email=nobody");
+    assert_page(&answer, 400, "Not sent. Please correct: <a href=\"#form-contact-email\">E-mail</a>, ");
+    assert!(answer.text().contains("value=\"nobody\"") && !answer.text().contains("mailto:"));
+    assert_eq!(server.get("/_frontdesk/style.css", &[]).status, 200);
+    let answer = post(&server, "/api/contact", &[FORM, BROWSER, SAME], FIELDS);
+    assert_eq!((answer.status, answer.header("location")), (303, Some("/thanks/")));
+    assert!(server.get("/thanks/", &[BROWSER]).text().contains("<h1>Thank you</h1>"));
+    server.expect(1);
+}
+
+#[test]
+fn the_operators_thank_you_page_wins_and_an_old_theme_is_refused() {
+    let site = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = site.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("it can be created");
+        std::fs::write(path, text).expect("it can be written");
+    };
+    write(
+        "frontdesk.toml",
+        "[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[forms]\nhtml_posts = true\n",
+    );
+    write("pages/index.md", "---\ntitle: Home\n---\n");
+    write("pages/contact.md", "---\ntitle: Contact\nform: contact\n---\n");
+    for (name, text) in [
+        ("static/thanks/index.html", "<title>Ours</title>"),
+        ("pages/thanks.md", "---\ntitle: Ours\n---\n"),
+        ("pages/other.md", "---\ntitle: Ours\naliases: [/thanks/]\n---\n"),
+    ] {
+        write(name, text);
+        let server = TestServer::with(site.path(), &[]);
+        let answer = post(&server, "/api/contact", &[FORM, BROWSER, SAME], FIELDS);
+        assert_eq!((answer.status, answer.header("location")), (303, Some("/thanks/")));
+        let thanks = server.get("/thanks/", &[BROWSER]);
+        assert!(thanks.text().contains("Ours") || thanks.header("location") == Some("/other/"), "{thanks:?}");
+        server.expect(1);
+        drop(server);
+        std::fs::remove_file(site.path().join(name)).expect("it can be removed");
+    }
+    write("theme/partials/form-contact.html", "<form></form>");
+    let check = crate::support::frontdesk().arg("check").arg(site.path()).output().expect("it runs");
+    let told = String::from_utf8_lossy(&check.stdout) + String::from_utf8_lossy(&check.stderr);
+    assert!(
+        !check.status.success() && told.contains("does not show errors of visitors without JavaScript"),
+        "{told}"
+    );
 }

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::chat;
 use super::service::ChatService;
+use super::text::notification_text;
 use crate::deliver::notification::{Notification, Topic};
 use crate::forms::text::{is_unsafe, visible, visible_lines};
 
@@ -65,8 +66,8 @@ pub enum WebhookBody {
 pub struct Template(Arc<Environment<'static>>);
 
 impl WebhookBody {
-    /// Parses `standard`, `slack`, `mattermost`, `discord`, `teams` or a template, which is tested with sample
-    /// notifications. The error names the faulty line or the expected values.
+    /// Parses `standard`, `slack`, `mattermost`, `discord`, `teams` or a template, which is tested with
+    /// sample notifications. The error names the faulty line or the expected values.
     pub fn parse(text: &str) -> Result<WebhookBody, String> {
         let source = match text.trim() {
             "standard" => return Ok(WebhookBody::Standard),
@@ -267,27 +268,6 @@ impl fmt::Debug for FieldsObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("FieldsObject(…)")
     }
-}
-
-/// The whole notification as plain text: title, sentences and fields.
-pub(super) fn notification_text(notice: &Notification) -> String {
-    let mut parts = vec![visible(&notice.title), details_text(notice)];
-    parts.retain(|part| !part.is_empty());
-    parts.join("\n\n")
-}
-
-/// The notification as plain text without its title: sentences and fields.
-pub(super) fn details_text(notice: &Notification) -> String {
-    let words: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
-    let field = |(name, value): &(String, String)| {
-        let value = visible_lines(value);
-        let gap = if value.contains('\n') { '\n' } else { ' ' };
-        format!("{}:{gap}{value}", visible(name))
-    };
-    let fields: Vec<String> = notice.fields.iter().map(field).collect();
-    let mut parts = vec![words.join("\n"), fields.join("\n")];
-    parts.retain(|part| !part.is_empty());
-    parts.join("\n\n")
 }
 
 /// Formats JSON without insignificant whitespace, and escapes control characters and invisible characters.

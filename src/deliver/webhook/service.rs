@@ -1,9 +1,8 @@
 //! Bodies and responses of Telegram, ntfy and Microsoft Teams, whose messages need more than a template: a
-//! recipient in the JSON, or one element per line. The responses of Telegram and Teams carry errors in their
-//! bodies.
+//! recipient in the JSON, or one element per line. Telegram and Teams report errors in the response's body.
 //!
-//! Text from visitors stays plain text: no parse mode, no Markdown, no mentions, no link previews. Text that a
-//! service would refuse is shortened, and the last line names the command that shows the whole submission.
+//! Text from visitors stays plain text: no parse mode, no Markdown, no mentions, no link previews. Text that
+//! a service would refuse is shortened, and the last line names the command that shows the whole submission.
 
 use std::time::Duration;
 
@@ -12,8 +11,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::answer::{self, LONGEST_RETRY_AFTER};
-use super::body::{details_text, notification_text};
 use super::chat;
+use super::text::{details_text, notification_text};
 use crate::deliver::notification::{Notification, Topic};
 use crate::fetch::FetchResponse;
 use crate::forms::text::visible;
