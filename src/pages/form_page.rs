@@ -11,7 +11,6 @@ use super::language::Language;
 use super::options::PageForm;
 use super::placeholder::{fill, plural_name};
 use super::words::WordList;
-use crate::fault::Fault;
 use crate::forms::text::escape_html;
 use crate::forms::urlencoded::PostedForm;
 use crate::forms::{Field, InvalidField, Problem};
@@ -95,14 +94,14 @@ enum Piece {
 }
 
 impl FormPage {
-    /// Divides rendered HTML. Fails if the template does not show the message, or a field's value or error.
+    /// Divides rendered HTML. `None` if it does not show the message, or a field's value or error.
     pub(super) fn new(
         html: &str,
         form: &PageForm,
         index: usize,
         language: &Language,
         mail: &str,
-    ) -> Result<Self, Fault> {
+    ) -> Option<Self> {
         let mut pieces = Vec::new();
         let mut rest = html;
         while let Some((before, after)) = rest.split_once(OPEN) {
@@ -115,21 +114,12 @@ impl FormPage {
         }
         pieces.push(Piece::Text(rest.into()));
         let has = |slot, at| {
-            pieces
-                .iter()
-                .any(|piece| matches!(piece, Piece::Slot(found, field) if (*found, *field) == (slot, at)))
+            let is_it =
+                |piece: &Piece| matches!(piece, Piece::Slot(found, field) if (*found, *field) == (slot, at));
+            pieces.iter().any(is_it)
         };
         let shows_fields = (0..form.fields.len()).all(|at| has(VALUE, at) && has(ERROR, at));
-        if !has(MESSAGE, 0) || !shows_fields {
-            let message = format!(
-                "the page with the form `{}` does not show errors of visitors without JavaScript",
-                form.name
-            );
-            let hint = "use the current `partials/fields.html` and `partials/form-*.html` of the built-in theme, or \
-                        set `forms.html_posts` to false";
-            return Err(Fault::error("theme/", None, message).hint(hint));
-        }
-        Ok(Self {
+        (has(MESSAGE, 0) && shows_fields).then(|| Self {
             form: form.name,
             fields: form.fields,
             language: index,
@@ -277,13 +267,12 @@ mod tests {
     #[test]
     fn a_template_without_a_place_for_errors_is_refused() {
         for missing in ["\u{fdd0}m\u{fdd1}", "\u{fdd0}vmessage\u{fdd1}", "\u{fdd0}eemail\u{fdd1}"] {
-            let fault = page(&HTML.replace(missing, ""), "").expect_err(missing);
-            assert!(fault.message.contains("the form `contact` does not show errors"), "{}", fault.message);
+            assert!(page(&HTML.replace(missing, ""), "").is_none(), "{missing:?}");
         }
-        assert!(page("<p>\u{fdd0}", "").is_err());
+        assert!(page("<p>\u{fdd0}", "").is_none());
     }
 
-    fn page(html: &str, mail: &str) -> Result<FormPage, Fault> {
+    fn page(html: &str, mail: &str) -> Option<FormPage> {
         let form = PageForm {
             name: CONTACT.name,
             action: CONTACT.path,

@@ -122,7 +122,7 @@ fn load_build_alone(
     let language = Language::list(options, vec![words.swap_remove(0)]).swap_remove(0);
     if options.html_posts {
         let pages = forms.iter().map(|form| plain_form_page(form, &language, options));
-        form_pages.0.extend(pages.filter_map(|page| page.map_err(|fault| faults.push(fault)).ok()));
+        form_pages.0.extend(pages.filter_map(|page| page.map_err(|fault| faults.push(fault)).ok()?));
     }
     let site = sort_faults(&mut faults).then(|| {
         let not_found = build.not_found.clone().unwrap_or_else(prebuilt::plain_not_found_page);
@@ -373,7 +373,7 @@ impl LoadCache {
     }
 
     /// The pages that answer forms without JavaScript: for each form and language, the first page in reading
-    /// order that has the form. If no page has it, a page without a theme.
+    /// order that has the form. If no page has it, or the theme does not show errors, a plain page.
     fn form_pages(&self, documents: &[Document], forms: &[PageForm], faults: &mut Vec<Fault>) -> FormPages {
         let Some(shared) = self.shared.as_ref().filter(|shared| shared.data.options.html_posts) else {
             return FormPages::default();
@@ -390,12 +390,17 @@ impl LoadCache {
                     let view = &self.pages.get(&document.path)?.view;
                     Some(TemplateContext { shared, document, view }.render_answer())
                 });
-                let page = rendered.map(|html| FormPage::new(&html?, form, index, language, mail));
-                pages.0.extend(page.and_then(|page| page.map_err(|fault| faults.push(fault)).ok()));
+                let rendered = rendered.and_then(|html| html.map_err(|fault| faults.push(fault)).ok());
+                let Some(html) = rendered else { continue };
+                let page = FormPage::new(&html, form, index, language, mail);
+                if page.is_none() && html.contains(form.action) {
+                    faults.push(form_without_answers(form.name));
+                }
+                pages.0.extend(page);
             }
             if pages.find(form.name, 0).is_none() {
                 let page = plain_form_page(form, languages[0], &shared.data.options);
-                pages.0.extend(page.map_err(|fault| faults.push(fault)).ok());
+                pages.0.extend(page.map_err(|fault| faults.push(fault)).ok().flatten());
             }
         }
         pages
@@ -447,6 +452,15 @@ impl LoadCache {
             (pages, not_found)
         })
     }
+}
+
+/// A warning about a theme whose form has no place for the answers to visitors without JavaScript.
+fn form_without_answers(form: &str) -> Fault {
+    let message = format!("the form `{form}` does not show errors to visitors without JavaScript");
+    Fault::warning("theme/", None, message).hint(
+        "they get a plain page instead: copy `partials/fields.html` and `partials/form-*.html` from the built-in \
+         theme again, or set `forms.html_posts` to false",
+    )
 }
 
 /// Generates the thank-you page of each language, unless its path is in use, if forms work without

@@ -51,7 +51,7 @@ pub(super) fn plain_form_page(
     form: &PageForm,
     language: &Language,
     options: &PagesOptions,
-) -> Result<FormPage, Fault> {
+) -> Result<Option<FormPage>, Fault> {
     let form_title =
         language.words.get(if form.name == "waitlist" { "waitlist_title" } else { "contact_title" });
     let title = if language.title.is_empty() { form_title } else { &language.title };
@@ -60,7 +60,7 @@ pub(super) fn plain_form_page(
     let page =
         context! { title, head_title, language => language.tag.as_str(), path => "/", form => form.name };
     let html = render(page, language, options, std::slice::from_ref(form))?;
-    FormPage::new(&html, form, 0, language, &options.operator.email)
+    Ok(FormPage::new(&html, form, 0, language, &options.operator.email))
 }
 
 /// Inserts the stylesheet, and the thank-you page unless the site has its own, if forms work without

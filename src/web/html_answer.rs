@@ -7,6 +7,7 @@ use http::request::Parts;
 use http_body_util::Full;
 
 use super::ambiguity::host_of;
+use super::body::RequestBody;
 use super::get_page::field_values;
 use super::response::{HttpResponse, Refusal, text};
 use crate::forms::Form;
@@ -103,11 +104,13 @@ impl<'a> Answer<'a> {
     }
 
     /// Replaces the JSON of a response by the form's page with the message. Status and other headers stay.
+    /// The page is charged to the connection.
     pub(super) fn show(
         &self,
         mut response: HttpResponse,
         message: &OwnedMessage,
         posted: Option<&PostedForm>,
+        request: &RequestBody,
     ) -> HttpResponse {
         let Some(page) = self.site.form_page(self.form.name, &self.page) else { return response };
         // Errors of single fields are shown beside them.
@@ -116,7 +119,7 @@ impl<'a> Answer<'a> {
             OwnedMessage::Refused(_) if has_invalid_fields => FormMessage::Invalid,
             message => message.as_message(),
         };
-        *response.body_mut() = Full::new(page.render(message, posted).into());
+        *response.body_mut() = Full::new(request.charged_response(page.render(message, posted)));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
         response
     }

@@ -84,7 +84,7 @@ impl FormRequest<'_> {
                 let message = html_answer::message_of(&refusal);
                 let (response, result) = refusal.into_response();
                 match page {
-                    Some(page) => (page.show(response, &message, posted.as_ref()), result),
+                    Some(page) => (page.show(response, &message, posted.as_ref(), body), result),
                     None => (response, result),
                 }
             }
@@ -148,7 +148,9 @@ impl FormRequest<'_> {
         }
         let received_at = Timestamp::now();
         let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
-        let evidence = Evidence::Facts(RequestFacts { rate, origin: self.origin(), extras });
+        // An HTML form got this far only because it is on this site or on a permitted one.
+        let origin = if posted.is_some() { Origin::Same } else { self.origin() };
+        let evidence = Evidence::Facts(RequestFacts { rate, origin, extras });
         let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent };
         let id = app.intake.accept(arrival).await.map_err(|error| {
             let request = self.id();
