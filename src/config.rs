@@ -8,6 +8,7 @@
 
 mod brand;
 mod channel;
+mod form_posts;
 mod limits;
 mod own_tables;
 mod reader;
@@ -202,6 +203,8 @@ impl Config {
              delivered again.",
             value::duration(Duration::from_mins(1)..=Duration::from_hours(30 * 24)),
         );
+        web.forms = form_posts::read(r);
+        pages.html_posts = web.forms.html_posts;
         web.confirm_timeout = r.get(
             "forms.confirm_timeout",
             "15s",
@@ -256,7 +259,7 @@ impl Config {
             has_own_pages && pages.operator.email.is_empty(),
             "operator.email",
             "`operator.email` is not set",
-            "forms show this address if JavaScript is off, and security.txt needs a contact",
+            "forms show this address if they cannot be sent, and security.txt needs a contact",
         );
         let defaults = channel::ChannelDefaults { folder, email: &pages.operator.email, title: &pages.title };
         let channels = channel::read(r, &defaults);
@@ -301,6 +304,7 @@ impl Config {
             security_email,
             signals,
             quotas: limits.requests.enabled.then_some((source.per_minute, source.per_hour)),
+            html_posts: web.forms.html_posts,
             duplicate_window: intake.duplicate_window,
         };
         let (settings, secret_files, faults) = reader.finish(folder);
@@ -407,6 +411,7 @@ impl Config {
         let of_requests = |key: &str| {
             let table = key.split('.').next().unwrap_or_default();
             ["site.footer", "site.search", "site.posts_per_page", "site.extra"].contains(&key)
+                || ["forms.html_posts", "forms.allowed_origins"].contains(&key)
                 || [
                     "server",
                     "limits",
@@ -498,7 +503,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
             key("operator.name").set_in_starter_file("\"Example\""),
             "",
             "The company that runs this website, and the e-mail address of its team. The forms show the \
-             address if JavaScript is off.",
+             address, also where they cannot be sent.",
             value::parse_line,
         ),
         email: r.get(
@@ -606,6 +611,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         redirects,
         search,
         posts_per_page,
+        html_posts: false,
         extra,
     };
     (pages, security_email)
@@ -942,6 +948,8 @@ mod tests {
                 "content_signals.",
                 "security.",
                 "base_url",
+                "forms.html_posts",
+                "forms.allowed_origins",
             ]
             .iter()
             .any(|own| setting.key.name.starts_with(own));
@@ -995,6 +1003,39 @@ mod tests {
     }
 
     #[test]
+    fn services_post_to_their_own_urls_and_show_no_token() {
+        let file = |keys: &str| format!("[[channel]]\nname = \"a\"\nkind = \"webhook\"\n{keys}");
+        let token = "123:sesamesesamesesamesesame";
+        for (keys, expected) in [
+            (
+                format!("body = \"telegram\"\ntoken = \"{token}\"\nchat = -1001"),
+                format!("api.telegram.org:443 /bot{token}/sendMessage"),
+            ),
+            (
+                format!(
+                    "body = \"telegram\"\nurl = \"http://localhost:81/api/\"\ntoken = \"{token}\"\nchat = \"@desk\""
+                ),
+                format!("localhost:81 /api/bot{token}/sendMessage"),
+            ),
+            (
+                "body = \"ntfy\"\nurl = \"https://ntfy.sh/desk\"\ntoken = \"tk_sesame\"".to_owned(),
+                "ntfy.sh:443 /".to_owned(),
+            ),
+            (
+                "body = \"ntfy\"\nurl = \"https://example.com/push/desk\"".to_owned(),
+                "example.com:443 /push/".to_owned(),
+            ),
+        ] {
+            let config = accept(&file(&keys), &[], &[]);
+            let TransportOptions::Webhook(webhook) = &config.channels[0].kind else { panic!("{keys}") };
+            assert_eq!(format!("{} {}", webhook.url.host_and_port(), webhook.url.target()), expected);
+            assert!(!format!("{config:?}").contains("sesame"), "{config:?}");
+            let shown = config.settings.iter().any(|setting| setting.value.contains("sesame"));
+            assert!(!shown, "{:?}", config.settings);
+        }
+    }
+
+    #[test]
     fn every_fault_of_a_channel_has_its_line() {
         let channel = |rest: &str| format!("[[channel]]\n{rest}");
         let check = |rest: &str, expected: &[&str]| refuse(&channel(rest), &[], expected);
@@ -1026,6 +1067,54 @@ mod tests {
             "name = \"a\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/\"\nsecret = \"abc\"",
             &["frontdesk.toml:5: `channel.a.secret` must be `whsec_` and 24 to 64 random bytes"],
         );
+        for (keys, expected) in [
+            (
+                "body = \"telegram\"",
+                &["`channel.a.token` is missing: the token", "`channel.a.chat` is missing: the id"][..],
+            ),
+            (
+                "body = \"telegram\"\ntoken = \"abc\"\nchat = 1",
+                &["5: `channel.a.token` must be a bot's token"],
+            ),
+            (
+                "body = \"telegram\"\ntoken = \"1:aaaaaaaaaaaaaaaaaaaa\"\nchat = \"ada\"",
+                &["6: `channel.a.chat` must be the id of a chat"],
+            ),
+            ("body = \"ntfy\"", &["`channel.a.url` must be the URL of your topic"]),
+            (
+                "body = \"ntfy\"\nurl = \"https://ntfy.sh/\"",
+                &["5: `channel.a.url` must be the URL of your topic"],
+            ),
+            (
+                "body = \"ntfy\"\nurl = \"https://ntfy.sh/a?b\"",
+                &["5: `channel.a.url` must be the URL of your"],
+            ),
+            (
+                "body = \"ntfy\"\nurl = \"https://ntfy.sh/a\"\ntoken = \"a b\"\nchat = 1",
+                &[
+                    "6: `channel.a.token` must be a token",
+                    "7: `channel.a.chat` is only for `body` \"telegram\"",
+                ],
+            ),
+            (
+                "body = \"slack\"\nurl = \"https://hooks.example.com/\"\ntoken = \"abc\"",
+                &["6: `channel.a.token` is only for `body` \"telegram\" or \"ntfy\""],
+            ),
+            (
+                "body = \"msn\"\nurl = \"https://hooks.example.com/\"",
+                &["4: `channel.a.body` must be a body format"],
+            ),
+        ] {
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|text| {
+                    let gap = if text.starts_with('`') { ": " } else { ":" };
+                    format!("frontdesk.toml{gap}{text}")
+                })
+                .collect();
+            let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+            check(&format!("name = \"a\"\nkind = \"webhook\"\n{keys}"), &expected);
+        }
         check(
             "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"contcat\"]",
             &["frontdesk.toml:5: `channel.a.forms` must be a list of forms: \"waitlist\", \"contact\""],
@@ -1043,6 +1132,21 @@ mod tests {
             "[forms.contact]\naccept = \"delivered\"",
             &[],
             &["frontdesk.toml:2: `forms.contact.accept` is \"delivered\", but no `[[channel]]`"],
+        );
+    }
+
+    #[test]
+    fn origins_of_other_sites_are_normalised_or_refused_with_their_line() {
+        let config = accept("[forms]\nallowed_origins = [\"HTTPS://A.example:443\"]", &[], &[]);
+        assert_eq!(config.web.forms.allowed_origins[0].as_str(), "https://a.example");
+        let variable = ("FRONTDESK_FORMS__ALLOWED_ORIGINS", "https://a.example,http://localhost:4321");
+        assert_eq!(accept("", &[variable], &[]).web.forms.allowed_origins.len(), 2);
+        refuse(
+            "[forms]\n\nallowed_origins = [\"https://a.example\", \"*\"]",
+            &[],
+            &[
+                "frontdesk.toml:3: `forms.allowed_origins` must be a list of origins such as [\"https://www.example.com\"]; `*` is none: each origin must be named exactly",
+            ],
         );
     }
 

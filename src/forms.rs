@@ -7,8 +7,9 @@ pub mod email;
 pub mod parse;
 pub mod source;
 pub mod text;
+pub mod urlencoded;
 
-pub use parse::{Entry, Extras, ParsedForm, Rejection, parse, parse_with_extras};
+pub use parse::{Entry, Extras, InvalidField, ParsedForm, Problem, Rejection, parse, parse_with_extras};
 use serde::Serialize;
 
 /// Maximum size in bytes of a form's request body.

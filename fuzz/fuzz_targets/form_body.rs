@@ -1,10 +1,11 @@
-//! Fuzzes the bodies of form submissions: an accepted entry matches the definition of the form, and an error
-//! is one sentence.
+//! Fuzzes the bodies of form submissions, as JSON and as HTML forms: an accepted entry matches the definition
+//! of the form, and an error is one sentence.
 
 #![no_main]
 
 use frontdesk::forms::parse::{Entry, parse};
 use frontdesk::forms::text::is_blank;
+use frontdesk::forms::urlencoded::PostedForm;
 use frontdesk::forms::{FORMS, Field, FieldKind, Form};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
@@ -13,6 +14,10 @@ fuzz_target!(|body: &[u8]| {
     for form in FORMS {
         match parse(form, body) {
             Ok(entry) => check_entry(form, &entry, body),
+            Err(rejection) => check_sentence(form, &rejection.to_string()),
+        }
+        match PostedForm::decode(form, body).and_then(|posted| posted.parse()) {
+            Ok(parsed) => check_entry(form, &parsed.entry, b""),
             Err(rejection) => check_sentence(form, &rejection.to_string()),
         }
     }

@@ -9,7 +9,7 @@ use super::value::{self, ParseResult, Raw};
 use crate::deliver::mail::MailAddresses;
 use crate::deliver::maildir::MaildirOptions;
 use crate::deliver::smtp::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls, is_this_machine};
-use crate::deliver::webhook::{self, SigningKey, WebhookBody, WebhookOptions};
+use crate::deliver::webhook::{self, ChatService, SigningKey, WebhookBody, WebhookOptions};
 use crate::deliver::{ChannelOptions, TransportOptions};
 use crate::fetch::url::Host;
 use crate::fetch::{ExtraRoots, Url, address};
@@ -116,11 +116,24 @@ fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<We
         "signs messages (Standard Webhooks); a list of two during a key rotation; unsigned if empty",
         parse_signing_keys,
     );
-    let body = r.get("body", "standard", "or \"slack\", \"mattermost\", \"discord\", or a template", |raw| {
-        let text =
-            raw.as_text().ok_or("\"standard\", \"slack\", \"mattermost\", \"discord\" or a template")?;
-        WebhookBody::parse(text).map_err(|why| format!("a body format: {why}"))
-    });
+    let format = r.get(
+        "body",
+        "standard",
+        "or \"slack\", \"mattermost\", \"discord\", \"teams\", \"telegram\", \"ntfy\", or a template",
+        parse_body_format,
+    );
+    let token = r.get(
+        key("token").with_example("\"\"").secret(),
+        "",
+        "for \"telegram\": the bot's token; for \"ntfy\": an access token, if the topic needs one",
+        value::optional(parse_token),
+    );
+    let chat = r.get(
+        key("chat").with_example("\"\"").secret(),
+        "",
+        "for \"telegram\": the id of the chat, or the @name of a channel",
+        value::optional(parse_telegram_chat),
+    );
     let allow_private = r.get(
         "allow_private",
         "false",
@@ -129,18 +142,93 @@ fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<We
     );
     let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
         .map(|(_, roots)| roots);
-    r.refuse_if(url.is_none(), "url", "is missing: the URL that submissions are posted to");
+    let has_token = matches!(format, BodyFormat::Telegram | BodyFormat::Ntfy);
+    r.refuse_if(token.is_some() && !has_token, "token", "is only for `body` \"telegram\" or \"ntfy\"");
+    let is_telegram = matches!(format, BodyFormat::Telegram);
+    r.refuse_if(chat.is_some() && !is_telegram, "chat", "is only for `body` \"telegram\"");
+    let (url, body) = match format {
+        BodyFormat::Body(body) => {
+            r.refuse_if(url.is_none(), "url", "is missing: the URL that submissions are posted to");
+            (url, Some(body))
+        }
+        BodyFormat::Telegram => telegram(r, url, token.as_deref(), chat),
+        BodyFormat::Ntfy => ntfy(r, url),
+    };
     if let Some(url) = &url {
         refuse_unreachable(r, "url", url, allow_private);
     }
+    let is_old_connector = matches!(&body, Some(WebhookBody::Service(ChatService::Teams)))
+        && url.as_ref().is_some_and(|url| url.host().to_string().ends_with(".webhook.office.com"));
     r.warn_if(
-        secrets.is_empty() && matches!(body, WebhookBody::Standard),
+        is_old_connector,
+        "url",
+        "Microsoft is retiring webhooks at webhook.office.com",
+        "create a workflow \"Post to a channel when a webhook request is received\" in Teams, and use its URL",
+    );
+    r.warn_if(
+        secrets.is_empty() && matches!(body, Some(WebhookBody::Standard)),
         "secret",
         "a webhook without a `secret` is not signed",
         "the receiver cannot verify the sender: set `secret` to `whsec_` and 24 to 64 random bytes in Base64",
     );
     let deadlines = webhook::DEADLINES;
-    Some(WebhookOptions { url: url?, secrets, body, allow_private, extra_roots, deadlines })
+    let (url, body, token) = (url?, body?, token.map(SecretString::from));
+    Some(WebhookOptions { url, secrets, body, token, allow_private, extra_roots, deadlines })
+}
+
+/// The value of `body`. The bodies for Telegram and ntfy also need other keys.
+enum BodyFormat {
+    Body(WebhookBody),
+    Telegram,
+    Ntfy,
+}
+
+fn parse_body_format(raw: &Raw) -> ParseResult<BodyFormat> {
+    let expected = "\"standard\", the name of a service, or a template";
+    match raw.as_text().ok_or(expected)?.trim() {
+        "telegram" => Ok(BodyFormat::Telegram),
+        "ntfy" => Ok(BodyFormat::Ntfy),
+        text => WebhookBody::parse(text).map(BodyFormat::Body).map_err(|why| format!("a body format: {why}")),
+    }
+}
+
+/// The URL of `sendMessage` at the Bot API: Telegram's own, or the server that `url` names.
+fn telegram(
+    r: &mut Reader<'_>,
+    url: Option<Url>,
+    token: Option<&str>,
+    chat: Option<String>,
+) -> (Option<Url>, Option<WebhookBody>) {
+    let is_token = |token: &str| {
+        let (id, key) = token.split_once(':').unwrap_or_default();
+        !id.is_empty() && key.len() >= 20 && id.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    r.refuse_if(token.is_none(), "token", "is missing: the token that @BotFather gave your bot");
+    let is_wrong = token.is_some_and(|token| !is_token(token));
+    r.refuse_if(is_wrong, "token", "must be a bot's token such as \"123456789:AAE…\", from @BotFather");
+    r.refuse_if(chat.is_none(), "chat", "is missing: the id of the chat that the bot writes to");
+    let url = url.or_else(|| Url::parse(TELEGRAM).ok());
+    let Some(token) = token.filter(|_| !is_wrong) else { return (None, None) };
+    let url = url.map(|url| {
+        let prefix = url.target().trim_end_matches('/').to_owned();
+        url.with_target(&format!("{prefix}/bot{token}/sendMessage"))
+    });
+    (url, chat.map(|chat| WebhookBody::Service(ChatService::Telegram { chat })))
+}
+
+const TELEGRAM: &str = "https://api.telegram.org/";
+
+/// Splits the URL of a topic, because JSON is published to the server's root.
+fn ntfy(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<WebhookBody>) {
+    let expected = "must be the URL of your topic, such as \"https://ntfy.sh/a-topic-that-is-hard-to-guess\"";
+    r.refuse_if(url.is_none(), "url", expected);
+    let Some(url) = url else { return (None, None) };
+    let (root, topic) = url.target().rsplit_once('/').unwrap_or_default();
+    let is_topic = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_wrong = !(1..=64).contains(&topic.len()) || !topic.bytes().all(is_topic);
+    r.refuse_if(is_wrong, "url", expected);
+    let body = ChatService::Ntfy { topic: topic.to_owned() };
+    (Some(url.with_target(&format!("{root}/"))), (!is_wrong).then_some(WebhookBody::Service(body)))
 }
 
 fn read_maildir(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<MaildirOptions> {
@@ -242,6 +330,31 @@ fn parse_host(raw: &Raw) -> ParseResult<String> {
 fn parse_webhook_url(raw: &Raw) -> ParseResult<Url> {
     let text = raw.as_text().ok_or("a URL such as \"https://hooks.example.com/frontdesk\"")?;
     Url::parse(text).map_err(|why| format!("a URL to post to: {why}"))
+}
+
+/// Parses a token, which is part of a URL or a header field: visible ASCII without `/`, `?` or `#`.
+fn parse_token(raw: &Raw) -> ParseResult<String> {
+    let is_safe = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'%' | b'\\');
+    value::parse_text(raw, "a token: letters, digits and a few signs, without spaces", |text| {
+        (text.len() <= 200 && text.bytes().all(is_safe)).then(|| text.to_owned())
+    })
+}
+
+/// Parses the id of a chat, which is negative for groups and channels, or the `@name` of a public channel.
+fn parse_telegram_chat(raw: &Raw) -> ParseResult<String> {
+    let text = match raw {
+        Raw::Number(number) => number.to_string(),
+        raw => raw.as_text().unwrap_or_default().to_owned(),
+    };
+    let digits = text.strip_prefix('-').unwrap_or(&text);
+    let is_id = (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_name = text.strip_prefix('@').is_some_and(|name| {
+        (4..=32).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    });
+    let expected =
+        "the id of a chat such as \"-1001234567890\", or the name of a public channel such as \"@example\"";
+    if is_id || is_name { Ok(text) } else { Err(expected.to_owned()) }
 }
 
 fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {

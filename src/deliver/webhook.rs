@@ -9,24 +9,28 @@
 pub mod answer;
 pub mod body;
 mod chat;
+pub mod service;
+mod text;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use jiff::Timestamp;
+use secrecy::{ExposeSecret as _, SecretString};
 use standardwebhooks::{
     HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook as Signer,
 };
 use uuid::Uuid;
 
 use crate::deliver::notification::Notification;
-use crate::fetch::{ExtraRoots, FetchClient, FetchError, FetchTimeouts, NameResolver, Url};
-use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
+use crate::fetch::{ExtraRoots, FetchClient, FetchError, FetchResponse, FetchTimeouts, NameResolver, Url};
+use crate::submission::outcome::{AttemptFailure, Cause, LONGEST_ATTEMPT, Outcome};
 
 pub use body::WebhookBody;
+pub use service::ChatService;
 
 #[derive(Clone, Debug)]
 pub struct WebhookOptions {
@@ -34,6 +38,9 @@ pub struct WebhookOptions {
     /// The signing keys; two during a rotation. Without a key, requests are not signed.
     pub secrets: Vec<SigningKey>,
     pub body: WebhookBody,
+    /// The token of a Telegram bot, which is also in `url`, or of a user of ntfy. Outcomes omit it, because
+    /// the receiver may quote it.
+    pub token: Option<SecretString>,
     /// Whether private addresses are allowed. The metadata addresses of cloud providers, which hand out
     /// credentials, are always refused.
     pub allow_private: bool,
@@ -76,9 +83,10 @@ impl Webhook {
         };
         let mut headers = signed_headers(secrets, notice.id, (self.clock)(), &body);
         headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
+        headers.extend(self.authorization());
         let exchange = self.client.send(Method::POST, url, headers, body);
         let failed = match tokio::time::timeout(LONGEST_ATTEMPT, exchange).await {
-            Ok(Ok(answer)) => return answer::outcome(&answer, (self.clock)()),
+            Ok(Ok(answer)) => return self.without_token(self.outcome(&answer)),
             Ok(Err(failed)) => failed,
             Err(_) => {
                 let sentence = format!("the attempt took longer than {} s", LONGEST_ATTEMPT.as_secs());
@@ -87,6 +95,35 @@ impl Webhook {
         };
         let cause = if failed.is_sent { Cause::Unclear } else { Cause::Channel };
         Outcome::failed(cause, format!("{}: {}", url.host_and_port(), failed.sentence))
+    }
+
+    fn outcome(&self, answer: &FetchResponse) -> Outcome {
+        let now = (self.clock)();
+        match &self.options.body {
+            WebhookBody::Service(service) => service.outcome(answer, now),
+            WebhookBody::Standard | WebhookBody::Template(_) => answer::outcome(answer, now),
+        }
+    }
+
+    /// `Authorization` with the token for ntfy (RFC 6750).
+    fn authorization(&self) -> Option<(HeaderName, HeaderValue)> {
+        let WebhookBody::Service(ChatService::Ntfy { .. }) = &self.options.body else { return None };
+        let token = self.options.token.as_ref()?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret())).ok()?;
+        value.set_sensitive(true);
+        Some((AUTHORIZATION, value))
+    }
+
+    /// Removes the token from the response's text, which the inbox shows: a proxy may quote the URL.
+    fn without_token(&self, outcome: Outcome) -> Outcome {
+        let Some(token) = &self.options.token else { return outcome };
+        let redact = |text: String| text.replace(token.expose_secret(), "…");
+        match outcome {
+            Outcome::Delivered(text) => Outcome::Delivered(redact(text)),
+            Outcome::Failed(failure) => {
+                Outcome::Failed(AttemptFailure { answer: redact(failure.answer), ..failure })
+            }
+        }
     }
 }
 

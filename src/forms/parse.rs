@@ -98,6 +98,9 @@ pub enum Rejection {
     /// The type of the JSON value.
     #[error("The body must be a JSON object with {}, not {}.", list_required_fields(.0), .1)]
     NotAnObject(&'static Form, &'static str),
+    /// A field of an HTML form is not UTF-8.
+    #[error("The fields must be in UTF-8.")]
+    FormNotUtf8,
     #[error("{}.", .0.iter().map(InvalidField::to_string).collect::<Vec<_>>().join("; "))]
     Fields(Vec<InvalidField>),
 }
@@ -135,6 +138,21 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
     let shape = choose_shape(form, &members);
     let entry = check_fields(form, shape, members)?;
     Ok(ParsedForm { entry, extras })
+}
+
+/// Checks fields that are texts already. `values` has no duplicates.
+pub(super) fn parse_texts(
+    form: &'static Form,
+    values: Vec<(&'static str, String)>,
+) -> Result<Entry, Rejection> {
+    let members = values.into_iter().map(|(name, value)| (name, MemberValue::Text(value))).collect();
+    let shape = choose_shape(form, &members);
+    check_fields(form, shape, members)
+}
+
+/// Whether a honeypot's text has a visible character.
+pub(super) fn is_filled_in(text: &str) -> bool {
+    !text.chars().all(is_blank)
 }
 
 fn read_members(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
@@ -265,7 +283,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
                 }
             } else if name == HONEYPOT {
                 let given = map.next_value()?;
-                extras.honeypot = matches!(given, MemberValue::Text(text) if !text.chars().all(is_blank));
+                extras.honeypot = matches!(given, MemberValue::Text(text) if is_filled_in(&text));
             } else if name == TIME_TO_FILL {
                 extras.time_to_fill = match map.next_value()? {
                     MemberValue::Number(milliseconds) => milliseconds.map(Duration::from_millis),

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
+use super::form_page::{FieldMarkers, message_marker};
 use super::language::Language;
 use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::pagination::{ListPage, Pagination, post_range};
@@ -102,6 +103,7 @@ struct FormValues<'a> {
     tool: &'a str,
     description: &'a str,
     fields: Vec<FieldValues<'a>>,
+    works_without_script: bool,
 }
 
 #[derive(Serialize)]
@@ -113,6 +115,8 @@ struct FieldValues<'a> {
     required: bool,
     max: usize,
     autocomplete: &'a str,
+    /// The markers for values and errors, only on a page that answers a form without JavaScript.
+    answer: Option<FieldMarkers>,
 }
 
 /// The templates and the data that all pages share.
@@ -176,7 +180,7 @@ impl SiteContext {
             Arc::new(Self {
                 operator: to_template_value(&data.options.operator),
                 brand: to_template_value(&data.brand),
-                languages: languages.map(|of| LanguageValues::new(of, &data.forms, &english)).collect(),
+                languages: languages.map(|of| LanguageValues::new(of, &data, &english)).collect(),
                 data,
                 templates,
             })
@@ -198,23 +202,33 @@ impl SiteContext {
 }
 
 impl LanguageValues {
-    fn new(data: &LanguageData, forms: &[PageForm], english: &WordList) -> Self {
+    fn new(data: &LanguageData, site: &SiteData, english: &WordList) -> Self {
         let words = &data.language.words;
-        let forms: BTreeMap<&str, FormValues<'_>> =
-            forms.iter().map(|form| (form.name, FormValues::new(form, words))).collect();
         Self {
             words: words.to_template_value(),
             form_words: words.of_script(english),
             footer: to_template_value(&data.footer),
             tags: to_template_value(&data.tags),
-            forms: to_template_value(forms),
+            forms: form_values(&site.forms, words, site.options.html_posts, false),
             tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
         }
     }
 }
 
+/// The forms by name. `is_answer` adds the markers for a page that answers a form without JavaScript.
+pub(super) fn form_values(
+    forms: &[PageForm],
+    words: &WordList,
+    works_without_script: bool,
+    is_answer: bool,
+) -> Value {
+    let new = |form| FormValues::new(form, words, works_without_script, is_answer);
+    let forms: BTreeMap<&str, FormValues<'_>> = forms.iter().map(|form| (form.name, new(form))).collect();
+    to_template_value(forms)
+}
+
 impl<'a> FormValues<'a> {
-    fn new(form: &'a PageForm, words: &'a WordList) -> Self {
+    fn new(form: &'a PageForm, words: &'a WordList, works_without_script: bool, is_answer: bool) -> Self {
         let field = |field: &'a Field| {
             let word = |end: &str, otherwise| {
                 words.find(&format!("{}_{}{end}", form.name, field.name)).unwrap_or(otherwise)
@@ -227,6 +241,7 @@ impl<'a> FormValues<'a> {
                 required: field.required,
                 max: field.max_chars,
                 autocomplete: field.autocomplete,
+                answer: is_answer.then(|| FieldMarkers::new(field.name)),
             }
         };
         Self {
@@ -235,6 +250,7 @@ impl<'a> FormValues<'a> {
             tool: form.tool,
             description: words.find(&format!("{}_description", form.name)).unwrap_or(form.description),
             fields: form.fields.iter().map(field).collect(),
+            works_without_script,
         }
     }
 }
@@ -439,10 +455,27 @@ pub(super) struct TemplateContext<'a> {
 
 impl TemplateContext<'_> {
     pub fn render_html(&self) -> Result<String, Fault> {
+        self.render(self.template_values())
+    }
+
+    /// Renders the page as the answer to a form without JavaScript, with markers for what depends on the
+    /// request.
+    pub fn render_answer(&self) -> Result<String, Fault> {
+        let data = &self.shared.data;
+        let words = &self.shared.language(self.document).language.words;
+        let values = self.template_values();
+        let title = words.fill("answer_title", &[("title", &self.html_title())]);
+        let page = values.get_attr("page").unwrap_or_default();
+        let page = context! { head_title => title, ..page };
+        let forms = form_values(&data.forms, words, true, true);
+        self.render(context! { page, forms, answer => message_marker(), ..values })
+    }
+
+    fn render(&self, values: Value) -> Result<String, Fault> {
         let name = format!("{}.html", self.document.template_name());
         let environment = &self.shared.templates.environment;
         let template = environment.get_template(&name).map_err(|error| template_fault(&error))?;
-        template.render(self.template_values()).map_err(|error| template_fault(&error))
+        template.render(values).map_err(|error| template_fault(&error))
     }
 
     fn template_values(&self) -> Value {

@@ -17,6 +17,8 @@ use super::document::{
     read_documents,
 };
 use super::file::{Blob, Cache, File, media_type};
+use super::form_page::{FormPage, FormPages, THANKS};
+use super::front_matter::Button;
 use super::highlight::Highlighter;
 use super::html::{id_attributes, rewrite_links};
 use super::images::catalog_images;
@@ -29,6 +31,7 @@ use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::path_registry::{LinkUse, PathRegistry, check_links};
+use super::plain_page::{insert_plain_pages, plain_form_page};
 use super::prebuilt::{self, BuildCache, Prebuilt};
 use super::redirects::{self, CompiledRedirects};
 use super::search::{self, SearchCache, SearchDocument};
@@ -103,17 +106,31 @@ fn sort_faults(faults: &mut Vec<Fault>) -> bool {
 }
 
 /// The result for a build without Markdown pages.
-fn load_build_alone(build: Prebuilt, options: &PagesOptions, mut faults: Vec<Fault>) -> LoadResult {
+fn load_build_alone(
+    build: Prebuilt,
+    options: &PagesOptions,
+    forms: &[PageForm],
+    mut faults: Vec<Fault>,
+) -> LoadResult {
     let mut names = PathRegistry::default();
     options.reserved.iter().for_each(|path| names.reserve(path));
     // Ignore faults in the build's paths: they do not matter on a site without other pages.
     build.register(&mut names, &mut Vec::new());
     let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
     faults.extend(check_links(&redirect_links(&redirects), &names, &HashMap::new()));
+    let mut form_pages = FormPages::default();
+    let mut words = words::load(&[&options.language], &[], &options.words, &mut faults);
+    let language = Language::list(options, vec![words.swap_remove(0)]).swap_remove(0);
+    if options.html_posts {
+        let pages = forms.iter().map(|form| plain_form_page(form, &language, options));
+        form_pages.0.extend(pages.filter_map(|page| page.map_err(|fault| faults.push(fault)).ok()?));
+    }
     let site = sort_faults(&mut faults).then(|| {
         let mut site = Site::new(options, prebuilt::plain_not_found_page());
         build.insert_into(&mut site);
+        site.form_pages = form_pages;
         site.add_rules(redirects.rules);
+        insert_plain_pages(&mut site, Some(&language), options);
         site
     });
     LoadResult { site, faults, options: options.clone() }
@@ -166,6 +183,7 @@ impl LoadCache {
         })
     }
 
+    #[expect(clippy::too_many_lines, reason = "the steps of a load, in order")]
     fn load_once(
         &mut self,
         folder: &Path,
@@ -176,7 +194,7 @@ impl LoadCache {
         let mut build = options.build.as_ref().map(|build| self.build.load(build, options, &mut faults));
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
         if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
-            return Ok(load_build_alone(build, options, faults));
+            return Ok(load_build_alone(build, options, forms, faults));
         }
         let tree = SiteFiles::read(folder, &mut self.files, &mut faults);
         let tags = options.language_tags();
@@ -206,6 +224,7 @@ impl LoadCache {
         );
         report_missing_home_pages(&mut names, &invalid, &languages, &mut faults);
         let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
+        add_thanks_pages(options.html_posts, &mut documents, &languages, &mut names, &mut faults);
         let mut catalog = link_catalog(&documents, &assets, &tree.verbatim, options);
         catalog.pages.extend(invalid);
         self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
@@ -239,6 +258,7 @@ impl LoadCache {
             Some((document.path.as_str(), &*laid_out.anchors))
         });
         faults.extend(check_links(&links, &names, &anchors.collect()));
+        let form_pages = pages.as_ref().map(|_| self.form_pages(&documents, forms, &mut faults));
         let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, mut not_found)| {
             let translated_not_found = not_found.split_off(1);
             let mut site = Site::new(options, not_found.swap_remove(0));
@@ -262,6 +282,7 @@ impl LoadCache {
                 site.insert_page(&document.path, page, summary);
             }
             insert_aliases(&mut site, &documents);
+            site.form_pages = form_pages.unwrap_or_default();
             if let Some(mut build) = build {
                 // Written 404 pages replace those of the build, which replace generated ones.
                 let written = languages.iter().zip(&missing).filter(|(_, page)| !page.file.is_empty());
@@ -270,6 +291,7 @@ impl LoadCache {
             }
             site.languages = languages;
             site.add_rules(redirects.rules);
+            insert_plain_pages(&mut site, None, options);
             for (path, index) in indexes {
                 let file = File::from_blob(media_type(&path), Cache::Revalidate, index);
                 site.insert_resource(&path, file);
@@ -367,6 +389,40 @@ impl LoadCache {
         languages.iter().map(search::index_path).zip(indexes).collect()
     }
 
+    /// The pages that answer forms without JavaScript: for each form and language, the first page in reading
+    /// order that has the form. If no page has it, or the theme does not show errors, a plain page.
+    fn form_pages(&self, documents: &[Document], forms: &[PageForm], faults: &mut Vec<Fault>) -> FormPages {
+        let Some(shared) = self.shared.as_ref().filter(|shared| shared.data.options.html_posts) else {
+            return FormPages::default();
+        };
+        let mail = &shared.data.options.operator.email;
+        let languages: Vec<&Language> = shared.data.languages.iter().map(|data| &data.language).collect();
+        let mut pages = FormPages::default();
+        for form in forms {
+            for (index, language) in languages.iter().enumerate() {
+                let document = documents.iter().find(|document| {
+                    document.language == index && document.front_matter.form.as_deref() == Some(form.name)
+                });
+                let rendered = document.and_then(|document| {
+                    let view = &self.pages.get(&document.path)?.view;
+                    Some(TemplateContext { shared, document, view }.render_answer())
+                });
+                let rendered = rendered.and_then(|html| html.map_err(|fault| faults.push(fault)).ok());
+                let Some(html) = rendered else { continue };
+                let page = FormPage::new(&html, form, index, language, mail);
+                if page.is_none() && html.contains(form.action) {
+                    faults.push(form_without_answers(form.name));
+                }
+                pages.0.extend(page);
+            }
+            if pages.find(form.name, 0).is_none() {
+                let page = plain_form_page(form, languages[0], &shared.data.options);
+                pages.0.extend(page.map_err(|fault| faults.push(fault)).ok().flatten());
+            }
+        }
+        pages
+    }
+
     /// Lays out all pages and the 404 page of each language. `None` if any of them fails.
     fn lay_out_pages(
         &mut self,
@@ -412,6 +468,41 @@ impl LoadCache {
             let not_found = pages.split_off(documents.len());
             (pages, not_found)
         })
+    }
+}
+
+/// A warning about a theme whose form has no place for the answers to visitors without JavaScript.
+fn form_without_answers(form: &str) -> Fault {
+    let message = format!("the form `{form}` does not show errors to visitors without JavaScript");
+    Fault::warning("theme/", None, message).hint(
+        "they get a plain page instead: copy `partials/fields.html` and `partials/form-*.html` from the built-in \
+         theme again, or set `forms.html_posts` to false",
+    )
+}
+
+/// Generates the thank-you page of each language, unless its path is in use, if forms work without
+/// JavaScript.
+fn add_thanks_pages(
+    html_posts: bool,
+    documents: &mut Vec<Document>,
+    languages: &[Language],
+    names: &mut PathRegistry,
+    faults: &mut Vec<Fault>,
+) {
+    let updated = documents.iter().map(|document| document.updated).max().unwrap_or_default();
+    for (index, language) in languages.iter().enumerate().filter(|_| html_posts) {
+        let path = format!("{}{THANKS}", language.prefix);
+        if names.has_path(&path) || names.has_path(&path::twin_path(&path)) {
+            continue;
+        }
+        let (title, text) = (language.words.get("thanks_title"), language.words.get("thanks_message"));
+        let mut document = Document::new_generated(index, &path, PageKind::Page, title, text, updated);
+        document.front_matter.unlisted = true;
+        let href =
+            Some(language.home()).filter(|home| names.has_path(home)).unwrap_or_else(|| "/".to_owned());
+        document.front_matter.cta = vec![Button { label: language.words.get("home").to_owned(), href }];
+        claim_document(names, &document, faults);
+        documents.push(document);
     }
 }
 
@@ -555,14 +646,7 @@ fn register_paths(
         names.claim(&asset.path, asset.path.trim_start_matches('/'), None, faults);
     }
     for document in documents {
-        let line = document.line("slug");
-        if names.claim(&document.path, document.place(), line, faults) {
-            names.claim(&path::twin_path(&document.path), document.place(), line, faults);
-        }
-        path::markdown_paths(&document.path)
-            .into_iter()
-            .chain(path::redirect_paths(&document.path))
-            .for_each(|name| names.add_secondary(name));
+        claim_document(names, document, faults);
     }
     for document in documents {
         let mut own = HashSet::new();
@@ -577,6 +661,17 @@ fn register_paths(
             names.add_secondary(alias.trim_end_matches('/').to_owned());
         }
     }
+}
+
+fn claim_document(names: &mut PathRegistry, document: &Document, faults: &mut Vec<Fault>) {
+    let line = document.line("slug");
+    if names.claim(&document.path, document.place(), line, faults) {
+        names.claim(&path::twin_path(&document.path), document.place(), line, faults);
+    }
+    path::markdown_paths(&document.path)
+        .into_iter()
+        .chain(path::redirect_paths(&document.path))
+        .for_each(|name| names.add_secondary(name));
 }
 
 /// All links in bodies, front matter and footer, with file and line.

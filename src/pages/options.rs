@@ -54,6 +54,8 @@ pub struct PagesOptions {
     pub search: Option<bool>,
     /// The number of posts on each page of the blog and of a tag; 0 means that all posts are on one page.
     pub posts_per_page: usize,
+    /// Whether forms work without JavaScript, so the site needs their pages with errors and a thank-you page.
+    pub html_posts: bool,
     /// The operator's own values, for templates.
     pub extra: Map<String, Value>,
 }

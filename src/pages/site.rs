@@ -9,6 +9,7 @@ use jiff::civil::Date;
 
 use super::encodings::{self, Encodings};
 use super::file::{Encoded, File};
+use super::form_page::{FormPage, FormPages, THANKS};
 use super::images::LargeImage;
 use super::language::Language;
 use super::options::PagesOptions;
@@ -113,6 +114,8 @@ pub struct Site {
     pub scheduled: Vec<ScheduledPage>,
     /// The source files of drafts.
     pub drafts: Vec<String>,
+    /// The answers to forms without JavaScript. Empty if the site does not accept them.
+    pub(super) form_pages: FormPages,
     /// The rules for paths without an entry, in order.
     rules: Vec<RedirectRule>,
     /// The images with variants for smaller screens.
@@ -132,6 +135,7 @@ impl Site {
             page_count: 0,
             scheduled: Vec::new(),
             drafts: Vec::new(),
+            form_pages: FormPages::default(),
             rules: Vec::new(),
             large_images: Vec::new(),
             hash: OnceLock::new(),
@@ -164,6 +168,26 @@ impl Site {
     /// The error pages: that for all paths, and those of folders.
     fn not_found_pages(&self) -> impl Iterator<Item = &Page> {
         std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page))
+    }
+
+    /// The index of the language in whose folder a decoded path is.
+    fn language_at(&self, path: &str) -> usize {
+        let mut translated = self.languages.iter().skip(1);
+        let translated = translated.position(|language| path::is_in_folder(path, &language.prefix));
+        translated.map_or(0, |index| index + 1)
+    }
+
+    /// The page with a form that answers without JavaScript, in the language of the page at a decoded path.
+    /// `None` if the site does not accept such forms.
+    pub fn form_page(&self, form: &str, path: &str) -> Option<&FormPage> {
+        self.form_pages.find(form, self.language_at(path))
+    }
+
+    /// The percent-encoded path of the thank-you page in the language of the page at a decoded path.
+    pub fn thanks_path(&self, path: &str) -> String {
+        let prefix = self.languages.get(self.language_at(path)).map_or("", |language| &language.prefix);
+        let translated = format!("{prefix}{THANKS}");
+        if self.get(&translated).is_some() { translated } else { THANKS.to_owned() }
     }
 
     /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules

@@ -60,6 +60,11 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     format!("{document:#}\n")
 }
 
+/// Added to an operation's description if HTML forms are accepted.
+const HTML_POSTS: &str = "\n\nBrowsers without JavaScript send the form of a page of this site as \
+    `application/x-www-form-urlencoded`, with an `Accept` that prefers HTML. They get a redirect (303) to a \
+    thank-you page, or the page with its errors as HTML. Other clients should send JSON.";
+
 fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
     if let Some(alternative) = form.alternative {
@@ -90,6 +95,9 @@ fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
         "Error",
         &[],
     );
+    if resources.html_posts {
+        add("403", "An HTML form that is not on a page of this site.", "Error", &[]);
+    }
     add("405", "Only POST is accepted.", "Error", &["Allow"]);
     add("408", "The body did not arrive in time.", "Error", &[]);
     add("413", &format!("The body is longer than {} KiB.", MAX_BODY_BYTES / 1024), "Error", &[]);
@@ -105,6 +113,27 @@ fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
         "Error",
         &["Retry-After"],
     );
+    let mut body = json!({
+        "application/json": {
+            "schema": { "$ref": format!("#/components/schemas/{}", form.schema_name) },
+            "example": example_body(form.fields),
+        },
+    });
+    if resources.html_posts {
+        description.push_str(HTML_POSTS);
+        let schema = json!({ "$ref": format!("#/components/schemas/{}", form.schema_name) });
+        body["application/x-www-form-urlencoded"] = json!({ "schema": schema });
+        for (status, response) in &mut responses {
+            if status != "200" {
+                response["content"]["text/html"] = json!({ "schema": { "type": "string" } });
+            }
+        }
+        let location =
+            json!({ "description": "The thank-you page.", "required": true, "schema": { "type": "string" } });
+        let accepted =
+            json!({ "description": "An HTML form was accepted.", "headers": { "Location": location } });
+        responses.insert("303".to_owned(), accepted);
+    }
     json!({
         "operationId": form.operation_id,
         "summary": form.summary,
@@ -121,12 +150,7 @@ fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
         }],
         "requestBody": {
             "required": true,
-            "content": {
-                "application/json": {
-                    "schema": { "$ref": format!("#/components/schemas/{}", form.schema_name) },
-                    "example": example_body(form.fields),
-                },
-            },
+            "content": body,
         },
         "responses": responses,
     })

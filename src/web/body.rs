@@ -61,6 +61,11 @@ impl RequestBody {
         tokio::time::timeout(timeout, whole).await.unwrap_or(Err(Refusal::Slow))
     }
 
+    /// A response body that is charged to the connection until all of it is sent.
+    pub(super) fn charged_response(&self, text: String) -> Bytes {
+        charged(&self.slot, text)
+    }
+
     /// Discards the rest of the body. Returns whether it ended: only then can the connection be reused.
     pub(super) async fn drain(&mut self) -> bool {
         let rest = async {
@@ -75,5 +80,40 @@ impl RequestBody {
             true
         };
         tokio::time::timeout(MAX_DRAIN_TIME, rest).await.unwrap_or(false)
+    }
+}
+
+/// Text that is charged until its last reference is dropped.
+struct ChargedText {
+    text: String,
+    _charge: Charge,
+}
+
+impl AsRef<[u8]> for ChargedText {
+    fn as_ref(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+}
+
+fn charged(slot: &Arc<Slot>, text: String) -> Bytes {
+    let charge = slot.charge(text.capacity());
+    Bytes::from_owner(ChargedText { text, _charge: charge })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charged_response_counts_until_it_is_dropped() {
+        let slot = Arc::new(Slot::default());
+        let before = slot.cost();
+        let text = charged(&slot, "x".repeat(100_000));
+        let part = text.slice(..10);
+        assert!(slot.cost() >= before + 100_000);
+        drop(text);
+        assert!(slot.cost() >= before + 100_000, "a part is still to be sent");
+        drop(part);
+        assert_eq!(slot.cost(), before);
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use super::client::ForwardedHeader;
+use super::cors::PageOrigin;
 use super::response::content_security_policy;
 use super::tls;
 use super::trusted_proxies::Network;
@@ -26,6 +27,15 @@ pub struct Timeouts {
     pub idle: Duration,
     /// From the end of a request's header to the beginning of the response.
     pub exchange: Duration,
+}
+
+/// Options of the form endpoints: requests that they accept in addition to JSON from this site.
+#[derive(Debug, Clone, Default)]
+pub struct FormOptions {
+    /// Whether browsers may send the forms of this site's pages without JavaScript.
+    pub html_posts: bool,
+    /// The other origins whose pages may send the forms.
+    pub allowed_origins: Vec<PageOrigin>,
 }
 
 #[derive(Debug, Clone)]
@@ -57,6 +67,7 @@ pub struct WebOptions {
     pub confirmed_forms: Vec<&'static str>,
     /// Time limit for a confirmation. After this time, the response is 500, but delivery continues.
     pub confirm_timeout: Duration,
+    pub forms: FormOptions,
     /// Whether the fast path, rather than hyper, serves plain HTTP/1.1 requests. Responses are the same.
     pub fast_path: bool,
     pub log_requests: bool,
@@ -93,6 +104,7 @@ impl Default for WebOptions {
             shutdown_grace: Duration::from_secs(10),
             confirmed_forms: Vec::new(),
             confirm_timeout: Duration::from_secs(15),
+            forms: FormOptions::default(),
             fast_path: true,
             log_requests: false,
             count_views: true,

@@ -7,21 +7,25 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use http::Method;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY};
 use http::request::Parts;
 use jiff::Timestamp;
 
 use super::ambiguity::host_of;
 use super::body::RequestBody;
 use super::client::client_ip;
+use super::cors;
 use super::get_page::field_values;
+use super::html_answer;
 use super::metrics::SubmissionResult;
 use super::request_id::{RequestId, X_REQUEST_ID};
 use super::response::{HttpResponse, Refusal, accepted};
+use super::slot::Charge;
 use super::socket::Peer;
 use super::state::{AppState, Snapshot};
 use crate::forms::Form;
 use crate::forms::parse::{ParsedForm, parse_with_extras};
+use crate::forms::urlencoded::PostedForm;
 use crate::intake::Arrival;
 use crate::limits::{Admission, QuotaStatuses, Source};
 use crate::screening::{Evidence, Origin, Rate, RequestFacts};
@@ -44,23 +48,50 @@ impl FormRequest<'_> {
         let Self { app, snapshot, form, peer, head } = *self;
         let now = Instant::now();
         let options = &snapshot.options;
+        if let Some(response) = cors::preflight(&options.forms.allowed_origins, head) {
+            return response;
+        }
         let client = client_ip(peer, &head.headers, &options.trusted_proxies, options.forwarded_header);
         let source = Source::from(client);
         let is_post = head.method == Method::POST;
+        let is_html = options.forms.html_posts && !is_json(&head.headers) && html_answer::is_wanted(head);
+        let mut posted = None;
         let (outcome, statuses) = if is_post {
             let decision = snapshot.limiter.check(source, now).await;
             let outcome = match decision.admission {
-                Admission::Allowed => self.submit(source, quota_use(decision.statuses.as_ref()), body).await,
-                Admission::Refused { retry_after, .. } => Err(Refusal::TooMany(whole_seconds(retry_after))),
+                Admission::Allowed => {
+                    self.submit(source, quota_use(decision.statuses.as_ref()), body, &mut posted).await
+                }
+                Admission::Refused { retry_after, .. } => {
+                    // The page with the reason shows the visitor's text again.
+                    if is_html && self.is_html_form() && self.is_from_this_site() {
+                        let _ = self.read_html_form(body, &mut posted).await;
+                    }
+                    Err(Refusal::TooMany(whole_seconds(retry_after)))
+                }
             };
             (outcome, decision.statuses)
         } else {
             (Err(Refusal::Method), snapshot.limiter.status(source, now).await)
         };
+        let page = is_html.then(|| html_answer::Answer::new(&snapshot.site, form, head));
         let (mut response, result) = match outcome {
-            Ok(()) => (accepted(), SubmissionResult::Accepted),
-            Err(refusal) => refusal.into_response(),
+            Ok(()) => {
+                let response = page.map_or_else(accepted, |page| page.redirect_to_thanks());
+                (response, SubmissionResult::Accepted)
+            }
+            Err(refusal) => {
+                let message = html_answer::message_of(&refusal);
+                let (response, result) = refusal.into_response();
+                match page {
+                    Some(page) => (page.show(response, &message, posted.as_ref(), body), result),
+                    None => (response, result),
+                }
+            }
         };
+        if options.forms.html_posts {
+            response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+        }
         if is_post {
             app.metrics.record_submission(form, result);
         }
@@ -70,36 +101,56 @@ impl FormRequest<'_> {
         if let Some(statuses) = &statuses {
             insert_rate_limit_headers(statuses, response.headers_mut());
         }
+        if !options.forms.allowed_origins.is_empty() {
+            response.headers_mut().append(VARY, HeaderValue::from_static("Origin"));
+        }
+        if let Some(origin) = cors::permitted_origin(&options.forms.allowed_origins, &head.headers) {
+            cors::expose(response.headers_mut(), origin);
+        }
         response
     }
 
     /// Stores one submission; `rate` is the used share of the source's quota. On success, the submission is
     /// on stable storage; after an error other than [`Refusal::NotConfirmed`], no part of it is stored.
-    async fn submit(&self, source: Source, rate: Rate, body: &mut RequestBody) -> Result<(), Refusal> {
+    async fn submit(
+        &self,
+        source: Source,
+        rate: Rate,
+        body: &mut RequestBody,
+        posted: &mut Option<PostedForm>,
+    ) -> Result<(), Refusal> {
         let Self { app, snapshot, form, head, .. } = *self;
-        if !is_json(&head.headers) {
-            return Err(Refusal::MediaType);
-        }
         let idempotency_key = idempotency_key(&head.headers);
         // Keep the charge: the parsed fields take as much memory as the body.
-        let (bytes, _charge) = body.read(&head.headers, snapshot.options.timeouts.body).await?;
-        let ParsedForm { entry, extras } =
-            parse_with_extras(form, &bytes).map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
-        if bytes.len() > SMALL_BODY_BYTES && app.disk.is_low() {
+        let (parsed, length, _charge) = if snapshot.options.forms.html_posts && self.is_html_form() {
+            if !self.is_from_this_site() {
+                return Err(Refusal::OtherSite);
+            }
+            let (length, charge) = self.read_html_form(body, posted).await?;
+            (posted.as_ref().map(PostedForm::parse).transpose(), length, charge)
+        } else if is_json(&head.headers) {
+            let (bytes, charge) = body.read(&head.headers, snapshot.options.timeouts.body).await?;
+            (parse_with_extras(form, &bytes).map(Some), bytes.len(), charge)
+        } else {
+            return Err(Refusal::MediaType);
+        };
+        let parsed = parsed.map_err(|rejection| Refusal::Invalid(rejection.to_string()))?;
+        let Some(ParsedForm { entry, extras }) = parsed else { return Err(Refusal::MediaType) };
+        if length > SMALL_BODY_BYTES && app.disk.is_low() {
             let request = self.id();
-            tracing::warn!(%request, form = form.name, bytes = bytes.len(), "large submission refused because disk space is low");
+            tracing::warn!(%request, form = form.name, bytes = length, "large submission refused because disk space is low");
             return Err(Refusal::LowDisk(request));
         }
         // Check the byte limit last: a submission refused for another reason must not count towards it.
-        let charged = snapshot.byte_limiter.charge(source, bytes.len(), Instant::now());
+        let charged = snapshot.byte_limiter.charge(source, length, Instant::now());
         if let Admission::Refused { retry_after, .. } = charged {
             return Err(Refusal::OverBudget(whole_seconds(retry_after)));
         }
-        drop(bytes);
         let received_at = Timestamp::now();
         let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
-        let evidence =
-            Evidence::Facts(RequestFacts { rate, origin: origin(head, &snapshot.site.base_url), extras });
+        // An HTML form got this far only because it is on this site or on a permitted one.
+        let origin = if posted.is_some() { Origin::Same } else { self.origin() };
+        let evidence = Evidence::Facts(RequestFacts { rate, origin, extras });
         let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent };
         let id = app.intake.accept(arrival).await.map_err(|error| {
             let request = self.id();
@@ -127,6 +178,40 @@ impl FormRequest<'_> {
             tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; delivery continues");
         }
         Err(Refusal::NotConfirmed(request))
+    }
+
+    /// Where the form was submitted from, according to the headers that browsers send. A permitted origin
+    /// counts as this site.
+    fn origin(&self) -> Origin {
+        let Self { snapshot, head, .. } = *self;
+        let is_permitted =
+            cors::permitted_origin(&snapshot.options.forms.allowed_origins, &head.headers).is_some();
+        if is_permitted { Origin::Same } else { origin(head, &snapshot.site.base_url) }
+    }
+
+    /// Whether the browser says that the form is on this site or on a permitted one. If it sends neither
+    /// `Origin` nor `Sec-Fetch-Site`, the form may be on any site.
+    fn is_from_this_site(&self) -> bool {
+        let is_same = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"same-origin");
+        self.origin() == Origin::Same || self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same)
+    }
+
+    fn is_html_form(&self) -> bool {
+        has_media_type(&self.head.headers, b"application/x-www-form-urlencoded")
+    }
+
+    /// Reads an HTML form. Returns the length of its body.
+    async fn read_html_form(
+        &self,
+        body: &mut RequestBody,
+        posted: &mut Option<PostedForm>,
+    ) -> Result<(usize, Charge), Refusal> {
+        let (bytes, mut charge) = body.read(&self.head.headers, self.snapshot.options.timeouts.body).await?;
+        // The decoded fields are kept beside the entry, to show them again if it cannot be stored.
+        charge.resize(2 * bytes.len());
+        let decoded = PostedForm::decode(self.form, &bytes);
+        *posted = Some(decoded.map_err(|rejection| Refusal::Invalid(rejection.to_string()))?);
+        Ok((bytes.len(), charge))
     }
 
     fn id(&self) -> RequestId {
@@ -180,11 +265,16 @@ fn idempotency_key(headers: &HeaderMap) -> Option<String> {
 
 /// Whether the request has a `Content-Type`, and each one is `application/json` with any parameters.
 fn is_json(headers: &HeaderMap) -> bool {
+    has_media_type(headers, b"application/json")
+}
+
+/// Whether the request has a `Content-Type`, and each one is `wanted` with any parameters.
+fn has_media_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
     let mut lines = headers.get_all(CONTENT_TYPE).iter().peekable();
     lines.peek().is_some()
         && lines.all(|line| {
             let media_type = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-            media_type.trim_ascii().eq_ignore_ascii_case(b"application/json")
+            media_type.trim_ascii().eq_ignore_ascii_case(wanted)
         })
 }
 

@@ -146,6 +146,8 @@ pub(super) enum Refusal {
     /// The source or its network exceeds its byte budget, for this many more seconds.
     OverBudget(u64),
     MediaType,
+    /// An HTML form whose browser does not say that the form is on this site.
+    OtherSite,
     Slow,
     Broken,
     TooLong,
@@ -165,6 +167,7 @@ impl Refusal {
         let (result, status) = match &self {
             Self::Method => (Result::Invalid, StatusCode::METHOD_NOT_ALLOWED),
             Self::MediaType | Self::Invalid(_) => (Result::Invalid, StatusCode::BAD_REQUEST),
+            Self::OtherSite => (Result::Invalid, StatusCode::FORBIDDEN),
             Self::TooMany(_) | Self::OverBudget(_) => (Result::Limited, StatusCode::TOO_MANY_REQUESTS),
             Self::Slow => (Result::Slow, StatusCode::REQUEST_TIMEOUT),
             Self::Broken => (Result::Broken, StatusCode::BAD_REQUEST),
@@ -190,7 +193,7 @@ impl Refusal {
         (response, result)
     }
 
-    fn sentence(&self) -> String {
+    pub(super) fn sentence(&self) -> String {
         let plural = |seconds: &u64| if *seconds == 1 { "" } else { "s" };
         let sentence = match self {
             Self::Method => "Only POST is accepted here, with a JSON object as the body.",
@@ -202,6 +205,9 @@ impl Refusal {
                 plural(seconds)
             ),
             Self::MediaType => "The Content-Type must be `application/json` and the body a JSON object.",
+            Self::OtherSite => {
+                "HTML forms are accepted only from this site's pages: `Origin` must name this site, or `Sec-Fetch-Site` must be `same-origin`. Send JSON instead."
+            }
             Self::Slow => "The body did not arrive in time.",
             Self::Broken => "The body ended before it was complete.",
             Self::TooLong => &format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),

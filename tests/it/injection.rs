@@ -20,7 +20,8 @@ use crate::support::smtp_peer::{Script, SmtpPeer};
 use crate::support::{Answer, Connection};
 
 /// All channels, by name.
-const CHANNELS: [&str; 6] = ["mail", "box", "standard", "slack", "mattermost", "discord"];
+const CHANNELS: [&str; 9] =
+    ["mail", "box", "standard", "slack", "mattermost", "discord", "teams", "telegram", "ntfy"];
 
 /// The minimum number of payloads that at least one field must accept if all payloads are sent.
 const AT_LEAST: usize = 500;
@@ -57,13 +58,14 @@ impl Sent {
 #[test]
 fn hostile_text_stays_in_its_field_in_every_output() {
     let mails = SmtpPeer::start(vec![Script::usual()]);
-    let bodies = ["standard", "slack", "mattermost", "discord"];
+    let bodies = ["standard", "slack", "mattermost", "discord", "teams", "telegram", "ntfy"];
     let hooks = bodies.map(|_| HttpPeer::start([Reply::status(200)]));
     let boxes = tempfile::tempdir().expect("a folder");
     let mailbox = boxes.path().join("box");
     let mut channels = vec![smtp("mail", mails.address.port(), ""), maildir("box", &mailbox)];
     for (body, hook) in bodies.iter().zip(&hooks) {
-        channels.push(webhook(body, &hook.url("/in"), &format!("body = {body:?}")));
+        let keys = if *body == "telegram" { chat::TELEGRAM_KEYS } else { "" };
+        channels.push(webhook(body, &hook.url("/in"), &format!("body = {body:?}\n{keys}")));
     }
     // Screening is off: many payloads look like spam, and held submissions are not delivered.
     let site = ChannelSite::open(&channels.concat(), &[("FRONTDESK_SCREENING__ENABLED", "false")]);
@@ -102,6 +104,9 @@ fn hostile_text_stays_in_its_field_in_every_output() {
         chat::check_slack(&by_hook[1][&one.id], one);
         chat::check_mattermost(&by_hook[2][&one.id], one);
         chat::check_discord(&by_hook[3][&one.id], one);
+        chat::check_teams(&by_hook[4][&one.id], one);
+        chat::check_telegram(&by_hook[5][&one.id], one);
+        chat::check_ntfy(&by_hook[6][&one.id], one);
     }
     for requests in &by_hook {
         assert_eq!(requests.len(), sent.len(), "no request more and none less");

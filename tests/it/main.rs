@@ -17,6 +17,7 @@ mod disk_space;
 mod durability;
 mod export;
 mod faults;
+mod form_posts;
 mod forms;
 mod hostile;
 mod http2;

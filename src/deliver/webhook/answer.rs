@@ -13,7 +13,7 @@ use crate::forms::text::visible;
 use crate::submission::outcome::{Cause, Outcome};
 
 /// Longer delays in `Retry-After` are reduced to this limit.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
+pub(super) const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 const MAX_EXCERPT_CHARS: usize = 200;
 
@@ -82,7 +82,7 @@ fn status_text(status: StatusCode) -> String {
 }
 
 /// The beginning of text from the receiver, on one line and without control characters.
-fn excerpt_of(text: &str) -> String {
+pub(super) fn excerpt_of(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_EXCERPT_CHARS).collect();
     visible(&words.join(" ")).chars().take(MAX_EXCERPT_CHARS).collect()
 }

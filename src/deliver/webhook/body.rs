@@ -16,6 +16,8 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::chat;
+use super::service::ChatService;
+use super::text::notification_text;
 use crate::deliver::notification::{Notification, Topic};
 use crate::forms::text::{is_unsafe, visible, visible_lines};
 
@@ -56,6 +58,7 @@ pub enum WebhookBody {
     /// The standard JSON, documented in docs/pages/webhooks.md.
     Standard,
     Template(Template),
+    Service(ChatService),
 }
 
 /// A template that has produced valid JSON for every sample notification.
@@ -63,17 +66,18 @@ pub enum WebhookBody {
 pub struct Template(Arc<Environment<'static>>);
 
 impl WebhookBody {
-    /// Parses `standard`, `slack`, `mattermost`, `discord` or a template, which is tested with sample
-    /// notifications. The error names the faulty line or the expected values.
+    /// Parses `standard`, `slack`, `mattermost`, `discord`, `teams` or a template, which is tested with
+    /// sample notifications. The error names the faulty line or the expected values.
     pub fn parse(text: &str) -> Result<WebhookBody, String> {
         let source = match text.trim() {
             "standard" => return Ok(WebhookBody::Standard),
             "slack" => SLACK,
             "mattermost" => MATTERMOST,
             "discord" => DISCORD,
+            "teams" => return Ok(WebhookBody::Service(ChatService::Teams)),
             word if !word.contains(['{', '[', '"']) => {
-                return Err("expected `standard`, `slack`, `mattermost`, `discord` or a template that produces JSON, such \
-                            as `{ \"text\": {{ text }} }`"
+                return Err("expected `standard`, `slack`, `mattermost`, `discord`, `teams`, `telegram`, `ntfy` or a \
+                            template that produces JSON, such as `{ \"text\": {{ text }} }`"
                     .to_owned());
             }
             _ => text,
@@ -87,13 +91,18 @@ impl WebhookBody {
         match self {
             WebhookBody::Standard => Ok(to_compact_json(&standard_json(notice))),
             WebhookBody::Template(template) => template.render(notice),
+            WebhookBody::Service(service) => Ok(to_compact_json(&service.body(notice))),
         }
     }
 }
 
 impl fmt::Debug for WebhookBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if matches!(self, WebhookBody::Standard) { "Standard" } else { "Template" })
+        f.write_str(match self {
+            WebhookBody::Standard => "Standard",
+            WebhookBody::Template(_) => "Template",
+            WebhookBody::Service(_) => "Service",
+        })
     }
 }
 
@@ -261,20 +270,6 @@ impl fmt::Debug for FieldsObject {
     }
 }
 
-/// The whole notification as plain text: title, sentences and fields.
-fn notification_text(notice: &Notification) -> String {
-    let words: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
-    let field = |(name, value): &(String, String)| {
-        let value = visible_lines(value);
-        let gap = if value.contains('\n') { '\n' } else { ' ' };
-        format!("{}:{gap}{value}", visible(name))
-    };
-    let fields: Vec<String> = notice.fields.iter().map(field).collect();
-    let mut parts = vec![visible(&notice.title), words.join("\n"), fields.join("\n")];
-    parts.retain(|part| !part.is_empty());
-    parts.join("\n\n")
-}
-
 /// Formats JSON without insignificant whitespace, and escapes control characters and invisible characters.
 fn to_compact_json(value: &Value) -> String {
     let mut text = String::new();
@@ -291,7 +286,7 @@ fn to_compact_json(value: &Value) -> String {
 }
 
 /// A sample notification with characters that break carelessly written templates.
-fn sample_notification(topic: Topic) -> Notification {
+pub(super) fn sample_notification(topic: Topic) -> Notification {
     let fields =
         [("name", "Ada \"Countess\" Lovelace"), ("email", "ada@example.com"), ("message", "One\n{two}\\")];
     let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -38,15 +38,16 @@ pub fn markdown(text: &str, limit: usize) -> String {
 /// For Mattermost, which parses mentions and Slack's `<…>` before Markdown: replaces their first character
 /// with one that looks similar (`＠all`, `＜!channel>`). The `@` in an e-mail address is kept.
 pub fn inert(text: &str) -> String {
+    without_mentions(text).replace('<', "＜")
+}
+
+/// Replaces the `@` of mentions with a similar character, but not the one in an e-mail address.
+pub fn without_mentions(text: &str) -> String {
     let mut before = ' ';
     let replace = |c| {
-        let inert = match c {
-            '@' if !before.is_alphanumeric() => '＠',
-            '<' => '＜',
-            c => c,
-        };
+        let is_mention = c == '@' && !before.is_alphanumeric();
         before = c;
-        inert
+        if is_mention { '＠' } else { c }
     };
     text.chars().map(replace).collect()
 }

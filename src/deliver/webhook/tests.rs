@@ -18,7 +18,6 @@ use super::*;
 use crate::deliver::notification::Topic;
 use crate::fetch::http_peer::{HttpPeer, Reply, Request};
 use crate::fetch::port::Port;
-use crate::submission::outcome::AttemptFailure;
 
 const OLD: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -331,6 +330,7 @@ fn options(url: &str, secrets: &[&str]) -> WebhookOptions {
         url: Url::parse(url).unwrap(),
         secrets: secrets.iter().map(|text| SigningKey::parse(text).unwrap()).collect(),
         body: WebhookBody::Standard,
+        token: None,
         allow_private: false,
         extra_roots: None,
         deadlines: DEADLINES,
@@ -492,4 +492,32 @@ fn check_signature(keys: &[&str], signature: Option<&str>) {
     let mut expected = vec![id, ("webhook-timestamp", "1700000000")];
     expected.extend(signature.map(|signature| ("webhook-signature", signature)));
     assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn a_token_is_sent_to_ntfy_and_never_shown() {
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let body = WebhookBody::Service(ChatService::Ntfy { topic: "desk".to_owned() });
+    let mut options = WebhookOptions { body, ..options(&peer.url("/"), &[]) };
+    options.token = Some(SecretString::from("tk_sesame".to_owned()));
+    assert!(!format!("{options:?}").contains("sesame"), "{options:?}");
+    let webhook = Webhook::new(options);
+    webhook.send(&notice()).await;
+    assert_eq!(peer.requests()[0].header("authorization"), Some("Bearer tk_sesame"));
+    peer.follow([Reply::saying(404, "there is nothing at /bottk_sesame/sendMessage")]);
+    let answer = failure(webhook.send(&notice()).await).answer;
+    assert_eq!(answer, "404 Not Found: there is nothing at /bot…/sendMessage");
+}
+
+#[tokio::test]
+async fn telegram_gets_its_token_in_the_url_only() {
+    let peer = HttpPeer::start([Reply::saying(429, r#"{"parameters":{"retry_after":7}}"#)]);
+    let body = WebhookBody::Service(ChatService::Telegram { chat: "-1001".to_owned() });
+    let mut options = WebhookOptions { body, ..options(&peer.url("/bot1:sesame/sendMessage"), &[]) };
+    options.token = Some(SecretString::from("1:sesame".to_owned()));
+    let failure = failure(Webhook::new(options).send(&notice()).await);
+    assert_eq!((failure.cause, failure.retry_after), (Cause::Deferred, Some(Duration::from_secs(7))));
+    let [request] = &peer.requests()[..] else { panic!("{:?}", peer.requests()) };
+    assert_eq!((&*request.target, request.header("authorization")), ("/bot1:sesame/sendMessage", None));
+    assert!(!String::from_utf8_lossy(&request.body).contains("sesame"));
 }

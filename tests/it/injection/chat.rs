@@ -84,9 +84,76 @@ pub(super) fn check_discord(request: &Request, sent: &Sent) {
     assert_shown(&shown, sent);
 }
 
+/// Teams gets a card whose lines are inline texts, in which Markdown and mentions have no effect.
+pub(super) fn check_teams(request: &Request, sent: &Sent) {
+    let body = body(request);
+    let content = &body["attachments"][0]["content"];
+    let elements = content["body"].as_array().expect("a list of elements");
+    let card = json!({
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "msteams": { "width": "Full" },
+        "body": elements,
+    });
+    let attachment = json!({ "contentType": "application/vnd.microsoft.card.adaptive", "content": card });
+    assert_eq!(body, json!({ "type": "message", "attachments": [attachment] }));
+    assert!(body.to_string().len() <= 28 * 1024);
+    let title = &elements[0]["inlines"][0]["text"];
+    let run = json!({ "type": "TextRun", "text": title, "weight": "Bolder", "size": "Medium" });
+    assert_eq!(elements[0], json!({ "type": "RichTextBlock", "inlines": [run] }));
+    let mut shown = Vec::new();
+    for element in &elements[1..] {
+        let (text, spacing) = (&element["inlines"][0], &element["spacing"]);
+        assert_eq!(*element, json!({ "type": "RichTextBlock", "spacing": spacing, "inlines": [text] }));
+        let text = text.as_str().expect("a text");
+        assert!(!text.contains('\n'), "{text}");
+        assert_inert(&text.replace('\t', " "));
+        shown.push(text);
+    }
+    assert_shown(&shown.join("\n"), sent);
+}
+
+pub(super) const TELEGRAM_KEYS: &str = "token = \"1:SesameSesameSesameSesame\"\nchat = \"-1001\"\n";
+
+/// Telegram gets plain text: no parse mode and no entities, and no `@` before a name.
+pub(super) fn check_telegram(request: &Request, sent: &Sent) {
+    let body = body_at(request, "/in/bot1:SesameSesameSesameSesame/sendMessage");
+    let text = body["text"].as_str().expect("a text");
+    let expected = json!({
+        "chat_id": "-1001",
+        "text": text,
+        "link_preview_options": { "is_disabled": true },
+        "disable_notification": false,
+    });
+    assert_eq!(body, expected);
+    assert_inert(&text.replace('\t', " "));
+    assert!(text.encode_utf16().count() <= 4096);
+    let mut before = ' ';
+    for c in text.chars() {
+        assert!(c != '@' || before.is_alphanumeric(), "{text}");
+        before = c;
+    }
+    assert_shown(&text.replace('＠', "@"), sent);
+}
+
+/// ntfy gets plain text: no Markdown, actions, icons or attachments.
+pub(super) fn check_ntfy(request: &Request, sent: &Sent) {
+    let body = body_at(request, "/");
+    let (title, message) = (&body["title"], &body["message"]);
+    let expected = json!({ "topic": "in", "title": title, "message": message, "priority": 3, "tags": [] });
+    assert_eq!(body, expected);
+    assert!(body.to_string().len() <= 8192);
+    let message = message.as_str().expect("a text");
+    assert_inert(&message.replace('\t', " "));
+    assert_inert(title.as_str().expect("a text"));
+    assert_shown(message, sent);
+}
+
 /// Harmless text is shown unchanged, unless it was truncated.
 fn assert_shown(shown: &str, sent: &Sent) {
-    for value in sent.plain_values().filter(|_| !shown.ends_with('…')) {
+    let is_shortened = shown.ends_with('…') || shown.ends_with(&format!("frontdesk inbox show {}", sent.id));
+    for value in sent.plain_values().filter(|_| !is_shortened) {
         assert!(shown.contains(value), "{value:?} is not there: {shown}");
     }
 }
@@ -94,7 +161,11 @@ fn assert_shown(shown: &str, sent: &Sent) {
 /// Returns the body. Checks that the request has only expected headers, and that the body is one JSON value
 /// without duplicate members.
 fn body(request: &Request) -> Value {
-    assert_eq!((&*request.method, &*request.target), ("POST", "/in"));
+    body_at(request, "/in")
+}
+
+fn body_at(request: &Request, target: &str) -> Value {
+    assert_eq!((&*request.method, &*request.target), ("POST", target));
     let mut names: Vec<_> = request.headers.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
     names.sort();
     let expected = [

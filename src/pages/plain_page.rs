@@ -1,0 +1,113 @@
+//! Pages for sites without the theme, such as the output of a site generator: the form that answers visitors
+//! without JavaScript, and the thank-you page. They have the built-in theme's stylesheet, but no navigation.
+
+use std::sync::Arc;
+
+use minijinja::context;
+use minijinja::value::Serde;
+
+use super::file::{Cache, File};
+use super::form_page::{FormPage, THANKS, message_marker};
+use super::language::Language;
+use super::layout::form_values;
+use super::options::{PageForm, PagesOptions};
+use super::path::twin_path;
+use super::site::{Page, Site};
+use super::theme::{BUILT_IN, Theme, template_fault};
+use crate::fault::Fault;
+
+/// The path of the stylesheet.
+const STYLE: &str = "/_frontdesk/style.css";
+
+const TEMPLATE: &str = r#"<!doctype html>
+<html lang="{{ page.language }}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<meta name="color-scheme" content="light dark">
+<title>{{ page.head_title }}</title>
+<link rel="stylesheet" href="{{ style }}">
+</head>
+<body>
+<main>
+<div class="wrap sheet">
+<header class="head">
+<h1>{{ page.title }}</h1>
+{%- if page.description %}
+<p class="lead">{{ page.description }}</p>
+{%- endif %}
+</header>
+{%- include "partials/form.html" %}
+<p><a href="/">{{ words.home }}</a></p>
+</div>
+</main>
+</body>
+</html>
+"#;
+
+/// The page of a form that no page of the site has.
+pub(super) fn plain_form_page(
+    form: &PageForm,
+    language: &Language,
+    options: &PagesOptions,
+) -> Result<Option<FormPage>, Fault> {
+    let form_title =
+        language.words.get(if form.name == "waitlist" { "waitlist_title" } else { "contact_title" });
+    let title = if language.title.is_empty() { form_title } else { &language.title };
+    let head_title = language.words.fill("answer_title", &[("title", form_title)]);
+    // The form's own address is no page, so the answer is in the language of the site.
+    let page =
+        context! { title, head_title, language => language.tag.as_str(), path => "/", form => form.name };
+    let html = render(page, language, options, std::slice::from_ref(form))?;
+    Ok(FormPage::new(&html, form, 0, language, &options.operator.email))
+}
+
+/// Inserts the stylesheet, and the thank-you page unless the site has its own, if forms work without
+/// JavaScript. `None` means the language of the site.
+pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, options: &PagesOptions) {
+    if !options.html_posts {
+        return;
+    }
+    let language = &language.unwrap_or(&site.languages[0]).clone();
+    let style = BUILT_IN.iter().find_map(|(name, text)| (*name == "style.css").then_some(*text));
+    let style = style.unwrap_or_default().to_owned();
+    site.insert_resource(STYLE, File::new("text/css; charset=utf-8", Cache::Revalidate, style));
+    let (title, text) = (language.words.get("thanks_title"), language.words.get("thanks_message"));
+    let page =
+        context! { title, head_title => title, description => text, language => language.tag.as_str() };
+    let Ok(html) = render(page, language, options, &[]) else { return };
+    if site.get(THANKS).is_none() && site.get(&twin_path(THANKS)).is_none() {
+        let page = Page {
+            html: Arc::new(File::new("text/html; charset=utf-8", Cache::Revalidate, html)),
+            markdown: Arc::new(File::new(
+                "text/markdown; charset=utf-8",
+                Cache::Revalidate,
+                format!("# {title}\n\n{text}\n"),
+            )),
+            path: THANKS.into(),
+            twin: twin_path(THANKS),
+        };
+        site.insert_page(THANKS, page, None);
+    }
+}
+
+fn render(
+    page: minijinja::Value,
+    language: &Language,
+    options: &PagesOptions,
+    forms: &[PageForm],
+) -> Result<String, Fault> {
+    let theme = Theme::new([]).compile(std::collections::BTreeMap::new(), None);
+    let site = context! { operator => minijinja::Value::from(Serde(&options.operator)) };
+    let values = context! {
+        page,
+        site,
+        style => STYLE,
+        forms => form_values(forms, &language.words, true, true),
+        words => language.words.to_template_value(),
+        answer => message_marker(),
+    };
+    let template = theme.environment.template_from_named_str("plain.html", TEMPLATE);
+    template.and_then(|template| template.render(values)).map_err(|error| template_fault(&error))
+}
