@@ -36,6 +36,7 @@ mod held_bench;
 pub(crate) mod inbox;
 mod intake;
 mod interleavings;
+mod operators;
 mod pacing;
 mod plans;
 mod repeats;
@@ -337,7 +338,7 @@ fn a_later_layout_is_not_touched() {
     let Fixture { store, options, fresh, .. } = fixture;
     drop(store);
     let error = TestInbox::open(&options).err().unwrap();
-    assert!(matches!(error, StoreError::TooNew { found: 99, known: 7, .. }), "{error}");
+    assert!(matches!(error, StoreError::TooNew { found: 99, known: 9, .. }), "{error}");
     assert!(matches!(InboxReader::open(&options.url), Err(StoreError::TooNew { .. })));
     drop(fresh);
 }
@@ -593,8 +594,17 @@ impl Fixture {
     fn files_hold(&self, text: &str) -> bool {
         if self.options.url.file().is_none() {
             let sql = self.fresh.sql();
-            let tables =
-                ["meta", "intake", "repeat", "submission", "delivery", "attempt", "channel", "pressure"];
+            let tables = [
+                "meta",
+                "intake",
+                "repeat",
+                "submission",
+                "delivery",
+                "attempt",
+                "channel",
+                "pressure",
+                "annotation",
+            ];
             let mut rows =
                 tables.map(|table| sql.query(&format!("SELECT t::text FROM {table} t"), &[]).unwrap());
             return rows.iter_mut().flatten().any(|row| row.get::<String>(0).unwrap().contains(text));

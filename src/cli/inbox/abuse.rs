@@ -8,11 +8,11 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::console::Console;
-use super::json as json_lines;
 use super::stats::{first_day, write_wrapped};
 use super::width::{columns, pad, shorten};
 use crate::cli::output::counted;
 use crate::forms::text::visible;
+use crate::inbox::json as json_lines;
 use crate::store::{Abuse, SignalCount};
 
 /// Maximum number of sources and agents in text output.

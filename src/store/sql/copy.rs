@@ -45,7 +45,7 @@ pub(crate) struct Table {
 }
 
 /// Tables that others refer to come first.
-pub(crate) const TABLES: [Table; 10] = [
+pub(crate) const TABLES: [Table; 14] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table {
         name: "submission",
@@ -73,6 +73,10 @@ pub(crate) const TABLES: [Table; 10] = [
     Table { name: "pressure", key: "day, source, form", rest: "refused" },
     Table { name: "form_rate", key: "form", rest: "minute, hour, over_at" },
     Table { name: "network_rate", key: "network, form", rest: "rested" },
+    Table { name: "annotation", key: "submission", rest: "done_at, note" },
+    Table { name: "operator_log", key: "id", rest: "at, actor, action, submission, channel, count" },
+    Table { name: "login_token", key: "hash", rest: "actor, expires_at" },
+    Table { name: "session", key: "hash", rest: "actor, created_at, used_at" },
 ];
 
 /// Copies the inbox at `from` to `to`, where there must be no inbox or an empty one.

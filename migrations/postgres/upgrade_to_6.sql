@@ -1,0 +1,1 @@
+-- From layout 5: no change. This file is replaced when the tables of page views are merged.
