@@ -6,6 +6,7 @@ mod annotate;
 mod change;
 mod console;
 mod list;
+mod login;
 mod removal;
 mod selection;
 mod show;
@@ -143,6 +144,28 @@ pub(super) enum InboxCommand {
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
     },
+    /// Print a link that logs you in to the web interface, once and within ten minutes
+    Open {
+        #[command(flatten)]
+        folder: SiteFolder,
+        /// The URL of the web interface, if the configuration does not name it
+        #[arg(long, value_name = "URL")]
+        address: Option<String>,
+        /// Do not open a browser
+        #[arg(long)]
+        print: bool,
+    },
+    /// List the sessions of the web interface, or end them
+    Sessions {
+        #[command(flatten)]
+        folder: SiteFolder,
+        /// End the session with this id
+        #[arg(long, value_name = "ID")]
+        revoke: Option<String>,
+        /// End all sessions, and make unused links invalid
+        #[arg(long, conflicts_with = "revoke")]
+        all: bool,
+    },
     /// Permanently remove held submissions
     Discard(DiscardOptions),
     /// Permanently remove all submissions from an e-mail address
@@ -173,6 +196,8 @@ impl InboxCommand {
             | Self::Digest(folder)
             | Self::Note { folder, .. }
             | Self::Log { folder, .. }
+            | Self::Open { folder, .. }
+            | Self::Sessions { folder, .. }
             | Self::Erase { folder, .. } => return Ok(folder.site.take()),
             Self::Retry(options) => {
                 let has_filter = options.has_filter();
@@ -204,7 +229,13 @@ impl InboxCommand {
 
 /// Runs the command, and prints times in UTC or in the time zone of this machine (`TZ`, /etc/localtime).
 pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyhow::Result<ExitCode> {
-    Console::with_standard_streams(config, is_utc, |console| execute(command, console))
+    Console::with_standard_streams(config, is_utc, |console| match command {
+        InboxCommand::Open { address, print, folder: _ } => {
+            console.inbox = crate::inbox::open(console.place)?.map(Rc::new);
+            login::open(config, address.as_deref(), *print, console)
+        }
+        command => execute(command, console),
+    })
 }
 
 /// How long a command waits for the server to process accepted submissions.
@@ -243,6 +274,10 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Reopen { ids } => annotate::set_done(ids, false, console),
         InboxCommand::Note { id, text, folder: _ } => annotate::set_note(id, text, console),
         InboxCommand::Log { json, limit, folder: _ } => annotate::print_log(*json, *limit, console),
+        InboxCommand::Open { .. } => unreachable!("`run` handles it, because it needs the configuration"),
+        InboxCommand::Sessions { revoke, all, folder: _ } => {
+            login::sessions(revoke.as_deref(), *all, console)
+        }
         InboxCommand::Discard(options) => removal::discard(options, console),
         InboxCommand::Erase { email, yes, folder: _ } => removal::erase(email, *yes, console),
     }

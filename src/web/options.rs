@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use super::client::ForwardedHeader;
+use super::inbox::InboxOptions;
 use super::response::content_security_policy;
 use super::tls;
 use super::trusted_proxies::Network;
@@ -59,6 +60,8 @@ pub struct WebOptions {
     /// Whether the fast path, rather than hyper, serves plain HTTP/1.1 requests. Responses are the same.
     pub fast_path: bool,
     pub log_requests: bool,
+    /// Options of the inbox's web interface.
+    pub inbox_pages: InboxOptions,
     /// The inbox database, whose submissions and deliveries `/metrics` counts.
     pub inbox: DatabaseUrl,
     /// Names of the channels, for `/metrics`.
@@ -93,6 +96,7 @@ impl Default for WebOptions {
             fast_path: true,
             log_requests: false,
             inbox: DatabaseUrl::Sqlite(PathBuf::new()),
+            inbox_pages: InboxOptions::default(),
             channels: Vec::new(),
             tls: tls::TlsOptions::default(),
             content_security_policy: content_security_policy(&AllowedHosts::default()),
