@@ -44,7 +44,7 @@ pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
 pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, is_taken};
 pub use sql::operator_log::{LogEntry, OperatorAction};
-pub use sql::page::{Page, Words};
+pub use sql::page::{SearchPage, SearchText};
 pub use sql::read::{ChannelState, IdMatch, InboxReader, Listing};
 pub use sql::rows::{Filter, day};
 pub use sql::session::{LOGIN_LIFETIME, SESSION_LIFETIME, SESSION_TOUCH_INTERVAL, Session, TokenHash};

@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use crate::forms::FORMS;
-use crate::store::{Filter, Words};
+use crate::store::{Filter, SearchText};
 use crate::submission::Status;
 
 /// Maximum length of the search text, in bytes.
@@ -37,7 +37,7 @@ impl ListQuery {
                         _ => None,
                     }
                 }
-                "q" => query.text = shortened(value.trim()).to_owned(),
+                "q" => shortened(value.trim()).clone_into(&mut query.text),
                 "before" => query.before = Uuid::try_parse(value).ok(),
                 _ => {}
             }
@@ -77,13 +77,15 @@ impl ListQuery {
             form: self.form.map(str::to_owned),
             status: self.status,
             is_done: self.is_done,
+            // Held submissions wait for a review, and are not yet work to be done.
+            is_held: (self.is_done == Some(false) && self.status.is_none()).then_some(false),
             before: self.before,
             ..Filter::default()
         }
     }
 
-    pub fn words(&self) -> Option<Words> {
-        Words::parse(&self.text)
+    pub fn words(&self) -> Option<SearchText> {
+        SearchText::parse(&self.text)
     }
 }
 
@@ -104,7 +106,9 @@ mod tests {
         let written = query.to_pairs();
         assert!(written.iter().map(|(name, value)| (*name, value.as_str())).eq(pairs));
         assert!(query.is_filtered() && query.from_start().before.is_none());
-        assert_eq!(query.filter().is_done, Some(false));
+        assert_eq!((query.filter().is_done, query.filter().is_held), (Some(false), None));
+        let open = ListQuery::from_pairs([("state", "open")]);
+        assert_eq!(open.filter().is_held, Some(false));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct Discarded {
     pub stayed: usize,
 }
 
-/// What a filter selects, and why it may not be discarded.
+/// The submissions that a filter selects, or the reason why they may not be discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeldPreview {
     /// The prefix of a hash belongs to this many sources.
@@ -61,9 +61,9 @@ pub fn preview_held(reader: &InboxReader, filter: &HeldFilter) -> Result<HeldPre
     Ok(if is_ambiguous { HeldPreview::SeveralSources(held.sources) } else { HeldPreview::Held(held) })
 }
 
-/// The filter that removes what a preview showed. The operator did not confirm the removal of submissions that
-/// arrived after the preview.
-pub fn confirmed_filter(filter: HeldFilter, shown: &HeldSummary) -> HeldFilter {
+/// The filter that removes what a preview showed. The operator did not confirm the removal of submissions
+/// that arrived after the preview.
+pub fn confirmed_filter(filter: &HeldFilter, shown: &HeldSummary) -> HeldFilter {
     let before = shown.received.map_or(Timestamp::MIN, |(_, last)| last + Duration::from_millis(1));
-    HeldFilter { before: Some(before), ..filter }
+    HeldFilter { before: Some(before), ..filter.clone() }
 }

@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "requests, sessions and relative times need the clock")]
 
 mod action;
+mod app;
 mod auth;
 mod body;
 mod chart;
@@ -13,17 +14,17 @@ mod guard;
 mod html;
 mod live;
 mod mailto;
-mod options;
+mod notice;
+pub mod options;
 mod page;
 mod readers;
 mod request;
 mod route;
 mod view;
 
-use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -35,12 +36,9 @@ use tokio::sync::{Semaphore, watch};
 pub use self::guard::HostName;
 pub use self::options::InboxOptions;
 
-use self::html::Templates;
-use self::live::LiveList;
-use self::page::ChannelTest;
-use self::readers::Readers;
+use self::app::InboxApp;
 use super::listener::PAUSE_AFTER_ERROR;
-use super::socket::{Address, Socket};
+use super::socket::Socket;
 use super::state::AppState;
 
 /// Maximum number of open connections; others are closed at once.
@@ -53,20 +51,6 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a connection may stay open. Browsers open a new one for the rest of a live list.
 const MAX_CONNECTION_TIME: Duration = Duration::from_mins(15);
 
-/// What all requests share.
-struct InboxApp {
-    app: Arc<AppState>,
-    /// The address of the listener, with its actual port.
-    address: Address,
-    readers: Readers,
-    templates: Templates,
-    live: LiveList,
-    /// The results of test messages since the start, by channel.
-    tests: Mutex<HashMap<String, ChannelTest>>,
-    /// Channels through which a test message is being sent.
-    testing: Mutex<HashSet<String>>,
-}
-
 /// Serves requests until `stopped` is true.
 pub(super) fn run(app: Arc<AppState>, socket: Socket, mut stopped: watch::Receiver<bool>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -77,15 +61,7 @@ pub(super) fn run(app: Arc<AppState>, socket: Socket, mut stopped: watch::Receiv
     let served = runtime.block_on(async move {
         let address = socket.address()?;
         let place = app.snapshot.load().options.inbox.clone();
-        let inbox = Arc::new(InboxApp {
-            app,
-            address,
-            readers: Readers::new(place.clone()),
-            templates: Templates::new(),
-            live: LiveList::new(),
-            tests: Mutex::default(),
-            testing: Mutex::default(),
-        });
+        let inbox = Arc::new(InboxApp::new(app, address, place.clone()));
         tokio::spawn(live::watch_list(inbox.clone(), place));
         let listener = socket.into_listener()?;
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -120,6 +96,3 @@ pub(super) fn run(app: Arc<AppState>, socket: Socket, mut stopped: watch::Receiv
     runtime.shutdown_background();
     served
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use super::client::ForwardedHeader;
-use super::inbox::InboxOptions;
+use super::inbox::options::InboxOptions;
 use super::response::content_security_policy;
 use super::tls;
 use super::trusted_proxies::Network;

@@ -139,9 +139,8 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// The service manager's sockets (`sd_listen_fds(3)`) by name: `http`, `https`, `ops` or `inbox`; others are
-    /// HTTP.
-    /// Must be called once, before the process opens other file descriptors.
+    /// The service manager's sockets (`sd_listen_fds(3)`) by name: `http`, `https`, `ops` or `inbox`; others
+    /// are HTTP. Must be called once, before the process opens other file descriptors.
     pub fn inherited() -> io::Result<Self> {
         let mut given = ListenFd::from_env();
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();

@@ -12,7 +12,7 @@ use super::console::Console;
 use crate::cli::output::{counted, with_hint};
 use crate::config::Config;
 use crate::forms::text::{escape_html, visible};
-use crate::inbox::session::{self, Token};
+use crate::inbox::session::{self, SecretToken};
 use crate::inbox::time::{format_distance, format_local};
 use crate::store::{Editor, TokenHash};
 use crate::web::Address;
@@ -71,7 +71,7 @@ fn base_url(config: &Config) -> anyhow::Result<String> {
 
 /// Writes a page that leads to the link, and returns its path. `None` without a desktop. Browsers are started
 /// with the page's path, because other users of this machine can read the arguments of a process.
-fn redirect_page(link: &str, token: &Token) -> Option<PathBuf> {
+fn redirect_page(link: &str, token: &SecretToken) -> Option<PathBuf> {
     if ["WAYLAND_DISPLAY", "DISPLAY"].iter().all(|name| std::env::var_os(name).is_none_or(|it| it.is_empty()))
     {
         return None;
@@ -118,12 +118,10 @@ pub(super) fn sessions(
         writeln!(console.out, "No session is open.")?;
     }
     for session in &sessions {
-        let (since, used) = (
-            format_local(session.created_at, console.now.time_zone()),
-            format_distance(session.used_at, now),
-        );
-        let (id, user) = (session.short_id(), visible(&session.user));
-        writeln!(console.out, "{id}  {user}  since {since}, last used {used}")?;
+        let since = format_local(session.created_at, console.now.time_zone());
+        let last = format_distance(session.used_at, now);
+        let (id, name) = (session.short_id(), visible(&session.user));
+        writeln!(console.out, "{id}  {name}  since {since}, last used {last}")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -100,7 +100,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     {
         return Ok(ExitCode::FAILURE);
     }
-    let filter = confirmed_filter(filter, &held);
+    let filter = confirmed_filter(&filter, &held);
     let mut editor = Editor::open(console.place)?.on_behalf_of(&console.user);
     let erased = editor.discard_held(&filter).context(INCOMPLETE)?;
     Ok(report_removal(&erased, console)?)

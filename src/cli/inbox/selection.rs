@@ -15,7 +15,7 @@ use crate::forms::FORMS;
 use crate::forms::text::visible;
 use crate::inbox;
 use crate::inbox::time::TimeArgument;
-use crate::store::{Filter, IdMatch, InboxReader, Listing, StoreError, Words};
+use crate::store::{Filter, IdMatch, InboxReader, Listing, SearchText, StoreError};
 use crate::submission::encryption::AgeIdentity;
 use crate::submission::{Status, Submission};
 
@@ -105,7 +105,7 @@ impl SelectionOptions {
 /// counts those that the identity cannot open. Selects nothing if there is no inbox.
 pub(super) struct SelectedSubmissions<'a> {
     listing: Option<Listing<'a>>,
-    words: Option<Words>,
+    words: Option<SearchText>,
     /// How many more submissions the limit allows.
     left: usize,
     identity: Option<AgeIdentity>,
@@ -126,7 +126,7 @@ impl<'a> SelectedSubmissions<'a> {
         err: &'a mut dyn Write,
     ) -> anyhow::Result<SelectedSubmissions<'a>> {
         let identity = which.key.read()?;
-        let words = which.text.as_deref().and_then(Words::parse);
+        let words = which.text.as_deref().and_then(SearchText::parse);
         let list = |reader: &'a InboxReader| -> anyhow::Result<Listing<'a>> {
             let filter = which.filter(reader, now)?;
             // With a search text, only matches count towards the limit, so the query itself has no limit.

@@ -1,5 +1,6 @@
 //! Tests of the commands on a database that a store has written.
 
+mod annotations;
 mod changes;
 mod choices;
 mod discards;

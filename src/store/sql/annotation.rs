@@ -1,4 +1,4 @@
-//! What operators add to a submission: whether it is done, and a private note.
+//! Annotations that operators add to a submission: whether it is done, and a private note.
 
 use std::collections::HashMap;
 

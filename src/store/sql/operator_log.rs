@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::submission::named_enum;
 
 named_enum! {
-    /// What an operator did.
+    /// The kind of a change by an operator.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum OperatorAction {
         Hold = "hold",

@@ -19,7 +19,7 @@ const MAX_CANDIDATES: usize = 1000;
 
 /// One page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct SearchPage {
     /// Newest first.
     pub submissions: Vec<Submission>,
     /// The list continues with submissions before this id; `None` at the end of the list.
@@ -32,18 +32,18 @@ pub struct Page {
 
 /// Text to find in the fields of submissions, regardless of case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words {
+pub struct SearchText {
     lower: String,
     /// Whether the text looks the same in the JSON of the fields.
     is_plain: bool,
 }
 
-impl Words {
+impl SearchText {
     /// `None` if the text is empty.
-    pub fn parse(text: &str) -> Option<Words> {
+    pub fn parse(text: &str) -> Option<SearchText> {
         let lower = text.trim().to_lowercase();
         let is_plain = lower.bytes().all(|byte| matches!(byte, b' '..=b'~' if byte != b'"' && byte != b'\\'));
-        (!lower.is_empty()).then_some(Words { lower, is_plain })
+        (!lower.is_empty()).then_some(SearchText { lower, is_plain })
     }
 
     /// Whether a field contains the text.
@@ -120,11 +120,11 @@ impl InboxReader {
     pub fn page(
         &self,
         filter: &Filter,
-        words: Option<&Words>,
+        words: Option<&SearchText>,
         size: usize,
         is_over: &dyn Fn() -> bool,
-    ) -> Result<Page, StoreError> {
-        let mut page = Page::default();
+    ) -> Result<SearchPage, StoreError> {
+        let mut page = SearchPage::default();
         let mut filter = filter.clone();
         let candidates = self.candidates(&filter)?;
         let mut candidates = candidates.as_deref().map(|ids| ids.chunks(64));
@@ -171,8 +171,8 @@ impl InboxReader {
         &self,
         filter: &Filter,
         last: Option<Uuid>,
-        words: Option<&Words>,
-        page: &mut Page,
+        words: Option<&SearchText>,
+        page: &mut SearchPage,
     ) -> Result<Vec<Uuid>, StoreError> {
         let (window, values) = window_condition(filter, last.unwrap_or(Uuid::nil()));
         self.matching(&window, &bind_all(&values), words, page)
@@ -183,8 +183,8 @@ impl InboxReader {
         &self,
         filter: &Filter,
         ids: &[Uuid],
-        words: Option<&Words>,
-        page: &mut Page,
+        words: Option<&SearchText>,
+        page: &mut SearchPage,
     ) -> Result<Vec<Uuid>, StoreError> {
         let (chosen, values) = filter_condition(filter);
         let mut all: Vec<Value<'_>> = bind_all(&values);
@@ -199,8 +199,8 @@ impl InboxReader {
         &self,
         condition: &str,
         values: &[Value<'_>],
-        words: Option<&Words>,
-        page: &mut Page,
+        words: Option<&SearchText>,
+        page: &mut SearchPage,
     ) -> Result<Vec<Uuid>, StoreError> {
         let Some(words) = words else {
             return self.sql.query(&select_ids(condition), values)?.iter().map(|row| row.get(0)).collect();
@@ -251,7 +251,9 @@ impl InboxReader {
     /// the day's first millisecond and the count.
     pub fn counts_by_day(&self, first: i64, last: i64) -> Result<Vec<(i64, usize)>, StoreError> {
         use super::rows::{DAY_IN_MILLISECONDS, day, first_id_at};
-        let count = "SELECT count(*) FROM accepted WHERE id >= ?1 AND id < ?2";
+        // Counted by table, because SQLite would read each row of the view.
+        let count = "SELECT (SELECT count(*) FROM submission WHERE id >= ?1 AND id < ?2)
+             + (SELECT count(*) FROM intake WHERE id >= ?1 AND id < ?2)";
         let of_day = |day: i64| {
             let (start, end) = (day * DAY_IN_MILLISECONDS, (day + 1) * DAY_IN_MILLISECONDS);
             let count = self.sql.one(count, values![first_id_at(start), first_id_at(end)])?.count(0)?;

@@ -4,11 +4,11 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 
-use super::InboxApp;
+use super::app::InboxApp;
 use super::guard::single;
 use super::request::cookie;
 use crate::forms::text::is_unsafe;
-use crate::inbox::session::{self, Token};
+use crate::inbox::session::{self, SecretToken};
 use crate::store::{StoreError, TokenHash};
 use crate::web::socket::{Address, Peer};
 use crate::web::trusted_proxies::{X_FORWARDED_PROTO, is_trusted};
@@ -21,7 +21,7 @@ const MAX_USER: usize = 100;
 pub(super) struct Visitor {
     pub(super) user: String,
     /// The value of the cookie, to which form tokens belong.
-    token: Token,
+    token: SecretToken,
     /// The hash of the session; `None` if a proxy names the user.
     pub(super) session: Option<TokenHash>,
     /// A cookie to set: its value is new.
@@ -54,13 +54,15 @@ pub(super) fn identify(inbox: &InboxApp, peer: Peer, head: &Parts) -> Result<Opt
     let cookies = Cookies::of(inbox, peer, head);
     let trusted = options.user_header.as_ref().filter(|_| is_trusted(&options.trusted_proxies, peer));
     if let Some(user) = trusted.and_then(|header| user_in(head, header)) {
-        let known = cookie(&head.headers, &cookies.form_name()).and_then(Token::parse);
-        let new = if known.is_none() { Some(Token::generate()?) } else { None };
+        let known = cookie(&head.headers, &cookies.form_name()).and_then(SecretToken::parse);
+        let new = if known.is_none() { Some(SecretToken::generate()?) } else { None };
         let new_cookie = new.as_ref().map(|token| cookies.value(&cookies.form_name(), token));
         let Some(token) = known.or(new) else { return Ok(None) };
         return Ok(Some(Visitor { user, token, session: None, new_cookie }));
     }
-    let Some(token) = cookie(&head.headers, &cookies.name()).and_then(Token::parse) else { return Ok(None) };
+    let Some(token) = cookie(&head.headers, &cookies.name()).and_then(SecretToken::parse) else {
+        return Ok(None);
+    };
     let place = inbox.readers.place();
     let found = inbox.readers.with(|reader| session::resume(place, reader, &token, Timestamp::now()))?;
     Ok(found.map(|found| Visitor { user: found.user, token, session: Some(found.hash), new_cookie: None }))
@@ -104,7 +106,7 @@ impl Cookies {
     }
 
     /// A `Set-Cookie` value. The cookie ends with the browser's session; the server ends the login earlier.
-    pub(super) fn value(&self, name: &str, token: &Token) -> HeaderValue {
+    pub(super) fn value(&self, name: &str, token: &SecretToken) -> HeaderValue {
         self.header(&format!("{name}={}", token.as_str()))
     }
 

@@ -6,8 +6,9 @@ use jiff::tz::TimeZone;
 const WIDTH: usize = 720;
 const HEIGHT: usize = 200;
 /// The space for the labels of the axes.
-const LEFT: usize = 44;
-const BOTTOM: usize = 24;
+const LEFT: usize = 56;
+const RIGHT: usize = 24;
+const BOTTOM: usize = 32;
 const TOP: usize = 12;
 
 /// Draws one bar for each day, from pairs of the day's first millisecond and its count.
@@ -24,28 +25,31 @@ pub(super) fn draw(days: &[(i64, usize)]) -> String {
     for count in [0, top / 2, top] {
         let (line, text) = (y(count), y(count) + 4);
         svg += &format!(
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{line}\" y2=\"{line}\"/>\
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{line}\" y2=\"{line}\"/>\
              <text x=\"{}\" y=\"{text}\" text-anchor=\"end\">{count}</text>",
+            WIDTH - RIGHT,
             LEFT - 8
         );
     }
-    let step = (WIDTH - LEFT) as f64 / days.len().max(1) as f64;
+    // Horizontal positions are in tenths.
+    let step = (WIDTH - LEFT - RIGHT) * 10 / days.len().max(1);
+    let tenths = |tenths: usize| format!("{}.{}", tenths / 10, tenths % 10);
     for (at, (start, count)) in days.iter().enumerate() {
-        let x = LEFT as f64 + step * at as f64;
+        let x = LEFT * 10 + step * at;
         let day = day_name(*start);
         let height = base - y(*count);
         let height = if *count > 0 { height.max(2) } else { 0 };
         svg += &format!(
-            "<rect x=\"{:.1}\" y=\"{}\" width=\"{:.1}\" height=\"{height}\" rx=\"2\"><title>{day}: {count}</title></rect>",
-            x + step * 0.15,
+            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{height}\" rx=\"2\"><title>{day}: {count}</title></rect>",
+            tenths(x + step * 3 / 20),
             base - height,
-            step * 0.7
+            tenths(step * 7 / 10)
         );
         if at % 7 == (days.len() - 1) % 7 {
             svg += &format!(
-                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                x + step / 2.0,
-                HEIGHT - 6,
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                tenths(x + step / 2),
+                HEIGHT - 8,
                 &day[5..]
             );
         }

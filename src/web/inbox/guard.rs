@@ -39,14 +39,14 @@ impl fmt::Display for HostName {
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum GuardError {
     /// The `Host` header names another host, or is missing.
     Host,
     /// The request comes from another site.
     OtherSite,
 }
 
-impl Refusal {
+impl GuardError {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Host => {
@@ -58,25 +58,29 @@ impl Refusal {
 }
 
 /// Checks `Host`, `Origin` and the fetch metadata of a request.
-pub(super) fn check(head: &Parts, listen: &Address, names: &[HostName]) -> Result<(), Refusal> {
-    let host = single(&head.headers, &HOST).ok_or(Refusal::Host)?;
+pub(super) fn check(head: &Parts, listen: &Address, names: &[HostName]) -> Result<(), GuardError> {
+    let host = single(&head.headers, &HOST).ok_or(GuardError::Host)?;
     if !is_own_host(host, listen, names) {
-        return Err(Refusal::Host);
+        return Err(GuardError::Host);
     }
     let site = single(&head.headers, &SEC_FETCH_SITE);
     if head.method == Method::GET || head.method == Method::HEAD {
         // A link on another site may lead here; another site's script or frame may not load anything.
         let is_link = single(&head.headers, &SEC_FETCH_MODE) == Some("navigate");
         let is_own = matches!(site, None | Some("same-origin" | "none"));
-        return if is_own || is_link { Ok(()) } else { Err(Refusal::OtherSite) };
+        return if is_own || is_link { Ok(()) } else { Err(GuardError::OtherSite) };
     }
     // Every browser sends `Origin` with a POST request.
-    let origin = single(&head.headers, &ORIGIN).ok_or(Refusal::OtherSite)?;
+    let origin = single(&head.headers, &ORIGIN).ok_or(GuardError::OtherSite)?;
     let is_same_host = ["http://", "https://"]
         .iter()
         .filter_map(|scheme| origin.strip_prefix(scheme))
         .any(|rest| rest.eq_ignore_ascii_case(host));
-    if is_same_host && matches!(site, None | Some("same-origin")) { Ok(()) } else { Err(Refusal::OtherSite) }
+    if is_same_host && matches!(site, None | Some("same-origin")) {
+        Ok(())
+    } else {
+        Err(GuardError::OtherSite)
+    }
 }
 
 /// The value of a header that occurs exactly once.
@@ -124,7 +128,7 @@ mod tests {
 
     const LISTEN: &str = "127.0.0.1:8082";
 
-    fn verdict(method: &str, headers: &[(&str, &str)], listen: &str) -> Result<(), Refusal> {
+    fn verdict(method: &str, headers: &[(&str, &str)], listen: &str) -> Result<(), GuardError> {
         let mut request = http::Request::builder().method(method).uri("/");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -137,7 +141,7 @@ mod tests {
     fn only_its_own_names_are_accepted_as_the_host() {
         let check = |host: &str, listen: &str, expected: bool| {
             let found = verdict("GET", &[("host", host)], listen);
-            assert_eq!(found, if expected { Ok(()) } else { Err(Refusal::Host) }, "{host} at {listen}");
+            assert_eq!(found, if expected { Ok(()) } else { Err(GuardError::Host) }, "{host} at {listen}");
         };
         for host in [
             "127.0.0.1:8082",
@@ -172,9 +176,9 @@ mod tests {
         check("evil.example", "0.0.0.0:8082", false);
         check("localhost", "unix:/run/a.sock", true);
         check("192.0.2.1", "unix:/run/a.sock", false);
-        assert_eq!(verdict("GET", &[], LISTEN), Err(Refusal::Host));
+        assert_eq!(verdict("GET", &[], LISTEN), Err(GuardError::Host));
         let two = [("host", "localhost"), ("host", "localhost")];
-        assert_eq!(verdict("GET", &two, LISTEN), Err(Refusal::Host));
+        assert_eq!(verdict("GET", &two, LISTEN), Err(GuardError::Host));
     }
 
     #[test]

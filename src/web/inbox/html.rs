@@ -16,7 +16,7 @@ pub(super) type Reply = Response<InboxBody>;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// `same-origin`, because with `no-referrer` browsers send `Origin: null` with forms, which could not be checked.
+/// With `no-referrer`, browsers would send `Origin: null` with forms, and the origin could not be checked.
 const REFERRER_POLICY: &str = "same-origin";
 
 pub(super) const STYLE: &str = include_str!("assets/inbox.css");

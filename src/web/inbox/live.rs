@@ -4,34 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 
-use super::InboxApp;
+use super::app::InboxApp;
 use super::auth::Visitor;
 use super::body::{ChunkSender, InboxBody, stream};
-use crate::store::DatabaseUrl;
 use crate::store::notifier::notify_on_change;
+use crate::store::{DatabaseUrl, InboxReader};
 
-/// Maximum number of open streams; further pages are not live.
-const MAX_STREAMS: usize = 32;
 /// Changes within this time cause one event.
 const COLLECT: Duration = Duration::from_millis(250);
 /// How often a stream without events sends a comment, so that a closed connection is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 /// How long one stream lasts. The browser then opens another one, and its session is checked again.
 const MAX_STREAM_TIME: Duration = Duration::from_mins(10);
-
-pub(super) struct LiveList {
-    /// Grows with each change.
-    version: watch::Sender<u64>,
-    streams: Arc<Semaphore>,
-}
-
-impl LiveList {
-    pub(super) fn new() -> Self {
-        Self { version: watch::Sender::new(0), streams: Arc::new(Semaphore::new(MAX_STREAMS)) }
-    }
-}
 
 /// Watches the inbox for changes by any process, as long as the runtime lives.
 pub(super) async fn watch_list(inbox: Arc<InboxApp>, place: DatabaseUrl) {
@@ -49,8 +35,7 @@ pub(super) async fn watch_list(inbox: Arc<InboxApp>, place: DatabaseUrl) {
             continue;
         }
         let reader = inbox.clone();
-        let stamp =
-            tokio::task::spawn_blocking(move || reader.readers.with(|inbox| inbox.list_stamp())).await;
+        let stamp = tokio::task::spawn_blocking(move || reader.readers.with(InboxReader::list_stamp)).await;
         let Ok(Ok(stamp)) = stamp else { continue };
         if last.as_ref() != Some(&stamp) {
             last = Some(stamp);

@@ -10,33 +10,27 @@ use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 use uuid::Uuid;
 
+use super::app::InboxApp;
 use super::auth::Visitor;
 use super::chart;
 use super::html::Reply;
 use super::mailto::reply_link;
+use super::notice::notice_text;
 use super::request::{Pairs, encode_pairs};
 use super::view::{self, Clock};
-use super::{InboxApp, action};
 use crate::forms::FORMS;
 use crate::forms::text::visible;
 use crate::inbox::query::ListQuery;
-use crate::store::{InboxReader, Page, StoreError};
+use crate::store::{InboxReader, SearchPage, StoreError};
 use crate::submission::{Status, Submission};
 
 /// How long a list searches for submissions before it shows those that it has found.
-const SEARCH_TIME: Duration = Duration::from_millis(25);
+const SEARCH_TIME: Duration = Duration::from_millis(30);
 const PAGE_SIZE: usize = 50;
 const LOG_SIZE: usize = 100;
 /// Held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
 const CHART_DAYS: i64 = 30;
-
-/// The result of a test message.
-#[derive(Debug, Clone)]
-pub(super) struct ChannelTest {
-    pub(super) at: Timestamp,
-    pub(super) outcome: Result<String, String>,
-}
 
 /// A request by an operator who is logged in.
 pub(super) struct PageRequest<'a> {
@@ -69,7 +63,7 @@ impl<'a> PageRequest<'a> {
             has_session => self.visitor.session.is_some(),
             held_count => count(Status::Held)?,
             failed_count => count(Status::Parked)?,
-            notice => self.query.get("notice").and_then(action::notice_text),
+            notice => self.query.get("notice").and_then(notice_text),
         })
     }
 
@@ -112,7 +106,7 @@ impl<'a> PageRequest<'a> {
     }
 
     /// Where a list continues.
-    fn position(&self, page: &Page, query: &ListQuery) -> Value {
+    fn position(&self, page: &SearchPage, query: &ListQuery) -> Value {
         let next = page.next.map(|id| link_to(&ListQuery { before: Some(id), ..query.clone() }));
         let reached = page.next.filter(|_| page.is_partial).and_then(time_of).map(|at| self.clock.time(at));
         context! { next, is_partial => page.is_partial, reached }
@@ -275,7 +269,7 @@ impl<'a> PageRequest<'a> {
     }
 }
 
-fn read_page(reader: &InboxReader, query: &ListQuery, size: usize) -> Result<Page, StoreError> {
+fn read_page(reader: &InboxReader, query: &ListQuery, size: usize) -> Result<SearchPage, StoreError> {
     let began = Instant::now();
     reader.page(&query.filter(), query.words().as_ref(), size, &|| began.elapsed() >= SEARCH_TIME)
 }

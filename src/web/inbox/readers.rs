@@ -1,4 +1,5 @@
-//! Keeps a few connections to the inbox open for reading.
+//! Keeps a few connections to a PostgreSQL inbox open for reading. A SQLite file is opened for each request,
+//! which is cheap: the file may be replaced while the server runs.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -33,7 +34,7 @@ impl Readers {
         };
         let found = read(&reader)?;
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < MAX_IDLE {
+        if self.place.file().is_none() && idle.len() < MAX_IDLE {
             idle.push(reader);
         }
         Ok(found)

@@ -12,14 +12,15 @@ use jiff::tz::TimeZone;
 use minijinja::context;
 use uuid::Uuid;
 
+use super::app::InboxApp;
 use super::auth::{Cookies, Visitor, identify};
 use super::body::{ChunkWriter, stream};
 use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stream_reply};
 use super::page::PageRequest;
 use super::request::{Pairs, read_form};
-use super::{InboxApp, action, guard, live};
+use super::{action, guard, live};
 use crate::inbox::query::ListQuery;
-use crate::inbox::session::{self, Token};
+use crate::inbox::session::{self, SecretToken};
 use crate::inbox::{csv, json};
 use crate::store::{Filter, InboxReader, StoreError};
 use crate::submission::Submission;
@@ -95,21 +96,20 @@ fn answer(inbox: &Arc<InboxApp>, peer: Peer, head: &Parts, form: Option<&Pairs>)
 
 /// Shows the button that uses up a login link: programs that only follow links must not use it up.
 fn show_login(inbox: &InboxApp, query: &Pairs) -> Result<Reply, StoreError> {
-    let token = query.get("token").and_then(Token::parse);
+    let token = query.get("token").and_then(SecretToken::parse);
     let is_valid = match &token {
         Some(token) => inbox.readers.with(|reader| reader.has_login(&token.hash(), Timestamp::now()))?,
         None => false,
     };
     let status = if is_valid { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
     let token = token.filter(|_| is_valid);
-    let values =
-        context! { token => token.as_ref().map(Token::as_str), is_used => query.get("token").is_some() };
+    let values = context! { token => token.as_ref().map(SecretToken::as_str), is_used => query.get("token").is_some() };
     Ok(inbox.templates.page(status, "login.html", values))
 }
 
 fn log_in(inbox: &InboxApp, peer: Peer, head: &Parts, form: &Pairs) -> Result<Reply, StoreError> {
     let place = inbox.readers.place();
-    let token = form.get("token").and_then(Token::parse);
+    let token = form.get("token").and_then(SecretToken::parse);
     let session = match &token {
         Some(token) => session::log_in(place, token, Timestamp::now())?,
         None => None,

@@ -30,7 +30,7 @@ impl Clock {
     }
 }
 
-/// What a list calls the sender: the name, or the address.
+/// The sender's name in a list, or the address if there is no name.
 pub(super) fn sender(submission: &Submission) -> String {
     let field = |name: &str| submission.get(name).map(str::trim).filter(|text| !text.is_empty());
     let full = [field("firstname"), field("lastname")].into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -48,7 +48,8 @@ fn first_line(submission: &Submission) -> String {
     }
     let message = submission.get("message").unwrap_or_default();
     let line = message.lines().map(str::trim).find(|line| !line.is_empty());
-    let line = line.or_else(|| submission.get("email")).unwrap_or_default();
+    let email = submission.get("email").filter(|email| *email != sender(submission));
+    let line = line.or(email).unwrap_or_default();
     let shown: String = line.chars().take(MAX_LINE).collect();
     visible(&shown) + if line.chars().count() > MAX_LINE { "…" } else { "" }
 }

@@ -60,30 +60,23 @@ async function refreshList() {
 
 if (live && window.EventSource) {
   let source;
-  let missed = false;
   let pending = Promise.resolve();
   const update = () => {
-    if (document.hidden) missed = true;
-    else pending = pending.then(refreshList).catch(() => {});
+    pending = pending.then(refreshList).catch(() => {});
   };
   const open = () => {
     source = new EventSource('/events');
     source.addEventListener('changed', update);
   };
-  document.addEventListener('visibilitychange', () => {
-    if (!document.hidden && missed) {
-      missed = false;
-      update();
-    }
-  });
-  // A page that is kept for the back button must not keep a stream open.
-  addEventListener('pagehide', () => source.close());
-  addEventListener('pageshow', (event) => {
-    if (!event.persisted) return;
+  // Hidden pages have no stream: browsers open at most six connections to a server.
+  const show = () => {
     open();
     update();
-  });
-  open();
+  };
+  document.addEventListener('visibilitychange', () => (document.hidden ? source?.close() : show()));
+  addEventListener('pagehide', () => source?.close());
+  addEventListener('pageshow', (event) => event.persisted && show());
+  if (!document.hidden) open();
 }
 
 /* The review */
